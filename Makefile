@@ -1,0 +1,55 @@
+# `make demo` and `make test` need Python 3.11 or newer, its venv module and make; everything else they fetch themselves.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check crash bench requirements constraints clean
+
+help: ## show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(READY) ## create .venv with the exact versions of constraints.txt
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Kingly Memory needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "preparing $(VENV) (once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(LOCKED) $(RUN) -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## the whole story in under a minute: store, search, lose the remote, go on, get it back
+	@$(VENV)/bin/kingly-memory demo
+
+test: $(READY) ## run the tests
+	$(RUN) -m pytest
+
+check: $(READY) ## format, lint, strict types, import order
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -m pytest -q tests/test_structure.py
+
+crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
+	$(RUN) -m pytest -m crash
+
+bench: $(READY) ## measure and print a table; ARGS="--quick" for a short run, ARGS="--json FILE" to keep the figures
+	$(RUN) -m benchmarks.run $(ARGS)
+
+requirements: $(READY) ## list the requirements that no passing test proves
+	@$(RUN) -m pytest -q --requirements .requirements.json
+	@$(RUN) tools/requirements.py docs/requirements.md .requirements.json
+
+constraints: ## look up current versions and rewrite constraints.txt
+	$(PYTHON) -m venv --clear .venv-constraints
+	.venv-constraints/bin/python -m pip install --quiet --editable '.[dev]' hatchling editables
+	.venv-constraints/bin/python -m pip freeze --exclude-editable | grep -E '^[A-Za-z0-9._-]+==' > constraints.txt
+	rm -rf .venv-constraints
+
+clean: ## remove everything that make and the tools made
+	rm -rf .venv .venv-constraints .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

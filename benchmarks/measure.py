@@ -1,0 +1,114 @@
+"""How things are measured: samples of the compared ways alternate, medians and ratios count, absolute times orient."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.texts import Writer
+
+Arm = Callable[[int], Awaitable[object]]
+"""One way of doing the thing; called with the number of the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure with: an empty folder, how many samples, how many memories lie in the store."""
+
+    folder: Path
+    samples: int
+    sizes: tuple[int, ...]
+    locomo: Path | None = None
+    writer: Writer = field(default_factory=Writer)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound that one field of a figure is to keep."""
+
+    field: str
+    bound: float
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.field} {'≥' if self.at_least else '≤'} {self.bound:g}"
+
+    def held_by(self, value: float) -> bool:
+        return value >= self.bound if self.at_least else value <= self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table: milliseconds per operation, and how many times the floor they are."""
+
+    name: str
+    samples: int
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    against: str = ""
+    ratio: float | None = None
+    ratio_p99: float | None = None
+    goals: tuple[Goal, ...] = ()
+    remark: str = ""
+
+    @property
+    def missed(self) -> list[Goal]:
+        return [goal for goal in self.goals if not goal.held_by(getattr(self, goal.field))]
+
+
+def figure(
+    name: str,
+    seconds: Sequence[float],
+    *,
+    floor: Sequence[float] = (),
+    against: str = "",
+    goals: tuple[Goal, ...] = (),
+    remark: str = "",
+) -> Figure:
+    """Sum up samples, and their median and 99th percentile against the floor's when there is one."""
+    return Figure(
+        name=name,
+        samples=len(seconds),
+        p50=percentile(seconds, 50) * 1000,
+        p95=percentile(seconds, 95) * 1000,
+        p99=percentile(seconds, 99) * 1000,
+        max=max(seconds) * 1000,
+        against=against,
+        ratio=percentile(seconds, 50) / percentile(floor, 50) if floor else None,
+        ratio_p99=percentile(seconds, 99) / percentile(floor, 99) if floor else None,
+        goals=goals,
+        remark=remark,
+    )
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The nearest-rank percentile: a value that was really seen."""
+    ordered = sorted(values)
+    rank = max(1, -(-len(ordered) * percent // 100))
+    return ordered[int(rank) - 1]
+
+
+async def alternate(arms: Mapping[str, Arm], samples: int, *, warm_up: int = 3) -> dict[str, list[float]]:
+    """Seconds per call of each arm. Arms take turns, another one begins each round, so that noise falls on all."""
+    names = list(arms)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for round_number in range(-warm_up, samples):
+        turn = round_number % len(names)
+        for name in names[turn:] + names[:turn]:
+            began = time.perf_counter()
+            await arms[name](round_number + warm_up)
+            took = time.perf_counter() - began
+            if round_number >= 0:
+                seconds[name].append(took)
+    return seconds
+
+
+async def timed(work: Awaitable[object]) -> float:
+    """Seconds until the work is done."""
+    began = time.perf_counter()
+    await work
+    return time.perf_counter() - began

@@ -1,0 +1,62 @@
+"""The figures as a Markdown table for people and as JSON for comparing runs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.measure import Figure
+
+_COLUMNS = ("ms per operation", "n", "p50", "p95", "p99", "against", "p50 ÷", "p99 ÷", "goal", "")
+
+
+def as_json(figures: Sequence[Figure]) -> dict[str, Any]:
+    return {
+        "machine": {
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "system": f"{platform.system()} {platform.machine()}",
+            "processors": os.cpu_count(),
+        },
+        "figures": [
+            {
+                **asdict(one),
+                "goals": [str(goal) for goal in one.goals],
+                "missed": [str(goal) for goal in one.missed],
+            }
+            for one in figures
+        ],
+    }
+
+
+def as_markdown(figures: Sequence[Figure]) -> str:
+    rows = [_COLUMNS, tuple("-" if index in (0, 5, 8, 9) else "-:" for index in range(len(_COLUMNS)))]
+    rows += [_row(one) for one in figures]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(one: Figure) -> tuple[str, ...]:
+    verdict = "" if not one.goals else "missed: " + ", ".join(map(str, one.missed)) if one.missed else "held"
+    return (
+        one.name,
+        str(one.samples),
+        _short(one.p50),
+        _short(one.p95),
+        _short(one.p99),
+        one.against,
+        "" if one.ratio is None else f"{one.ratio:.2f}",
+        "" if one.ratio_p99 is None else f"{one.ratio_p99:.2f}",
+        ", ".join(map(str, one.goals)),
+        "; ".join(part for part in (verdict, one.remark) if part),
+    )
+
+
+def _short(milliseconds: float) -> str:
+    """Three digits that say something: 0.0123, 1.23, 123."""
+    if milliseconds >= 100:
+        return f"{milliseconds:.0f}"
+    return f"{milliseconds:.3g}"

@@ -1,0 +1,84 @@
+"""Finding: get and search among 1 k, 10 k and 100 k memories, against raw sqlite3 on the same texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from benchmarks.floor import Floor
+from benchmarks.measure import Figure, Goal, Plan, alternate, figure
+from benchmarks.texts import Note, Question
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.intake import Draft, draft
+from kingly_memory.models import Results
+
+AT_100_000 = (Goal("p50", 10.0), Goal("p99", 50.0))
+BATCH = 1_000
+
+
+async def measure(plan: Plan) -> list[Figure]:
+    figures = []
+    for size in plan.sizes:
+        notes = plan.writer.notes(size)
+        floor = Floor(plan.folder / f"floor-{size}.db")
+        floor.load(notes)
+        async with MemoryRouter.open(plan.folder / f"search-{size}", settings=Settings()) as memory:
+            await load(memory, notes)
+            figures += await _get(plan, memory, floor, size)
+            figures += await _search(plan, memory, floor, notes)
+        floor.close()
+    return figures
+
+
+async def load(memory: MemoryRouter, notes: Sequence[Note]) -> None:
+    """Store notes in batches; keys are `k0`, `k1`, …"""
+    drafts = [_draft(f"k{number}", note) for number, note in enumerate(notes)]
+    for begin in range(0, len(drafts), BATCH):
+        await memory.remember(drafts[begin : begin + BATCH])
+
+
+def _draft(key: str, note: Note) -> Draft:
+    limit = Settings().content_limit_bytes
+    return draft(note.content, content_limit_bytes=limit, key=key, tags=note.tags, created_at=note.said_at)
+
+
+async def _get(plan: Plan, memory: MemoryRouter, floor: Floor, size: int) -> list[Figure]:
+    async def select(number: int) -> object:
+        return floor.get(f"k{number * 7919 % size}")
+
+    async def get(number: int) -> object:
+        return await memory.get(f"k{number * 7919 % size}")
+
+    seconds = await alternate({"select": select, "get": get}, plan.samples)
+    return [figure(f"get by key in {size:,}", seconds["get"], floor=seconds["select"], against="raw select")]
+
+
+async def _search(plan: Plan, memory: MemoryRouter, floor: Floor, notes: Sequence[Note]) -> list[Figure]:
+    questions = plan.writer.questions(notes, plan.samples + 3)
+    seen: Counter[str] = Counter()
+
+    async def match(number: int) -> object:
+        return floor.match(questions[number].text)
+
+    async def search(number: int) -> None:
+        _count(seen, questions[number], await memory.search(questions[number].text))
+
+    seconds = await alternate({"match": match, "search": search}, plan.samples)
+    size = len(notes)
+    return [
+        figure(f"raw match in {size:,}", seconds["match"]),
+        figure(
+            f"search in {size:,}",
+            seconds["search"],
+            floor=seconds["match"],
+            against="raw match",
+            goals=AT_100_000 if size == 100_000 else (),
+            remark=f"asked note in the first ten: {seen['found'] / seen['asked']:.0%}; cut short: {seen['cut']}",
+        ),
+    ]
+
+
+def _count(seen: Counter[str], question: Question, results: Results) -> None:
+    seen["asked"] += 1
+    seen["found"] += any(hit.memory.content == question.note.content for hit in results)
+    seen["cut"] += any(report.cut for report in results.layers.values())

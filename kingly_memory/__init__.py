@@ -1,0 +1,89 @@
+"""Kingly Memory: memory for agents that keeps working when the network doesn't.
+
+The public names, loaded when they are first used: importing the package itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.errors import (
+        InvalidInput,
+        InvalidSetting,
+        KinglyMemoryError,
+        RemoteError,
+        RemoteUnavailable,
+        RouterClosed,
+        StoreError,
+    )
+    from kingly_memory.models import (
+        DeliveryState,
+        Hit,
+        LinkState,
+        Memory,
+        MemoryType,
+        Origin,
+        Receipt,
+        Results,
+        Scope,
+        Source,
+    )
+    from kingly_memory.settings import Settings
+
+__all__ = [
+    "DeliveryState",
+    "Hit",
+    "InvalidInput",
+    "InvalidSetting",
+    "KinglyMemoryError",
+    "LinkState",
+    "Memory",
+    "MemoryRouter",
+    "MemoryType",
+    "Origin",
+    "Receipt",
+    "RemoteError",
+    "RemoteUnavailable",
+    "Results",
+    "RouterClosed",
+    "Scope",
+    "Settings",
+    "Source",
+    "StoreError",
+    "SyncMemoryRouter",
+]
+
+_HOMES = {
+    "MemoryRouter": "kingly_memory.app.opening",
+    "SyncMemoryRouter": "kingly_memory.app.sync",
+    "Settings": "kingly_memory.settings",
+    **dict.fromkeys(
+        (
+            "DeliveryState",
+            "Hit",
+            "LinkState",
+            "Memory",
+            "MemoryType",
+            "Origin",
+            "Receipt",
+            "Results",
+            "Scope",
+            "Source",
+        ),
+        "kingly_memory.models",
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'kingly_memory' has no attribute {name!r}")
+    return getattr(import_module(_HOMES.get(name, "kingly_memory.errors")), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

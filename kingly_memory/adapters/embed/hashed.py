@@ -1,0 +1,121 @@
+"""The built-in embedder: hashed character n-grams and words. Needs no model, no network and no native code.
+
+Feature hashing with signs after Weinberger et al. 2009; character n-grams within word boundaries after Bojanowski et
+al. 2017. It knows nothing of synonyms, but word forms, compounds and typos land near each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+
+TEXT_LIMIT = 32_768
+"""Characters of a text that are read; the direction of a longer one hardly changes after that."""
+
+_FEWEST_DIMENSIONS = 8
+_MOST_DIMENSIONS = 32_767
+"""What fits two bytes, with a sign."""
+_WORD_LIMIT = 32
+"""Characters of a word that are read: what is longer is a digest or a URL."""
+_CACHED_WORDS = 16_384
+_SHORTEST, _LONGEST = 3, 5
+"""Characters of an n-gram; the word's two bounds count."""
+_FUNCTION_WORD_WEIGHT = 0.1
+_FUNCTION_WORDS = frozenset(
+    """a am an and are as at be been but by can could did do does for from had has have he her his how i if in is it its
+    me my of on or our she should so than that the their them then there these they this those to us was we were what
+    when where which who whom whose why will with would you your""".split()
+)
+"""Words that hold a sentence together and say little of what it is about. A text of nothing else is still embedded."""
+_UNBROKEN = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Scripts whose words are not set apart (Thai, kana, Han, and Hangul, whose endings grow on the word)."""
+_WORDS = re.compile(rf"[{_UNBROKEN}]+|[^\W_{_UNBROKEN}]+")
+_SYMBOLS = re.compile(r"\S")
+
+
+class HashedEmbedder:
+    """Texts as unit vectors, the same in every process and on every machine (UNI-006, UNI-007)."""
+
+    def __init__(self, dimensions: int = 512) -> None:
+        if not _FEWEST_DIMENSIONS <= dimensions <= _MOST_DIMENSIONS:
+            raise ValueError(f"dimensions: {dimensions} is outside {_FEWEST_DIMENSIONS} to {_MOST_DIMENSIONS:,}")
+        self._dimensions = dimensions
+
+    def __repr__(self) -> str:
+        return f"<HashedEmbedder {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """Changes whenever the same text would get another vector."""
+        return f"hashed1-{self._dimensions}"
+
+    @property
+    def dimensions(self) -> int:
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One unit-length vector per text, in order. A text without words is embedded by its symbols."""
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = [0.0] * self._dimensions
+        for word, count in Counter(_words(text)).items():
+            weight = (1.0 + math.log(count)) * (_FUNCTION_WORD_WEIGHT if word in _FUNCTION_WORDS else 1.0)
+            for feature in _features(word, self._dimensions):
+                _add(vector, feature, weight)
+        return _unit(vector)
+
+
+def _words(text: str) -> list[str]:
+    """Words without regard to case or to how their characters are encoded; of a text without any, its symbols."""
+    plain = unicodedata.normalize("NFKC", text[:TEXT_LIMIT])[:TEXT_LIMIT].casefold()
+    words = [piece for word in _WORDS.findall(plain) for piece in _pieces(word)]
+    return words or _SYMBOLS.findall(plain) or [""]
+
+
+def _is_unbroken(word: str) -> bool:
+    return re.match(f"[{_UNBROKEN}]", word) is not None
+
+
+def _pieces(word: str) -> list[str]:
+    """The word itself, or in an unbroken script all it could be made of: every one, two and three characters."""
+    if not _is_unbroken(word):
+        return [word[:_WORD_LIMIT]]
+    return [word[start : start + length] for length in (1, 2, 3) for start in range(len(word) - length + 1)]
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _features(word: str, dimensions: int) -> array[int]:
+    """Where a word and its n-grams go. A feature is ±(dimension + 1)."""
+    bounded = f"<{word}>"
+    lengths = () if _is_unbroken(word) else range(_SHORTEST, _LONGEST + 1)
+    grams = (bounded[start : start + length] for length in lengths for start in range(len(bounded) - length + 1))
+    return array("h", [_hashed(f"word {word}", dimensions), *(_hashed(gram, dimensions) for gram in grams)])
+
+
+def _hashed(feature: str, dimensions: int) -> int:
+    digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    value = int.from_bytes(digest, "big")
+    position = (value >> 1) % dimensions + 1
+    return position if value & 1 else -position
+
+
+def _add(vector: list[float], feature: int, weight: float) -> None:
+    if feature > 0:
+        vector[feature - 1] += weight
+    else:
+        vector[-feature - 1] -= weight
+
+
+def _unit(vector: list[float]) -> list[float]:
+    length = math.sqrt(math.fsum(value * value for value in vector))
+    if length == 0.0:
+        # Opposite features met in one dimension and nothing else was there.
+        return [1.0, *vector[1:]]
+    return [value / length for value in vector]

@@ -1,0 +1,103 @@
+"""Our own export: one memory per line. Reads plain lines of other programs as well: `{"content": …, …}`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.adapters.files.reading import (
+    Entry,
+    Problem,
+    attempt,
+    canonical,
+    import_key,
+    json_value,
+    lines,
+    opened,
+    point_in_time,
+)
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft
+from kingly_memory.models import JsonObject, Memory, Standing
+
+FORMAT = "jsonl"
+
+_SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin", "metadata")
+"""Fields that go to the draft as they are."""
+_SCOPED = ("context_id", "agent")
+"""Fields that stand inside `scope` in our own export and beside it in a plain line."""
+_KNOWN = {*_SAID, *_SCOPED, "content", "created_at", "id", "scope", "standing", "updated_at", "revision"}
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def line(memory: Memory, standing: Standing) -> str:
+    """A memory as one line of an export, without its line end."""
+    return json.dumps({**memory.to_json(), "standing": standing.value}, ensure_ascii=False)
+
+
+def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
+    """The memories of a JSONL file, in its order, with a Problem in the place of each line that makes none."""
+    longest = 6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES  # JSON may spend six bytes on one
+    with opened(path) as file:
+        for number, text in enumerate(lines(file, longest), start=1):
+            place = f"line {number}"
+            if text is None:
+                yield Problem(path, place, f"has more than {longest:,} bytes")
+            elif text.strip(b" \t\xef\xbb\xbf"):
+                yield _entry(path, place, text, content_limit_bytes)
+
+
+def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: str = FORMAT) -> Imported:
+    """One exported record or plain line as a draft. Raises InvalidInput.
+
+    The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata.
+    `revision` and `updated_at` begin anew, and the project is the importing router's own.
+    """
+    memory_id = data.get("id")
+    own_id = memory_id if isinstance(memory_id, str) and _ID.fullmatch(memory_id) else None
+    named = {"origin": "import", **{name: data[name] for name in _SAID if data.get(name) is not None}}
+    if own_id is None and "key" not in named:
+        named["key"] = import_key(format_name, canonical(data))
+    extras = {name: value for name, value in data.items() if name not in _KNOWN}
+    if memory_id is not None and own_id is None:
+        extras["id"] = memory_id
+    if extras and isinstance(named.get("metadata", {}), Mapping):
+        named["metadata"] = {**extras, **named.get("metadata", {})}
+    made = draft(
+        data.get("content"),
+        content_limit_bytes=content_limit_bytes,
+        created_at=point_in_time("created_at", data.get("created_at")),
+        **named,
+        **_scope(data),
+    )
+    return Imported(made, own_id, _standing(data.get("standing")))
+
+
+def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:
+    def build() -> Imported:
+        data = json_value(text)
+        if not isinstance(data, dict):
+            raise InvalidInput("json", "is not an object with a `content`")
+        return imported(data, content_limit_bytes=content_limit_bytes)
+
+    return attempt(path, place, build)
+
+
+def _scope(data: Mapping[str, Any]) -> JsonObject:
+    scope = data.get("scope")
+    if scope is None:
+        scope = data
+    if not isinstance(scope, Mapping):
+        raise InvalidInput("scope", "is not an object with project, agent and context_id")
+    return {name: scope.get(name) for name in _SCOPED}
+
+
+def _standing(value: object) -> Standing:
+    if value is None:
+        return Standing.LIVE
+    if value in (Standing.LIVE, Standing.ARCHIVED):
+        return Standing(str(value))
+    raise InvalidInput("standing", f"{str(value)[:40]!r} is not imported; choose live or archived")

@@ -1,0 +1,58 @@
+"""The key-value file of earlier days, `./.kingly/memory.json`: every pair becomes a semantic memory with that key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.adapters.files.reading import Entry, Problem, attempt, canonical, import_key, point_in_time
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Imported, draft
+
+FORMAT = "legacy"
+
+_FIELDS = {"key", "value", "category", "timestamp"}
+
+
+def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
+    """The memories of the file's JSON value, in its order.
+
+    Accepts a list of `{key, value, category, timestamp}`, the same under `memories`, a single one, or an object of
+    values by key. Of several with one key the last one stands, as it did there.
+    """
+    if isinstance(content, Mapping) and isinstance(content.get("memories"), list | dict):
+        content = content["memories"]
+    if isinstance(content, Mapping) and {"key", "value"} <= set(content):
+        content = [content]
+    if isinstance(content, Mapping):
+        content = [_by_key(key, value) for key, value in content.items()]
+    if not isinstance(content, list):
+        yield Problem(path, "", "is not a list or object of {key, value, category, timestamp}")
+        return
+    for number, item in enumerate(content, start=1):
+        yield attempt(path, f"item {number}", partial(_imported, item, content_limit_bytes))
+
+
+def _by_key(key: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping) and "value" in value:
+        return {"key": key, **value}
+    return {"key": key, "value": value}
+
+
+def _imported(item: Any, content_limit_bytes: int) -> Imported:
+    if not isinstance(item, Mapping) or "value" not in item:
+        raise InvalidInput("item", "is not an object with key and value")
+    value, key, category = item["value"], item.get("key"), item.get("category")
+    return Imported(
+        draft(
+            value if isinstance(value, str) else canonical(value),
+            content_limit_bytes=content_limit_bytes,
+            key=import_key(FORMAT, canonical(item)) if key in (None, "") else str(key),
+            tags=() if category in (None, "") else (category,),
+            origin="import",
+            metadata={name: one for name, one in item.items() if name not in _FIELDS},
+            created_at=point_in_time("timestamp", item.get("timestamp")),
+        )
+    )

@@ -1,0 +1,134 @@
+"""What every format shares: opening a file safely, and naming the part of it that could not be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Imported, mended, moment
+
+DOCUMENT_LIMIT_BYTES = 256 * 1_048_576
+"""A file that is one JSON value is read whole, so it may not be larger than this. JSONL has no such limit."""
+
+MILLISECONDS_FROM = 1e11
+"""Timestamps from here on are milliseconds: as seconds they would lie beyond the year 5000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of a file that was not imported; the rest was. `place` is empty when it is the whole file."""
+
+    path: Path
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}, {self.place}" if self.place else str(self.path)
+        return mended(f"{where}: {self.reason}")
+
+
+Entry = Imported | Problem
+
+
+def import_key(format_name: str, identity: str) -> str:
+    """The key of an item that has none of its own: the same item gets the same key on every import."""
+    return f"import:{format_name}:{sha256(mended(identity).encode()).hexdigest()[:32]}"
+
+
+def canonical(value: object) -> str:
+    """One text per JSON value, however its file was laid out."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def attempt(path: Path, place: str, build: Callable[[], Imported]) -> Entry:
+    """Build one item; what is wrong with it becomes a Problem, so that the items after it still get their turn."""
+    try:
+        return build()
+    except InvalidInput as error:
+        return Problem(path, place, str(error))
+
+
+def opened(path: Path, *, follow: bool = True) -> BinaryIO:
+    """A regular file, opened for reading bytes. Raises InvalidInput for anything else: a pipe would wait for ever."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        raise InvalidInput("file", mended(f"{path} cannot be read ({_cause(error)})")) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidInput("file", mended(f"{path} is neither a file nor a folder"))
+    return os.fdopen(descriptor, "rb")
+
+
+def document(path: Path) -> Any:
+    """The one JSON value a file holds. Raises InvalidInput when it is too large or is not JSON."""
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > DOCUMENT_LIMIT_BYTES:
+            raise InvalidInput("file", f"{path} has {size:,} bytes, at most {DOCUMENT_LIMIT_BYTES:,} are read")
+        content = file.read()
+    return json_value(content)
+
+
+def json_value(text: bytes) -> Any:
+    """Parse JSON in UTF-8, with or without a byte order mark. Raises InvalidInput("json", …)."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InvalidInput("json", "is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("json", "is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            "json", f"cannot be read: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except ValueError:
+        raise InvalidInput("json", "holds a number with too many digits") from None
+
+
+def lines(file: BinaryIO, longest_bytes: int) -> Iterator[bytes | None]:
+    """The file's lines without their ends; None stands for one that is longer than allowed."""
+    while line := file.readline(longest_bytes + 1):
+        if len(line) <= longest_bytes or line.endswith(b"\n"):
+            yield line.rstrip(b"\r\n")
+            continue
+        while (rest := file.readline(longest_bytes)) and not rest.endswith(b"\n"):
+            pass
+        yield None
+
+
+def point_in_time(name: str, value: object) -> datetime | None:
+    """Seconds or milliseconds since 1970, as number or digits, or an ISO 8601 text. None and "" mean unknown."""
+    if value is None or value == "":
+        return None
+    number = _number(value)
+    if number is None:
+        return moment(name, value)
+    try:
+        return datetime.fromtimestamp(number / 1000 if abs(number) >= MILLISECONDS_FROM else number, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(name, f"{str(value)[:40]} is no point in time") from None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf")
+    if isinstance(value, str) and value.isdecimal() and len(value) > len("20231231"):
+        return float(value)
+    return None
+
+
+def _cause(error: Exception) -> str:
+    return (error.strerror or "unknown reason") if isinstance(error, OSError) else str(error)

@@ -1,0 +1,84 @@
+"""Looking at a store before it is opened for writing: is it ours, whole, and of a layout we know?
+
+diskcache sets any attribute that its Settings table names, and SQLite runs any trigger it finds, so both are compared
+with what we would have written, over a raw read-only connection, before either gets a chance.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+from kingly_memory.adapters.local import sql
+from kingly_memory.errors import StoreUntrusted
+
+_SHADOW_TABLE = re.compile(
+    r"CREATE TABLE 'km_(text|pieces)_(data|idx|content|docsize|config)'\([\w ,()]+\)( WITHOUT ROWID)?"
+)
+_DISKCACHE_OBJECTS = {
+    "Settings": "7dc3acaeb6bbc0a0",
+    "Cache": "b1e287d8264b4cfb",
+    "Cache_key_raw": "4f0a5302019317d0",
+    "Cache_expire_time": "4a273a1da0f568b2",
+    "Settings_count_insert": "0d6ef5b954e42033",
+    "Settings_count_delete": "2eb9bf040815f4bc",
+    "Settings_size_insert": "404b74ec6db5c3f1",
+    "Settings_size_update": "18eb18f5d803b490",
+    "Settings_size_delete": "613ef63fc328c3a9",
+}
+"""SHA-256 (first 16 digits) of the statements that diskcache 5.6 creates its objects with."""
+
+
+def connect_read_only(database: Path, *, timeout_s: float = 1.0) -> sqlite3.Connection:
+    """A raw connection that cannot write. A read-only folder without a WAL file is opened as immutable."""
+    mode = "mode=ro"
+    wal = database.with_name(database.name + "-wal")
+    connection = _connect(database, mode, timeout_s)
+    try:
+        connection.execute("PRAGMA schema_version")
+    except sqlite3.OperationalError:
+        connection.close()
+        if wal.exists():
+            raise
+        connection = _connect(database, mode + "&immutable=1", timeout_s)
+    for pragma in sql.READ_PRAGMAS:
+        connection.execute(pragma)
+    return connection
+
+
+def check_objects(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours."""
+    for kind, name, text in connection.execute(sql.OWN_CHECK):
+        if not _is_ours(kind, name, text):
+            raise StoreUntrusted(str(path), f"it holds a {kind} named {name[:60]!r} that kingly-memory did not make")
+    if not connection.execute(sql.HAS_SETTINGS).fetchone():
+        return
+    known = {*sql.SETTINGS, *sql.METADATA, "sqlite_synchronous"}
+    for name, value in connection.execute(sql.SETTINGS_CHECK):
+        if name not in known or (name in sql.SETTINGS and value != sql.SETTINGS[name]):
+            raise StoreUntrusted(str(path), f"its setting {str(name)[:60]!r} was changed by another program")
+
+
+def layout_of(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _connect(database: Path, mode: str, timeout_s: float) -> sqlite3.Connection:
+    uri = f"file:{quote(str(database))}?{mode}"
+    return sqlite3.connect(
+        uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+
+
+def _is_ours(kind: str, name: str, text: str | None) -> bool:
+    if text is None:
+        return kind == "index" and name == "sqlite_autoindex_Settings_1"
+    if name in sql.SCHEMA:
+        return text == sql.SCHEMA[name]
+    if name in _DISKCACHE_OBJECTS:
+        return sha256(text.encode()).hexdigest()[:16] == _DISKCACHE_OBJECTS[name]
+    return kind == "table" and _SHADOW_TABLE.fullmatch(text) is not None

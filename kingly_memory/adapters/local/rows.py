@@ -1,0 +1,136 @@
+"""How memories and facets are named and tagged in the store: row keys, scope tokens, match expressions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Scope, Standing
+from kingly_memory.ports import Row
+
+SEARCHED = "{title body labels}"
+_READABLE = (Standing.LIVE, Standing.CACHED)
+
+
+def memory_row(memory_id: str) -> str:
+    return "m:" + memory_id
+
+
+def facet_row(name: str, owner: str) -> str:
+    return f"{name}:{owner}"
+
+
+def key_row(project: str, key: str) -> str:
+    """Keys are digested: no text of a user's is ever part of a row name, and lengths stay small."""
+    return "key:" + _digest(f"{len(project)}:{project}{key}", 40)
+
+
+def dump(value: JsonObject) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def load(text: str) -> JsonObject:
+    value: JsonObject = json.loads(text)
+    return value
+
+
+def tokens(memory: Memory, standing: Standing) -> str:
+    """The tag of a memory row: its standing first, then its scope, type and tags, each as one index token.
+
+    Digested, because the stemmer of the index would match `app` with `apps`.
+    """
+    return " ".join([_standing(standing), *_scope(memory.scope), _type(memory.type), *map(_tag, memory.tags)])
+
+
+def standing_of(tag: str) -> Standing:
+    return Standing(tag.split(" ", 1)[0][1:])
+
+
+def row(position: int, value: str, tag: str) -> Row:
+    return Row(position, Memory.from_json(load(value)), standing_of(tag))
+
+
+def filter_expression(query: Query, standings: Sequence[Standing] | None = None) -> str:
+    """The part of a MATCH expression that limits it to the query's scope and filters."""
+    wanted: list[Iterable[str]] = [[_project(query.project)]]
+    wanted.append(map(_standing, readable(query) if standings is None else standings))
+    if query.types is not None:
+        wanted.append(map(_type, query.types))
+    if query.agent is not None:
+        wanted.append([_agent(query.agent)])
+    if query.context_id is not None:
+        wanted.append([_context(query.context_id)])
+    wanted.extend([_tag(tag)] for tag in query.tags or ())
+    return " AND ".join(f"scope : ({' OR '.join(_quoted(one) for one in any_of)})" for any_of in wanted)
+
+
+def project_expression(project: str) -> str:
+    return f"scope : {_quoted(_project(project))}"
+
+
+def project_in_tag(project: str) -> str:
+    """How the project's token stands in the tag of a memory row."""
+    return f" {_project(project)} "
+
+
+def counted_expression(project: str, *tokens: str) -> str:
+    return " AND ".join([project_expression(project), *(f"scope : {_quoted(token)}" for token in tokens)])
+
+
+def type_token(kind: MemoryType) -> str:
+    return _type(kind)
+
+
+def standing_token(standing: Standing) -> str:
+    return _standing(standing)
+
+
+def any_term(terms: Sequence[str]) -> str:
+    """Rows that hold at least one of the terms. Terms are quoted, so none can act as an operator or name a column."""
+    return f"{SEARCHED} : ({' OR '.join(map(_quoted, terms))})"
+
+
+def readable(query: Query) -> tuple[Standing, ...]:
+    return (*_READABLE, Standing.ARCHIVED) if query.include_archived else _READABLE
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""').replace("\x00", " ") + '"'
+
+
+def _scope(scope: Scope) -> list[str]:
+    parts = [_project(scope.project)]
+    if scope.agent is not None:
+        parts.append(_agent(scope.agent))
+    if scope.context_id is not None:
+        parts.append(_context(scope.context_id))
+    return parts
+
+
+def _standing(standing: Standing) -> str:
+    return "v" + standing.value
+
+
+def _type(kind: MemoryType) -> str:
+    return "y" + kind.value
+
+
+def _project(project: str) -> str:
+    return "p" + _digest(project)
+
+
+def _agent(agent: str) -> str:
+    return "a" + _digest(agent)
+
+
+def _context(context_id: str) -> str:
+    return "c" + _digest(context_id)
+
+
+def _tag(tag: str) -> str:
+    return "g" + _digest(tag)
+
+
+def _digest(text: str, length: int = 20) -> str:
+    return sha256(text.encode()).hexdigest()[:length]

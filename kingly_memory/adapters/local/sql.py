@@ -1,0 +1,189 @@
+"""Every SQL statement of the local layer, and every name that is diskcache's own.
+
+diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`. Rows
+with keys `m:<id>` are memories, `<facet>:<owner>` facets, `key:<digest>` pointers from a key to an id. The `tag` column
+of a memory row holds its scope tokens. Triggers keep the two text indexes in step with the `m:` rows inside the same
+transaction, whoever writes.
+"""
+
+from __future__ import annotations
+
+LAYOUT = 1
+"""PRAGMA user_version of the store. Raised together with a migration."""
+
+SETTINGS = {
+    "statistics": 0,
+    "tag_index": 0,
+    "eviction_policy": "none",
+    "size_limit": 2**50,
+    "cull_limit": 0,
+    "sqlite_auto_vacuum": 0,
+    "sqlite_cache_size": 2**13,
+    "sqlite_journal_mode": "wal",
+    "sqlite_mmap_size": 0,
+    "disk_min_file_size": 2**40,
+    "disk_pickle_protocol": 4,
+}
+"""diskcache's settings that keep every row, inline. `sqlite_synchronous` follows the durability."""
+
+SYNCHRONOUS = {"power": 2, "process": 1}
+METADATA = ("count", "size", "hits", "misses")
+MODE_RAW = 1
+
+_IS_MEMORY = "{row}key >= 'm:' AND {row}key < 'm;'"
+_IS_DELIVERY = "key >= 'delivery:' AND key < 'delivery;'"
+_REMOTE = "substr(key, 10, 16)"
+_STATE = "json_extract(value, '$.state')"
+_DUE = "json_extract(value, '$.due')"
+_OUTBOX = f"FROM Cache INDEXED BY km_outbox WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered' AND {_REMOTE} = ?"
+
+_INDEXED = """json_extract({row}value, '$.title'), json_extract({row}value, '$.content'),
+ (SELECT group_concat(label.value, ' ') FROM json_each({row}value, '$.tags') AS label), {row}tag"""
+_TEXT_COLUMNS = "title, body, labels, scope"
+_UNBROKEN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]"
+"""Scripts written without spaces: kana, han, hangul, thai."""
+_HAS_UNBROKEN = f"json_extract({{row}}value, '$.content') GLOB '*{_UNBROKEN}*'"
+
+
+def _trigger(name: str, event: str, row: str, *actions: str) -> str:
+    body = "; ".join(actions)
+    return f"CREATE TRIGGER {name} AFTER {event} ON Cache WHEN {_IS_MEMORY.format(row=row + '.')} BEGIN {body}; END"
+
+
+def _add_text(row: str) -> str:
+    return f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) VALUES ({row}.rowid, {_INDEXED.format(row=row + '.')})"
+
+
+def _drop_text(row: str) -> str:
+    return (
+        f"INSERT INTO km_text(km_text, rowid, {_TEXT_COLUMNS}) "
+        f"VALUES ('delete', {row}.rowid, {_INDEXED.format(row=row + '.')})"
+    )
+
+
+def _add_pieces(row: str) -> str:
+    content = f"json_extract({row}.value, '$.content')"
+    return (
+        f"INSERT INTO km_pieces(rowid, body) SELECT {row}.rowid, {content} WHERE {_HAS_UNBROKEN.format(row=row + '.')}"
+    )
+
+
+def _drop_pieces(row: str) -> str:
+    content = f"json_extract({row}.value, '$.content')"
+    return (
+        f"INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', {row}.rowid, {content} "
+        f"WHERE {_HAS_UNBROKEN.format(row=row + '.')}"
+    )
+
+
+_CHANGED = "UPDATE OF key, tag, value"
+
+SCHEMA: dict[str, str] = {
+    "km_text_source": (
+        "CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
+        "json_extract(value, '$.content') AS body, (SELECT group_concat(label.value, ' ') "
+        "FROM json_each(value, '$.tags') AS label) AS labels, tag AS scope FROM Cache WHERE "
+        + _IS_MEMORY.format(row="")
+    ),
+    "km_pieces_source": (
+        "CREATE VIEW km_pieces_source AS SELECT rowid, json_extract(value, '$.content') AS body FROM Cache WHERE "
+        + _IS_MEMORY.format(row="")
+        + " AND "
+        + _HAS_UNBROKEN.format(row="")
+    ),
+    "km_text": (
+        f"CREATE VIRTUAL TABLE km_text USING fts5({_TEXT_COLUMNS}, content='km_text_source', "
+        "content_rowid='rowid', tokenize='porter unicode61')"
+    ),
+    "km_pieces": (
+        "CREATE VIRTUAL TABLE km_pieces USING fts5(body, content='km_pieces_source', content_rowid='rowid', "
+        "tokenize='trigram')"
+    ),
+    "km_words": "CREATE VIRTUAL TABLE km_words USING fts5vocab(km_text, 'row')",
+    "km_added": _trigger("km_added", "INSERT", "new", _add_text("new"), _add_pieces("new")),
+    "km_changed": _trigger(
+        "km_changed", _CHANGED, "new", _drop_text("old"), _drop_pieces("old"), _add_text("new"), _add_pieces("new")
+    ),
+    "km_removed": _trigger("km_removed", "DELETE", "old", _drop_text("old"), _drop_pieces("old")),
+    "km_outbox": (
+        f"CREATE INDEX km_outbox ON Cache({_REMOTE}, {_STATE}, {_DUE}) WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered'"
+    ),
+    "km_remote_id": (
+        "CREATE INDEX km_remote_id ON Cache(json_extract(value, '$.remote_id')) "
+        f"WHERE {_IS_DELIVERY} AND json_extract(value, '$.remote_id') IS NOT NULL"
+    ),
+    "km_expiry": (
+        "CREATE INDEX km_expiry ON Cache(json_extract(value, '$.expires_at')) "
+        "WHERE key >= 'lifetime:' AND key < 'lifetime;'"
+    ),
+}
+"""What we add to diskcache's own tables, by name, in the order of creation."""
+
+# --- opening and checking ---------------------------------------------------------------------------------------------
+
+OWN_CHECK = "SELECT type, name, sql FROM sqlite_master"
+SETTINGS_CHECK = "SELECT key, value FROM Settings"
+HAS_SETTINGS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'Settings'"
+# `trusted_schema = OFF` would refuse our own expression indexes on SQLite 3.40, so the schema is compared instead.
+READ_PRAGMAS = (
+    "PRAGMA query_only = ON",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+)
+WRITE_PRAGMAS = ("PRAGMA cell_size_check = ON",)
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
+GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
+GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
+OWNERS = "SELECT substr(key, ?) FROM Cache WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
+
+# --- scope and text ----------------------------------------------------------------------------------------------
+
+PAGE = (
+    "SELECT c.rowid, c.value, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
+    "WHERE km_text MATCH ? AND km_text.rowid < ? ORDER BY km_text.rowid DESC LIMIT ?"
+)
+MATCHES = (
+    "SELECT c.rowid, c.value, c.tag, found.score FROM (SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score "
+    "FROM km_text WHERE km_text MATCH ? ORDER BY score LIMIT ? OFFSET ?) AS found "
+    "JOIN Cache AS c ON c.rowid = found.rowid ORDER BY found.score, c.rowid DESC"
+)
+COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ? LIMIT ?)"
+HOLDS = "SELECT 1 FROM km_text WHERE km_text MATCH ? AND rowid = ?"
+PIECES = (
+    "SELECT c.rowid, c.value, c.tag FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
+    "WHERE {conditions} ORDER BY c.rowid DESC LIMIT ?"
+)
+PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"
+LITERAL = (
+    "SELECT c.rowid, c.value, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
+    "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"
+)
+LITERAL_PIECE = "instr(json_extract(c.value, '$.content'), ?) > 0"
+WORDS = "SELECT term FROM km_words WHERE length(term) BETWEEN ? AND ? ORDER BY doc DESC LIMIT ?"
+
+# --- outbox and lifetimes ------------------------------------------------------------------------------------------
+
+DUE = f"SELECT substr(key, 27), {_DUE} {_OUTBOX} AND {_STATE} = ? AND {_DUE} <= ? ORDER BY {_DUE}, rowid LIMIT ?"
+FAR_AHEAD = f"SELECT substr(key, 27), {_DUE} {_OUTBOX} AND {_STATE} = ? AND {_DUE} > ? ORDER BY {_DUE}, rowid LIMIT ?"
+EARLY = f"SELECT substr(key, 27) {_OUTBOX} AND {_STATE} = 'pending' ORDER BY key LIMIT ?"
+NEXT_DUE = f"SELECT min({_DUE}) {_OUTBOX} AND {_STATE} = ?"
+OUTBOX_COUNTS = f"SELECT {_STATE}, count(*) {_OUTBOX} GROUP BY {_STATE}"
+OUTBOX_PAGE = f"SELECT substr(key, 27), value {_OUTBOX} AND {_STATE} = ? ORDER BY key LIMIT ?"
+BY_REMOTE_ID = (
+    "SELECT json_extract(value, '$.remote_id'), substr(key, 27) FROM Cache INDEXED BY km_remote_id "
+    f"WHERE {_IS_DELIVERY} AND json_extract(value, '$.remote_id') IN ({{marks}}) AND {_REMOTE} = ?"
+)
+UNDELIVERED = (
+    "SELECT m.value FROM Cache AS m WHERE "
+    + _IS_MEMORY.format(row="m.")
+    + " AND m.raw = 1 AND json_extract(m.value, '$.significance') > ? AND (m.tag LIKE 'vlive %' "
+    "OR m.tag LIKE 'varchived %') AND instr(m.tag, ?) > 0 AND NOT EXISTS (SELECT 1 FROM Cache AS d WHERE d.raw = 1 "
+    "AND d.key = 'delivery:' || ? || ':' || substr(m.key, 3)) ORDER BY m.key LIMIT ?"
+)
+EXPIRED = (
+    "SELECT substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
+    "AND json_extract(value, '$.expires_at') <= ? ORDER BY json_extract(value, '$.expires_at') LIMIT ?"
+)

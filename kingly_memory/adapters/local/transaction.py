@@ -1,0 +1,90 @@
+"""The store as one change sees it: diskcache writes the rows, our queries read them back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from diskcache import Cache
+
+from kingly_memory.adapters.local import rows, sql
+from kingly_memory.models import JsonObject, Memory, MemoryId, Standing
+from kingly_memory.ports import Row
+
+FARTHEST_DUE_S = 301.0
+"""No due time is set further ahead than 300 s; one that is was written before the clock went back."""
+
+_CLAIMABLE = ("pending", "leased")
+
+
+class DiskTransaction:
+    """Implements ports.Transaction on the writer thread, between BEGIN and COMMIT."""
+
+    def __init__(self, cache: Cache, connection: sqlite3.Connection) -> None:
+        self._cache = cache
+        self._connection = connection
+
+    def row(self, memory_id: str) -> Row | None:
+        found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
+        return rows.row(*found[0]) if found else None
+
+    def id_of_key(self, project: str, key: str) -> MemoryId | None:
+        value = self._value(rows.key_row(project, key))
+        return None if value is None else MemoryId(value["id"])
+
+    def save(self, memory: Memory, standing: Standing) -> None:
+        tag = rows.tokens(memory, standing)
+        self._cache.set(rows.memory_row(memory.id), rows.dump(memory.to_json()), tag=tag)
+        if memory.key is not None:
+            self._put(rows.key_row(memory.scope.project, memory.key), {"id": memory.id})
+
+    def erase(self, memory_id: str) -> None:
+        found = self.row(memory_id)
+        if found is None:
+            return
+        scope, key = found.memory.scope, found.memory.key
+        if key is not None and self.id_of_key(scope.project, key) == memory_id:
+            self._cache.delete(rows.key_row(scope.project, key))
+        self._cache.delete(rows.memory_row(memory_id))
+
+    def facet(self, name: str, owner: str) -> JsonObject | None:
+        return self._value(rows.facet_row(name, owner))
+
+    def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
+        row = rows.facet_row(name, owner)
+        if value is None:
+            self._cache.delete(row)
+        else:
+            self._put(row, value)
+
+    def owners(self, facet: str) -> list[str]:
+        start = rows.facet_row(facet, "")
+        return [owner for (owner,) in self._all(sql.OWNERS, (len(start) + 1, start, facet + ";"))]
+
+    def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
+        due: list[tuple[str, float]] = []
+        for state in _CLAIMABLE:
+            due += self._all(sql.DUE, (remote, state, now_s, limit))
+            due += self._all(sql.FAR_AHEAD, (remote, state, now_s + FARTHEST_DUE_S, limit))
+        ids = [memory_id for memory_id, _ in sorted(due, key=lambda pair: (pair[1], pair[0]))]
+        if early:
+            ids = sorted({*ids, *(one for (one,) in self._all(sql.EARLY, (remote, limit)))})
+        return [MemoryId(one) for one in ids[:limit]]
+
+    def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
+        found = self._all(sql.UNDELIVERED, (above, rows.project_in_tag(project), remote, limit))
+        return [Memory.from_json(rows.load(value)) for (value,) in found]
+
+    def expired(self, now_s: float, limit: int) -> list[MemoryId]:
+        return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit))]
+
+    def _value(self, row: str) -> JsonObject | None:
+        found = self._all(sql.GET, (row,))
+        return rows.load(found[0][0]) if found else None
+
+    def _put(self, row: str, value: JsonObject) -> None:
+        self._cache.set(row, rows.dump(value))
+
+    def _all(self, statement: str, values: Sequence[Any] | Iterable[Any]) -> list[Any]:
+        return self._connection.execute(statement, tuple(values)).fetchall()

@@ -1,0 +1,104 @@
+"""Where a remote lives, checked once, with its secrets kept out of sight."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from kingly_memory.errors import InvalidInput
+
+_URL_LIMIT = 2_048
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff\\]")
+"""Spaces, control characters, lone surrogates, and the backslash, which some readers take for a slash."""
+_NOT_A_HOST = re.compile(r"""[%/\\?#@\[\]<>"'^`{|}]""")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A checked address. `str()` shows it without user info and query, which may be secrets."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    credentials: tuple[str, str] | None = field(default=None, repr=False)
+    query: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}"
+
+    @property
+    def origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+    @property
+    def remote_name(self) -> str:
+        """16 hex digits that stay the same however the address is written; secrets are not part of it."""
+        normal = f"{self.scheme}://{self.host}:{self.port}{self.path}"
+        return hashlib.sha256(normal.encode()).hexdigest()[:16]
+
+    @property
+    def loopback(self) -> bool:
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, path: str) -> str:
+        """The address to send to, query included: never for a log or an error."""
+        return f"{self}{path}?{self.query}" if self.query else f"{self}{path}"
+
+
+def endpoint(url: object) -> Endpoint:
+    """Check a remote's address. Raises InvalidInput, which never repeats the address: it may hold a password."""
+    if not isinstance(url, str) or not url:
+        raise InvalidInput("remote", "expected an address such as http://localhost:8000")
+    if len(url) > _URL_LIMIT or _UNFIT.search(url):
+        raise InvalidInput("remote", "the address is too long or contains spaces, control characters or backslashes")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidInput("remote", "the address has a host or port that cannot be read") from None
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise InvalidInput("remote", "the address must begin with http:// or https://")
+    return Endpoint(
+        scheme=parts.scheme,
+        host=_host(parts),
+        port=_port(parts.scheme, port),
+        path=parts.path.rstrip("/"),
+        credentials=_credentials(parts),
+        query=parts.query,
+    )
+
+
+def _host(parts: SplitResult) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    if not host or _NOT_A_HOST.search(host):
+        raise InvalidInput("remote", "the address names no host")
+    if ":" not in host:
+        return host
+    try:
+        return str(ipaddress.IPv6Address(host))
+    except ValueError:
+        raise InvalidInput("remote", "the address has a host that cannot be read") from None
+
+
+def _port(scheme: str, port: int | None) -> int:
+    if port == 0:
+        raise InvalidInput("remote", "port 0 cannot be connected to")
+    return port or _DEFAULT_PORTS[scheme]
+
+
+def _credentials(parts: SplitResult) -> tuple[str, str] | None:
+    if parts.username is None:
+        return None
+    return unquote(parts.username), unquote(parts.password or "")

@@ -1,0 +1,180 @@
+"""The json-call dialect: `POST {endpoint}/mcp/call` with `{"method", "params"}` (seed 004)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt, wait_incrementing
+
+from kingly_memory.adapters.remote import wire
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.ports import Clock, RemoteHit, RemoteInfo
+
+T = TypeVar("T")
+
+CALL_PATH = "/mcp/call"
+
+_LOOKUP_CHARACTERS = 256
+_LOOKUP_LIMIT = 5
+
+
+class JsonCallRemote:
+    """A remote that speaks json-call.
+
+    What the outbox sends is tried `tries` times, with pauses of `pause_s`, twice that, and so on; what somebody waits
+    for is tried once. A Retry-After longer than the pause ends the tries: the outbox has the longer patience.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        project: str,
+        clock: Clock,
+        tries: int = 3,
+        pause_s: float = 1.0,
+        call_timeout_s: float = 5.0,
+    ) -> None:
+        self._transport = transport
+        self._project = quote(project, safe="")
+        self._clock = clock
+        self._tries = max(tries, 1)
+        self._pause_s = pause_s
+        self._call_timeout_s = call_timeout_s
+        self._honours_keys = False
+        self._can_update = True
+
+    def __repr__(self) -> str:
+        return f"<JsonCallRemote {self._transport.endpoint}>"
+
+    async def connect(self) -> RemoteInfo:
+        info = wire.server_info(await self._call("initialize_memory_system", {}))
+        self._honours_keys = info.honours_keys
+        self._can_update = True
+        return info
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        maybe_there = repeated
+
+        async def attempt() -> str:
+            nonlocal maybe_there
+            try:
+                return await self._bring(memory, idempotency_key, remote_id, maybe_there)
+            except RemoteUnavailable:
+                maybe_there = True
+                raise
+
+        return await self._persistently(attempt)
+
+    async def forget(self, memory_id: str, *, remote_id: str | None, idempotency_key: str) -> None:
+        params = {"memory_id": remote_id, "store_key": memory_id, "idempotency_key": idempotency_key}
+        await self._call_persistently("forget_memory", params)
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        params = wire.search_params(text, limit, types)
+        reply = await self._call("search_semantic_memories", params, timeout_s)
+        return wire.hits(reply)[:limit]
+
+    async def working_memory(self, context_filter: str | None = None) -> list[RemoteHit]:
+        """What the server holds in working memory for a context. One try."""
+        return wire.hits(await self._call("get_working_memory", {"context_filter": context_filter}))
+
+    async def linked_memories(self, memory_ids: Sequence[str]) -> list[JsonObject]:
+        """The links of these remote ids, as the server words them. One try."""
+        return wire.links(await self._call("get_linked_memories", {"memory_ids": list(memory_ids)}))
+
+    async def record_thought(self, content: str, **extra: Any) -> JsonObject:
+        """Record one step of reasoning; `extra` goes along as it is. Tried several times under one key."""
+        return await self._call_persistently("record_thought", _keyed({"content": content, **extra}))
+
+    async def link(self, source: str, target: str, link_type: str) -> JsonObject:
+        """Link two memories by their remote ids. Tried several times under one key."""
+        params = {"source_memory_id": source, "target_memory_id": target, "link_type": link_type}
+        return await self._call_persistently("create_memory_link", _keyed(params))
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def _bring(self, memory: Memory, key: str, remote_id: str | None, maybe_there: bool) -> str:
+        """One try at making the remote hold this revision, by whatever this server can do."""
+        if remote_id is not None and self._can_update:
+            try:
+                return await self._update(memory, key, remote_id)
+            except RemoteRefused as refused:
+                if not refused.unknown_method:
+                    raise
+                self._can_update = False
+        if maybe_there and not self._honours_keys:
+            there = await self._find(memory)
+            if there is not None:
+                return there
+        return await self._create(memory, key, supersedes=remote_id)
+
+    async def _update(self, memory: Memory, key: str, remote_id: str) -> str:
+        await self._call("update_memory", wire.update_params(memory, remote_id, key))
+        return remote_id
+
+    async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
+        reply = await self._call("store_memory", wire.store_params(memory, key, supersedes))
+        remote_id = wire.stored_id(reply)
+        if supersedes is None and memory.revision > 1 and wire.was_known(reply):
+            # The key was known: the server may have kept the revision of an earlier, unacknowledged try.
+            return await self._bring(memory, f"{memory.id}.{memory.revision}", remote_id, maybe_there=False)
+        return remote_id
+
+    async def _find(self, memory: Memory) -> str | None:
+        """The remote id of this very revision, on a server that would store it twice."""
+        params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
+        try:
+            hits = wire.hits(await self._call("search_semantic_memories", params))
+        except RemoteRefused:
+            return None
+        this = (memory.id, memory.revision)
+        return next((hit.remote_id for hit in hits if (hit.memory_id, hit.record.get("revision")) == this), None)
+
+    async def _call_persistently(self, method: str, params: JsonObject) -> JsonObject:
+        async def attempt() -> Any:
+            return await self._call(method, params)
+
+        reply = await self._persistently(attempt)
+        return reply if isinstance(reply, dict) else {}
+
+    async def _persistently(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try several times, as long as the trouble may pass. Cancelling passes through.
+
+        The attempt must be an `async def`: tenacity does not await what a lambda returns, so it would never retry.
+        """
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self._tries),
+            wait=wait_incrementing(start=self._pause_s, increment=self._pause_s),
+            retry=self._worth_another_try,
+            sleep=self._clock.sleep,
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+    def _worth_another_try(self, state: RetryCallState) -> bool:
+        problem = state.outcome.exception() if state.outcome else None
+        pause_s = self._pause_s * state.attempt_number
+        return isinstance(problem, RemoteUnavailable) and (problem.retry_after_s or 0.0) <= pause_s
+
+    async def _call(self, method: str, params: JsonObject, timeout_s: float | None = None) -> Any:
+        headers = {"Kingly-Project": self._project}
+        if "idempotency_key" in params:
+            headers["Idempotency-Key"] = quote(params["idempotency_key"], safe="")
+        payload = {"method": method, "params": params}
+        return await self._transport.post(
+            CALL_PATH, payload, headers=headers, timeout_s=self._call_timeout_s if timeout_s is None else timeout_s
+        )
+
+
+def _keyed(params: JsonObject) -> JsonObject:
+    """The tries of one call share a key; a caller who repeats the call after a restart brings its own."""
+    return {"idempotency_key": str(uuid.uuid4()), **params}

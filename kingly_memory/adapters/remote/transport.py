@@ -1,0 +1,227 @@
+"""One bounded HTTP exchange: a deadline for the whole, a cap on what is read, nothing said about secrets.
+
+The library's own limits do not serve: its timeouts are per read, its bodies unlimited, its redirects re-post them to
+other hosts, and its log lines hold whole URLs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+
+import httpx
+
+from kingly_memory.adapters.remote.endpoint import Endpoint
+from kingly_memory.adapters.remote.outcomes import needs_body, result, status_text, succeeded
+from kingly_memory.errors import InvalidInput, RemoteUnavailable
+from kingly_memory.intake import mended
+from kingly_memory.models import JsonObject
+from kingly_memory.ports import Clock
+
+_MOST_REDIRECTS = 3
+_FOLLOWED = frozenset({307, 308})
+"""The redirects that keep method and body; they are followed to the same origin only."""
+_CHUNKS_PER_TURN = 64
+"""A reply of one-byte chunks would otherwise be read in one turn of the event loop."""
+_THREAD_ABOVE_BYTES = 65_536
+"""Reading more JSON than this takes long enough to be felt on the event loop."""
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """How far one exchange came; the deadline may end it anywhere."""
+
+    reached: bool = False
+
+
+class Transport:
+    """Posts JSON to one endpoint and reads JSON back. Belongs to one event loop; opens its client at the first post."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        clock: Clock,
+        token: str | None = None,
+        connect_timeout_s: float = 2.0,
+        reply_limit_bytes: int = 1_048_576,
+    ) -> None:
+        self.endpoint = endpoint
+        self._clock = clock
+        self._authorization = _authorization(endpoint, token)
+        self._connect_timeout_s = connect_timeout_s
+        self._reply_limit_bytes = reply_limit_bytes
+        self._client: httpx.AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        return f"<Transport {self.endpoint}>"
+
+    async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
+        """The JSON value of the answer. Raises a RemoteError by the table in `outcomes`, `timeout_s` later at most."""
+        exchange = _Exchange()
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._exchange(exchange, path, _encoded(payload), headers)
+        except TimeoutError:
+            reason = f"{self.endpoint.origin}: no complete answer within {timeout_s:g} s"
+            raise RemoteUnavailable(reason, reached=exchange.reached) from None
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as problem:
+            # `from None`: the library's texts quote what the server sent.
+            raise RemoteUnavailable(self._trouble(problem), reached=exchange.reached) from None
+
+    async def aclose(self) -> None:
+        """Close the connections. Safe to call twice."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _exchange(self, exchange: _Exchange, path: str, body: bytes, headers: Mapping[str, str]) -> Any:
+        client = self._opened()
+        url = httpx.URL(self.endpoint.url(path))
+        for _ in range(_MOST_REDIRECTS + 1):
+            async with client.stream("POST", url, content=body, headers=dict(headers)) as response:
+                exchange.reached = True
+                if response.status_code not in _FOLLOWED:
+                    return await self._answer(response)
+                url = _same_origin(url, response)
+        raise RemoteUnavailable("the server redirects in a circle", reached=True)
+
+    async def _answer(self, response: httpx.Response) -> Any:
+        status = response.status_code
+        body = await self._body(response) if succeeded(status) else await self._error_body(response)
+        facts = (status, body, response.headers.get("retry-after"), self._clock.now())
+        if len(body) > _THREAD_ABOVE_BYTES:
+            return await asyncio.to_thread(result, *facts)
+        return result(*facts)
+
+    async def _error_body(self, response: httpx.Response) -> bytes:
+        """Only where it matters, and a bad one does not hide the status."""
+        if not needs_body(response.status_code):
+            return b""
+        try:
+            return await self._body(response)
+        except RemoteUnavailable:
+            return b""
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """The bytes as they came, never decompressed, never more than the limit."""
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise RemoteUnavailable("the reply is compressed, which was not asked for", reached=True)
+        if int(response.headers.get("content-length", 0)) > self._reply_limit_bytes:
+            raise self._too_long()
+        body = bytearray()
+        chunks = 0
+        async for chunk in response.aiter_raw():
+            body += chunk
+            chunks += 1
+            if len(body) > self._reply_limit_bytes:
+                raise self._too_long()
+            if chunks % _CHUNKS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        return bytes(body)
+
+    def _too_long(self) -> RemoteUnavailable:
+        return RemoteUnavailable(f"the reply is longer than {self._reply_limit_bytes:,} bytes", reached=True)
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            try:
+                self._client = self._new_client()
+            except (ValueError, ImportError, OSError, httpx.InvalidURL):
+                reason = "the proxy or certificate settings of the environment (HTTPS_PROXY, SSL_CERT_FILE) do not work"
+                raise RemoteUnavailable(reason) from None
+        return self._client
+
+    def _new_client(self) -> httpx.AsyncClient:
+        _hush_libraries()
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "kingly-memory",
+        }
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        return httpx.AsyncClient(
+            headers=headers,
+            timeout=httpx.Timeout(None, connect=self._connect_timeout_s),
+            trust_env=not self.endpoint.loopback,
+            verify=True if self.endpoint.scheme == "https" else _no_certificates(),
+            cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+            follow_redirects=False,
+        )
+
+    def _trouble(self, problem: Exception) -> str:
+        """Why there is no answer, in the system's words or ours."""
+        origin = self.endpoint.origin
+        if isinstance(problem, httpx.ConnectTimeout):
+            return f"{origin}: no connection within {self._connect_timeout_s:g} s"
+        if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol):
+            return f"{origin}: the address cannot be used"
+        causes = (_words(cause) for cause in _causes(problem))
+        return f"{origin}: {next(filter(None, causes), 'the connection broke, or it does not speak HTTP')}"
+
+
+def _encoded(payload: JsonObject) -> bytes:
+    return mended(json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))).encode()
+
+
+def _authorization(endpoint: Endpoint, token: str | None) -> str | None:
+    if token is not None:
+        if not token.isascii() or not token.isprintable() or token != token.strip():
+            raise InvalidInput("token", "contains characters that an HTTP header cannot hold")
+        return f"Bearer {token}"
+    if endpoint.credentials is not None:
+        return "Basic " + base64.b64encode(":".join(endpoint.credentials).encode()).decode()
+    return None
+
+
+def _same_origin(url: httpx.URL, response: httpx.Response) -> httpx.URL:
+    """Where a redirect leads, if it stays with the server that was named."""
+    target = url.join(response.headers.get("location", ""))
+    if (target.scheme, target.host, target.port, target.userinfo) != (url.scheme, url.host, url.port, b""):
+        text = f"{status_text(response.status_code)}, to another server; name the server's final address"
+        raise RemoteUnavailable(text, reached=True)
+    return target
+
+
+def _hush_libraries() -> None:
+    """Their INFO lines hold whole URLs, their DEBUG lines whole headers."""
+    for name in ("httpx", "httpcore"):
+        library = logging.getLogger(name)
+        library.setLevel(max(library.level, logging.WARNING))
+
+
+def _no_certificates() -> ssl.SSLContext:
+    """Trusts nobody: plain HTTP needs no certificates, and loading the usual ones takes 30 ms."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _causes(problem: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = problem
+    while cause is not None:
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):
+            yield from cause.exceptions
+        cause = cause.__cause__ or cause.__context__
+
+
+def _words(cause: BaseException) -> str | None:
+    if isinstance(cause, socket.gaierror):
+        return "the host name is not known"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return "the server's certificate is not trusted"
+    if isinstance(cause, ssl.SSLError):
+        return "no secure connection could be agreed on"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno)
+    return None

@@ -1,0 +1,202 @@
+"""Between our values and the remote's JSON. Pure; what comes in is believed only as far as its shape goes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeGuard
+
+from kingly_memory.adapters.remote.strict_json import NotJson, read
+from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.ports import RemoteHit, RemoteInfo
+
+SOURCE = "kingly_agent"
+MOST_ENTRIES = 200
+CONTENT_LIMIT_BYTES = 1_048_576
+
+_ID_LIMIT = 512
+_SERVER_NAME_LIMIT = 100
+_ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
+_LINK_LISTS = ("links", "linked_memories", "related_memories", "memories", "results")
+_RELEVANCE_NAMES = ("relevance", "similarity", "score")
+
+
+def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
+    """What `store_memory` is told (seed 004). `supersedes` is the remote id of the revision this one replaces."""
+    metadata = _metadata(memory)
+    if supersedes is not None:
+        metadata["supersedes"] = supersedes
+    return {
+        "content": _envelope(memory),
+        "memory_type": memory.type.value,
+        "metadata": metadata,
+        "idempotency_key": idempotency_key,
+    }
+
+
+def update_params(memory: Memory, remote_id: str, idempotency_key: str) -> JsonObject:
+    """What `update_memory` is told: the store's words, and which memory they replace."""
+    return {"memory_id": remote_id, **store_params(memory, idempotency_key)}
+
+
+def search_params(text: str, limit: int, types: Iterable[MemoryType] | None) -> JsonObject:
+    return {
+        "query": text,
+        "limit": limit,
+        "memory_types": None if types is None else [one.value for one in types],
+    }
+
+
+def server_info(reply: Any) -> RemoteInfo:
+    """What a server said of itself; one that says nothing is called `unknown` and honours no keys."""
+    told = _unwrapped(reply)
+    if not isinstance(told, Mapping):
+        return RemoteInfo(server="unknown", honours_keys=False)
+    name, features = told.get("server"), told.get("features")
+    return RemoteInfo(
+        server=name[:_SERVER_NAME_LIMIT] if isinstance(name, str) and name.isprintable() and name else "unknown",
+        honours_keys=isinstance(features, list) and "idempotency_keys" in features,
+    )
+
+
+def stored_id(reply: Any) -> str:
+    """The remote's id for what it was given. Raises RemoteUnavailable when there is none: the outcome is unknown."""
+    told = _unwrapped(reply)
+    remote_id = _entry_id(told) if isinstance(told, Mapping) else None
+    if remote_id is None:
+        raise RemoteUnavailable("the reply names no memory_id", reached=True)
+    return remote_id
+
+
+def was_known(reply: Any) -> bool:
+    """True when the server says that it had this idempotency key already and kept what it had."""
+    told = _unwrapped(reply)
+    return isinstance(told, Mapping) and told.get("idempotency_hit") is True
+
+
+def hits(reply: Any) -> list[RemoteHit]:
+    """The memories in a reply, best first, one per remote id. Entries of an unknown shape are left out."""
+    found: dict[str, RemoteHit] = {}
+    for entry in _entries(reply, _ENTRY_LISTS):
+        hit = _hit(entry)
+        if hit is not None:
+            found.setdefault(hit.remote_id, hit)
+    return sorted(found.values(), key=lambda hit: -hit.relevance)
+
+
+def links(reply: Any) -> list[JsonObject]:
+    """The links in a reply as the server words them, whether it gave a list, or lists by direction or by memory."""
+    return [dict(entry) for entry in _entries(reply, _LINK_LISTS)]
+
+
+def _envelope(memory: Memory) -> str:
+    """`{key, content, metadata}` as JSON text; metadata is the whole record, so that an echo of it can be joined."""
+    record = memory.to_json()
+    content = record.pop("content")
+    return json.dumps({"key": memory.key, "content": content, "metadata": record}, ensure_ascii=False)
+
+
+def _metadata(memory: Memory) -> JsonObject:
+    """Seed 004 sends the significance as confidence too; the true confidence travels in the envelope."""
+    return {
+        "confidence": memory.significance,
+        "significance": memory.significance,
+        "context_id": memory.scope.context_id,
+        "source": SOURCE,
+        "timestamp": round(memory.updated_at.timestamp() * 1000),
+    }
+
+
+def _unwrapped(reply: Any) -> Any:
+    """Some servers put the result of a successful call under `data`."""
+    if isinstance(reply, Mapping) and isinstance(reply.get("data"), dict | list):
+        return reply["data"]
+    return reply
+
+
+def _entries(reply: Any, names: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    told = _unwrapped(reply)
+    if isinstance(told, Mapping):
+        told = next((told[name] for name in names if name in told), None)
+    return [entry for entry in _flat(told) if isinstance(entry, Mapping)][:MOST_ENTRIES]
+
+
+def _flat(value: Any) -> list[Any]:
+    """One list from a list, from lists by name, or from entries by id."""
+    if isinstance(value, list):
+        return value
+    flat: list[Any] = []
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if isinstance(inner, list):
+                flat.extend(inner)
+            elif isinstance(inner, Mapping):
+                flat.append({"memory_id": name, **inner})
+    return flat
+
+
+def _hit(entry: Mapping[str, Any]) -> RemoteHit | None:
+    remote_id, content = _entry_id(entry), entry.get("content")
+    envelope = _opened(content)
+    if envelope is not None:
+        content, memory_id = envelope["content"], _id_text(envelope["metadata"].get("id"))
+        record = {**envelope["metadata"], "key": envelope["key"]}
+    else:
+        memory_id = _memory_of_key(entry.get("idempotency_key"))
+        record = {name: value for name, value in entry.items() if name != "content"}
+    if remote_id is None or not _is_content(content):
+        return None
+    return RemoteHit(remote_id, content, _relevance(entry), memory_id, record)
+
+
+def _opened(content: Any) -> JsonObject | None:
+    """Our own envelope, when that is what comes back."""
+    if isinstance(content, str) and content.startswith("{"):
+        try:
+            content = read(content)
+        except NotJson:
+            return None
+    return content if isinstance(content, dict) and _is_envelope(content) else None
+
+
+def _is_content(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value.strip()) and len(value.encode()) <= CONTENT_LIMIT_BYTES
+
+
+def _is_envelope(value: JsonObject) -> bool:
+    """Strict, for a memory's own content may be JSON too."""
+    return (
+        value.keys() == {"key", "content", "metadata"}
+        and isinstance(value["content"], str)
+        and isinstance(value["metadata"], dict)
+    )
+
+
+def _entry_id(entry: Mapping[str, Any]) -> str | None:
+    ids = (_id_text(entry.get(name)) for name in ("memory_id", "id"))
+    return next((one for one in ids if one is not None), None)
+
+
+def _memory_of_key(idempotency_key: Any) -> str | None:
+    """Our id, from `<id>` or `<id>.<revision>`."""
+    key = _id_text(idempotency_key)
+    return key.partition(".")[0] if key else None
+
+
+def _id_text(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str) and 0 < len(value) <= _ID_LIMIT and value.isprintable():
+        return value
+    return None
+
+
+def _relevance(entry: Mapping[str, Any]) -> float:
+    """The first figure that is a number, clamped to [0, 1]; 0 when there is none."""
+    for name in _RELEVANCE_NAMES:
+        value = entry.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return min(max(float(value), 0.0), 1.0)
+    return 0.0

@@ -1,0 +1,100 @@
+"""The composition root: the only place that picks adapters. Loads each one when it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.adapters.local.folder import try_lock
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import InvalidInput
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Place, Settings
+from kingly_memory.version import __version__
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.remote.endpoint import Endpoint
+    from kingly_memory.ports import Clock
+    from kingly_memory.router.router import RemotePart
+
+log = logging.getLogger("kingly_memory")
+
+
+def open_store(place: Place, settings: Settings) -> DiskStore:
+    """The local layer of that home. Raises StoreDamaged or StoreUntrusted."""
+    return DiskStore(place.home, durability=settings.durability, lock_wait_s=settings.lock_wait_s)
+
+
+def checked(place: Place) -> Place:
+    """The place with its names checked. Raises InvalidInput."""
+    intake.required("project", place.project)
+    intake.label("agent", place.agent)
+    return place
+
+
+def endpoint_of(place: Place) -> Endpoint | None:
+    """The remote's address; None when none is named, or when it is no address: said once, work goes on locally."""
+    if place.remote is None:
+        return None
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    try:
+        return endpoint(place.remote)
+    except InvalidInput as error:
+        log.warning("%s; working locally", error)
+        return None
+
+
+def station(place: Place, settings: Settings, endpoint: Endpoint | None) -> Station:
+    return Station(
+        home=str(place.home),
+        project=place.project,
+        durability=settings.durability,
+        remote=None if endpoint is None else endpoint.remote_name,
+        endpoint=None if endpoint is None else str(endpoint),
+        version=__version__,
+    )
+
+
+def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clock) -> RemotePart:
+    """The remote behind that address, and the lock that decides which process delivers to it."""
+    from kingly_memory.adapters.remote.json_call import JsonCallRemote
+    from kingly_memory.adapters.remote.transport import Transport
+    from kingly_memory.router.router import RemotePart
+
+    transport = Transport(endpoint, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
+    remote = JsonCallRemote(
+        transport,
+        project=place.project,
+        clock=clock,
+        tries=settings.send_tries,
+        pause_s=settings.send_pause_s,
+        call_timeout_s=settings.call_timeout_s,
+    )
+    lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
+    return RemotePart(endpoint.remote_name, str(endpoint), remote, lead.take, lead.give_up)
+
+
+class Leadership:
+    """A file lock that one process at a time holds; the kernel releases it when that process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """True when this process holds the lock, now or already. False while the home cannot be written."""
+        if self._descriptor is None:
+            try:
+                self._descriptor = try_lock(self._path)
+            except OSError:
+                return False
+        return self._descriptor is not None
+
+    def give_up(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,73 @@
+"""Reading without a router: for hooks and one-shot commands. Loads neither asyncio nor httpx nor diskcache."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from kingly_memory import intake
+from kingly_memory.app import parts
+from kingly_memory.models import Hit, JsonObject, LayerReport, LinkState, Memory, Page, Results, Source
+from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.view import View
+from kingly_memory.settings import Place, Settings
+
+
+class WallClock:
+    """`SystemClock` would load asyncio."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class LocalReader:
+    """One project's memories on this machine, read-only. Notes no use and asks no remote."""
+
+    def __init__(self, place: Place, settings: Settings) -> None:
+        self._place = place
+        self._settings = settings
+        self._endpoint = parts.endpoint_of(place)
+        self._store = parts.open_store(place, settings)
+        self._local = LocalSearch(self._store.reader)
+        self._clock = WallClock()
+        station = parts.station(place, settings, self._endpoint)
+        self._view = View(station, store=self._store, local=self._local, clock=self._clock)
+
+    def answers_alone(self) -> bool:
+        """True when no remote would be asked anyway: none is named, or this machine knows that it is offline."""
+        link = self._view.link()
+        return link is None or link.state is LinkState.OFFLINE
+
+    def search(self, query: str, **filters: Any) -> Results:
+        """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors."""
+        began = time.monotonic()
+        asked = intake.query(query, project=self._place.project, **filters)
+        now_s = self._clock.now().timestamp()
+        answer = self._local.search(asked, now_s=now_s, budget_s=self._settings.local_search_s)
+        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
+        return Results(
+            hits=hits,
+            source=Source.LOCAL,
+            took_ms=(time.monotonic() - began) * 1000,
+            layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
+            repaired=answer.repaired,
+        )
+
+    def get(self, key_or_id: str) -> Memory | None:
+        return self._view.get(key_or_id)
+
+    def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
+        query = intake.query("", project=self._place.project, limit=limit, **filters)
+        return self._view.page(query, before)
+
+    def status(self) -> JsonObject:
+        return self._view.status()
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def open_reader(place: Place, settings: Settings | None = None) -> LocalReader:
+    """A reader for that place. Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted."""
+    return LocalReader(parts.checked(place), settings or Settings.from_environment())

@@ -1,0 +1,214 @@
+"""The same router for code that does not await: one portal thread runs the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.errors import RouterClosed
+from kingly_memory.intake import Imported
+from kingly_memory.lifecycle.steward import SweepReport
+from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
+from kingly_memory.observe import Observer
+from kingly_memory.ports import Clock
+from kingly_memory.router.drain import SyncReport
+from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.settings import Settings
+
+T = TypeVar("T")
+
+
+class SyncMemoryRouter:
+    """`MemoryRouter` with the same methods and results, without `await`. Use it as `with`; safe from any thread."""
+
+    def __init__(self, router: MemoryRouter) -> None:
+        self._router = router
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def open(
+        cls,
+        home: str | os.PathLike[str] | None = None,
+        remote: str | bool | None = None,
+        *,
+        token: str | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> Self:
+        """See `MemoryRouter.open`."""
+        return cls(
+            MemoryRouter.open(
+                home,
+                remote,
+                token=token,
+                project=project,
+                agent=agent,
+                settings=settings,
+                clock=clock,
+                observers=observers,
+            )
+        )
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kingly-portal", daemon=True)
+        self._thread.start()
+        self._call(self._router.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the router and stop the portal thread. Safe to call twice."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        try:
+            self._call(self._router.close)
+        finally:
+            self._loop = self._thread = None
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def store(
+        self,
+        content: str,
+        key: str | None = None,
+        type: str = "semantic",
+        significance: float = 0.5,
+        confidence: float = 0.5,
+        tags: Sequence[str] = (),
+        title: str | None = None,
+        context_id: str | None = None,
+        origin: str = "agent",
+        metadata: Mapping[str, Any] | None = None,
+        wait: float | None = None,
+        require_remote: bool = False,
+    ) -> Receipt:
+        """See `MemoryRouter.store`."""
+        return self._call(
+            lambda: self._router.store(
+                content,
+                key=key,
+                type=type,
+                significance=significance,
+                confidence=confidence,
+                tags=tags,
+                title=title,
+                context_id=context_id,
+                origin=origin,
+                metadata=metadata,
+                wait=wait,
+                require_remote=require_remote,
+            )
+        )
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        agent: str | None = None,
+        context_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        prefer_speed: bool = False,
+        include_semantic: bool = True,
+        include_archived: bool = False,
+    ) -> Results:
+        """See `MemoryRouter.search`."""
+        return self._call(
+            lambda: self._router.search(
+                query,
+                limit=limit,
+                types=types,
+                tags=tags,
+                agent=agent,
+                context_id=context_id,
+                since=since,
+                until=until,
+                prefer_speed=prefer_speed,
+                include_semantic=include_semantic,
+                include_archived=include_archived,
+            )
+        )
+
+    def get(self, key_or_id: str) -> Memory | None:
+        """See `MemoryRouter.get`."""
+        return self._call(lambda: self._router.get(key_or_id))
+
+    def list(
+        self,
+        limit: int = 50,
+        before: int | None = None,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        agent: str | None = None,
+        context_id: str | None = None,
+        include_archived: bool = False,
+    ) -> Page:
+        """See `MemoryRouter.list`."""
+        return self._call(lambda: self._router.list(limit, before, types, tags, agent, context_id, include_archived))
+
+    def forget(self, key_or_id: str) -> Memory | None:
+        """See `MemoryRouter.forget`."""
+        return self._call(lambda: self._router.forget(key_or_id))
+
+    def restore(self, key_or_id: str) -> Memory | None:
+        """See `MemoryRouter.restore`."""
+        return self._call(lambda: self._router.restore(key_or_id))
+
+    def remember(self, items: Iterable[Imported]) -> Taken:
+        """See `MemoryRouter.remember`."""
+        return self._call(lambda: self._router.remember(items))
+
+    def export(self) -> Iterator[tuple[Memory, Standing]]:
+        """See `MemoryRouter.export`."""
+        return self._router.export()
+
+    def sync(self, timeout: float = 30.0) -> SyncReport:
+        """See `MemoryRouter.sync`."""
+        return self._call(lambda: self._router.sync(timeout))
+
+    def status(self) -> JsonObject:
+        """See `MemoryRouter.status`."""
+        return self._router.status()
+
+    def sweep(self, dry_run: bool = False) -> SweepReport:
+        """See `MemoryRouter.sweep`."""
+        return self._call(lambda: self._router.sweep(dry_run))
+
+    def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
+        """See `MemoryRouter.outbox`."""
+        return self._call(lambda: self._router.outbox(states))
+
+    def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
+        """See `MemoryRouter.outbox_retry`."""
+        return self._call(lambda: self._router.outbox_retry(ids))
+
+    def outbox_drop(self, ids: Sequence[str]) -> int:
+        """See `MemoryRouter.outbox_drop`."""
+        return self._call(lambda: self._router.outbox_drop(ids))
+
+    def __repr__(self) -> str:
+        return repr(self._router).replace("MemoryRouter", "SyncMemoryRouter", 1)
+
+    def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._loop is None:
+            raise RouterClosed
+        return asyncio.run_coroutine_threadsafe(begin(), self._loop).result()

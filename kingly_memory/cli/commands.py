@@ -1,0 +1,237 @@
+"""Every command with its arguments, as data: the parser is built from it and so is docs/cli.md."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kingly_memory.models import KINDS, MemoryType, Origin
+
+_ROOM = "kingly_memory.cli"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A positional (a bare name) or an option (`--name`). `settings` are what argparse takes besides."""
+
+    name: str
+    help: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One verb. `target` names the function that does it; it is imported only when the verb is used."""
+
+    name: str
+    summary: str
+    target: str
+    arguments: tuple[Argument, ...] = ()
+
+
+def argument(name: str, help: str, **settings: Any) -> Argument:
+    return Argument(name, help, settings)
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a number") from None
+
+
+def whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
+
+
+def repeatable(name: str, help: str, metavar: str) -> Argument:
+    return argument(name, f"{help}; may be repeated", metavar=metavar, action="append", default=None)
+
+
+COMMON = (
+    argument("--json", "print JSON for programs instead of text for people", action="store_true"),
+    argument(
+        "--home", "folder of the memories (default: `.kingly/memory` of the nearest project folder)", metavar="DIR"
+    ),
+    argument(
+        "--remote",
+        "address of the remote memory server; without an address http://localhost:8000",
+        metavar="URL",
+        nargs="?",
+        const=True,
+    ),
+    argument("--token-file", "file with the remote's token (or set KINGLY_TOKEN)", metavar="FILE"),
+    argument("--project", "project whose memories are meant (default: the project folder's name)", metavar="NAME"),
+    argument("--agent", "agent who speaks; search and list show only what this agent stored", metavar="NAME"),
+)
+"""Options of every command, accepted before and after its name."""
+
+COMMON_DEFAULTS: Mapping[str, Any] = {
+    "json": False,
+    "home": None,
+    "remote": None,
+    "token_file": None,
+    "project": None,
+    "agent": None,
+}
+
+_TYPES = f"{', '.join(MemoryType)} (or {', '.join(KINDS)})"
+_NAMED = argument("memory", "key or id of the memory", metavar="KEY_OR_ID")
+_TYPE_FILTER = repeatable("--type", f"only memories of this type: {_TYPES}", "TYPE")
+_TAG_FILTER = repeatable("--tag", "only memories with this tag", "TAG")
+_CONTEXT_FILTER = argument("--context", "only memories of this context", metavar="ID")
+_ARCHIVED = argument("--archived", "show archived memories as well", action="store_true")
+_LIMIT_20 = argument("--limit", "how many to show (default 20)", metavar="N", type=whole_number, default=20)
+
+COMMANDS = (
+    Command("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", f"{_ROOM}.demo:demo"),
+    Command(
+        "store",
+        "Store a memory.",
+        f"{_ROOM}.memories:store",
+        (
+            argument("content", "the text, or - to read it from standard input", metavar="CONTENT"),
+            argument("--key", "name of the memory; storing a key again revises its memory", metavar="KEY"),
+            argument("--type", f"{_TYPES} (default semantic)", metavar="TYPE", default="semantic"),
+            argument(
+                "--significance",
+                "0 to 1, how much it matters (default 0.5); above 0.3 it goes to the remote",
+                metavar="N",
+                type=number,
+                default=0.5,
+            ),
+            argument("--confidence", "0 to 1, how sure it is (default 0.5)", metavar="N", type=number, default=0.5),
+            repeatable("--tag", "a tag", "TAG"),
+            argument("--title", "a short title", metavar="TEXT"),
+            argument("--context", "id of the conversation or task it belongs to", metavar="ID"),
+            argument(
+                "--origin", f"who said it: {', '.join(Origin)} (default user, or agent with --agent)", metavar="WHO"
+            ),
+            argument("--metadata", "further facts as a JSON object", metavar="JSON"),
+            argument(
+                "--wait",
+                "seconds to wait for the remote's acknowledgement (default 0.25 when there is a remote)",
+                metavar="S",
+                type=number,
+            ),
+            argument("--require-remote", "fail when the remote has not acknowledged in time", action="store_true"),
+        ),
+    ),
+    Command(
+        "search",
+        "Find memories by what they say.",
+        f"{_ROOM}.memories:search",
+        (
+            argument("query", "what to look for", metavar="QUERY", nargs="+"),
+            argument("--limit", "how many to show (default 10)", metavar="N", type=whole_number, default=10),
+            _TYPE_FILTER,
+            _TAG_FILTER,
+            _CONTEXT_FILTER,
+            argument("--since", "only memories from this ISO 8601 date or time on", metavar="TIME"),
+            argument("--until", "only memories up to this ISO 8601 date or time", metavar="TIME"),
+            argument("--local", "look on this machine only", action="store_true"),
+            argument("--prefer-speed", "do not ask the remote when this machine has an answer", action="store_true"),
+            argument("--no-semantic", "do not ask the remote for memories of similar meaning", action="store_true"),
+            argument("--archived", "search archived memories as well", action="store_true"),
+        ),
+    ),
+    Command("get", "Show one memory.", f"{_ROOM}.memories:get", (_NAMED,)),
+    Command(
+        "list",
+        "List memories, the latest first.",
+        f"{_ROOM}.memories:list_memories",
+        (
+            _LIMIT_20,
+            argument(
+                "--before",
+                "go on from this position, which the page before names",
+                metavar="POSITION",
+                type=whole_number,
+            ),
+            _TYPE_FILTER,
+            _TAG_FILTER,
+            _CONTEXT_FILTER,
+            _ARCHIVED,
+        ),
+    ),
+    Command(
+        "forget", "Take a memory out of every answer, here and on the remote.", f"{_ROOM}.memories:forget", (_NAMED,)
+    ),
+    Command("restore", "Bring a forgotten or archived memory back.", f"{_ROOM}.memories:restore", (_NAMED,)),
+    Command("status", "Show what is stored, what waits, and how the remote is.", f"{_ROOM}.upkeep:status"),
+    Command(
+        "sync",
+        "Try the remote now and deliver what waits for it.",
+        f"{_ROOM}.upkeep:sync",
+        (argument("--timeout", "seconds to spend at most (default 60)", metavar="S", type=number, default=60.0),),
+    ),
+    Command(
+        "sweep",
+        "Archive memories whose lifetime has ended, and erase such working memories.",
+        f"{_ROOM}.upkeep:sweep",
+        (argument("--dry-run", "say what would happen and change nothing", action="store_true"),),
+    ),
+    Command(
+        "outbox list",
+        "List what the remote has not acknowledged.",
+        f"{_ROOM}.upkeep:outbox_list",
+        (repeatable("--state", "only entries that are pending, leased or dead", "STATE"),),
+    ),
+    Command(
+        "outbox retry",
+        "Send dead entries again: the named ones, or all.",
+        f"{_ROOM}.upkeep:outbox_retry",
+        (argument("memory", "key or id of a memory", metavar="KEY_OR_ID", nargs="*"),),
+    ),
+    Command(
+        "outbox drop",
+        "Stop sending the named memories; they stay on this machine.",
+        f"{_ROOM}.upkeep:outbox_drop",
+        (argument("memory", "key or id of a memory", metavar="KEY_OR_ID", nargs="+"),),
+    ),
+    Command(
+        "export",
+        "Write all memories to a file or to standard output.",
+        f"{_ROOM}.transfer:export",
+        (
+            argument(
+                "file",
+                "file, or folder with --layout kingly; nothing or - for standard output",
+                metavar="FILE",
+                nargs="?",
+            ),
+            argument(
+                "--layout",
+                "jsonl: one memory per line (default); kingly: quick_cache, session_state and task_history.json",
+                metavar="LAYOUT",
+                default="jsonl",
+            ),
+        ),
+    ),
+    Command(
+        "import",
+        "Bring memories in; the same file can be imported again without making duplicates.",
+        f"{_ROOM}.transfer:import_path",
+        (
+            argument("path", "JSONL, notes folder, old memory.json, quick_cache.json or LoCoMo file", metavar="PATH"),
+            argument("--format", "jsonl, notes, legacy, kingly or locomo (default: found out)", metavar="FORMAT"),
+        ),
+    ),
+    Command(
+        "hub",
+        "Run a remote memory server, for yourself or for others.",
+        f"{_ROOM}.hub:hub",
+        (
+            argument("--host", "address to listen on (default 127.0.0.1)", metavar="HOST", default="127.0.0.1"),
+            argument("--port", "port to listen on (default 8000)", metavar="PORT", type=whole_number, default=8000),
+            argument("--tokens-file", "JSON file of {token: namespace}", metavar="FILE"),
+        ),
+    ),
+    Command("config", "Show every setting and where it comes from.", f"{_ROOM}.upkeep:config"),
+    Command("version", "Show the version.", f"{_ROOM}.upkeep:version"),
+)

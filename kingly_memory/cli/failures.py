@@ -1,0 +1,57 @@
+"""How a command ends when it cannot do what was asked: one sentence, an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
+from kingly_memory.models import JsonObject
+
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""128 + SIGPIPE: what a shell reports for a program that wrote to a closed pipe."""
+
+
+_AT_ARGUMENT = re.compile(r"argument (?:--)?(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
+
+
+class UsageError(KinglyMemoryError):
+    """The command line cannot be understood. `field` is the argument at fault, when it is one."""
+
+    def __init__(self, program: str, message: str) -> None:
+        match = _AT_ARGUMENT.fullmatch(message)
+        self.field = match["name"].replace("-", "_") if match else None
+        problem = f"{match['name']}: {match['problem']}" if match else message
+        super().__init__(f"{problem} (see `{program} --help`)")
+
+
+class NothingUnder(KinglyMemoryError):
+    """No memory has that key or id in the project."""
+
+    def __init__(self, name: str, project: str) -> None:
+        super().__init__(f"nothing under {name[:200]!r} in project {project!r}")
+
+
+def exit_code(error: Exception) -> int:
+    return BAD_INPUT if isinstance(error, InvalidInput | InvalidSetting | UsageError) else FAILED
+
+
+def as_json(error: Exception) -> JsonObject:
+    """The error as data: its type, the field when one is to blame, the sentence, and a receipt when there is one."""
+    facts: JsonObject = {"type": type(error).__name__, "message": sentence(error)}
+    field = getattr(error, "field", None)
+    if field is not None:
+        facts["field"] = field
+    receipt: Any = getattr(error, "receipt", None)
+    if receipt is not None:
+        facts["receipt"] = receipt.to_json()
+    return {"error": facts}
+
+
+def sentence(error: Exception) -> str:
+    if isinstance(error, KinglyMemoryError):
+        return str(error)
+    return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"

@@ -1,0 +1,24 @@
+"""The verb that runs a hub."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+from kingly_memory.cli.output import Output
+from kingly_memory.cli.place import token_of
+
+
+def hub(options: Namespace, out: Output) -> int:
+    """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
+    from kingly_memory.hub.serve import run_hub
+
+    run_hub(
+        Path(options.home) if options.home else None,
+        options.host,
+        options.port,
+        token=token_of(options) or os.environ.get("KINGLY_HUB_TOKEN") or None,
+        tokens_file=Path(options.tokens_file) if options.tokens_file else None,
+    )
+    return 0

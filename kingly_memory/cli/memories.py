@@ -1,0 +1,232 @@
+"""The verbs about memories: store, search, get, list, forget, restore."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from kingly_memory.cli.failures import NothingUnder
+from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, table, width
+from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import DeliveryState, Hit, Memory, Receipt, Results, Source
+from kingly_memory.settings import Place, Settings
+
+REMOTE_WAIT_S = 0.25
+"""How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
+
+_TITLE_ROOM = 48
+
+
+def store(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    wait = REMOTE_WAIT_S if options.wait is None and place.remote is not None else options.wait
+    content = _standard_input() if options.content == "-" else options.content
+    metadata = _metadata(options.metadata)
+    with routing(place, out) as router:
+        receipt = router.store(
+            content,
+            key=options.key,
+            type=options.type,
+            significance=options.significance,
+            confidence=options.confidence,
+            tags=options.tag or (),
+            title=options.title,
+            context_id=options.context,
+            origin=options.origin or ("agent" if place.agent else "user"),
+            metadata=metadata,
+            wait=wait,
+            require_remote=options.require_remote,
+        )
+    out.show(receipt.to_json(), receipt_lines(receipt))
+    return 0
+
+
+def search(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    text = " ".join(options.query)
+    results = _searched_here(options, place, text) or _searched_everywhere(options, place, text, out)
+    out.show(results.to_json(), search_lines(results, datetime.now(UTC)))
+    return 0
+
+
+def get(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    with reading(place) as reader:
+        memory = reader.get(options.memory)
+    if memory is None:
+        raise NothingUnder(options.memory, place.project)
+    out.show(memory.to_json(), _details(memory))
+    return 0
+
+
+def list_memories(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    with reading(place) as reader:
+        page = reader.list(
+            limit=options.limit,
+            before=options.before,
+            types=options.type,
+            tags=options.tag,
+            agent=options.agent,
+            context_id=options.context,
+            include_archived=options.archived,
+        )
+    rows = [{**row.memory.to_json(), "standing": row.standing.value, "position": row.position} for row in page.rows]
+    now = datetime.now(UTC)
+    lines = table([_listed(row.memory, now) for row in page.rows]) or ["no memories"]
+    if page.next_before is not None:
+        lines.append(f"more: --before {page.next_before}")
+    out.show({"memories": rows, "next_before": page.next_before}, lines)
+    return 0
+
+
+def forget(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    with routing(place, out) as router:
+        memory = router.forget(options.memory)
+    if memory is None:
+        raise NothingUnder(options.memory, place.project)
+    out.show(memory.to_json(), [f"forgotten: {summary(memory)}", f"undo: kingly-memory restore {memory.id}"])
+    return 0
+
+
+def restore(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    with routing(place, out) as router:
+        memory = router.restore(options.memory)
+    if memory is None:
+        raise NothingUnder(options.memory, place.project)
+    out.show(memory.to_json(), [f"restored: {summary(memory)}"])
+    return 0
+
+
+def receipt_lines(receipt: Receipt) -> list[str]:
+    """Where the memory is now, and what is still to come."""
+    name = f"{receipt.key} ({receipt.id})" if receipt.key else receipt.id
+    there = {
+        DeliveryState.DELIVERED: "on this machine and on the remote",
+        DeliveryState.PENDING: f"on this machine; the remote gets it later ({receipt.reason})",
+        DeliveryState.LEASED: "on this machine; on its way to the remote",
+        DeliveryState.DEAD: f"on this machine only: {receipt.reason}",
+        DeliveryState.LOCAL_ONLY: f"on this machine only: {receipt.reason}",
+    }
+    stored = "stored" if receipt.revision == 1 else f"stored as revision {receipt.revision}"
+    return [f"{stored} {name}", f"  {there[receipt.delivery]}"]
+
+
+def search_lines(results: Results, now: datetime) -> Iterator[str]:
+    """The answer, best first, under one line that says how it was found."""
+    layers = ", ".join(
+        f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
+        for name, report in results.layers.items()
+    )
+    yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {results.source}: {layers}"
+    for name, reason in results.failures.items():
+        yield f"  {name} did not answer: {reason}"
+    for word, instead in results.repaired.items():
+        yield f"  looked for {instead!r} instead of {word!r}"
+    for hit in results:
+        yield ""
+        yield from _hit_lines(hit, now)
+
+
+def summary(memory: Memory) -> str:
+    """A memory in a few words, on one line."""
+    text = f"{memory.title}: {memory.content}" if memory.title else memory.content
+    return shortened(one_line(text[:1000]), _TITLE_ROOM)
+
+
+def _searched_here(options: Namespace, place: Place, text: str) -> Results | None:
+    """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
+    with reading(place) as reader:
+        offline = None if place.remote is None else _offline_reason(reader.status()["link"])
+        alone = options.local or options.no_semantic or place.remote is None or offline is not None
+        if not alone and not options.prefer_speed:
+            return None
+        results = reader.search_local(text, **_filters(options))
+    if not alone and not results:
+        return None
+    if offline is None or options.local or options.no_semantic:
+        return results
+    return replace(results, source=Source.LOCAL_FALLBACK, failures={"remote": offline})
+
+
+def _searched_everywhere(options: Namespace, place: Place, text: str, out: Output) -> Results:
+    with routing(place, out) as router:
+        return router.search(text, prefer_speed=options.prefer_speed, **_filters(options))
+
+
+def _offline_reason(link: dict[str, Any]) -> str | None:
+    """Why the remote need not be asked; None when it may answer, or when it is time to try it again."""
+    if link["state"] != "offline" or not link["next_probe_s"]:
+        return None
+    return f"offline: {link['last_error']}"
+
+
+def _filters(options: Namespace) -> dict[str, Any]:
+    return {
+        "limit": options.limit,
+        "types": options.type,
+        "tags": options.tag,
+        "agent": options.agent,
+        "context_id": options.context,
+        "since": options.since,
+        "until": options.until,
+        "include_archived": options.archived,
+    }
+
+
+def _standard_input() -> str:
+    """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. One byte too many is enough to refuse."""
+    limit = Settings.from_environment().content_limit_bytes
+    return sys.stdin.buffer.read(limit + 1).decode(errors="replace")
+
+
+def _metadata(text: str | None) -> object:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        problem = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+        raise InvalidInput("metadata", f"is not JSON ({problem})") from None
+
+
+def _hit_lines(hit: Hit, now: datetime) -> Iterator[str]:
+    memory = hit.memory
+    text = f"{memory.title}: {memory.content}" if memory.title else memory.content
+    facts = [memory.type, ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
+    yield shortened(f"{hit.relevance:.2f}  {one_line(text[:1000])}", width())
+    yield f"      {' · '.join(facts)}"
+
+
+def _details(memory: Memory) -> Iterator[str]:
+    now = datetime.now(UTC)
+    facts = {
+        "key": memory.key,
+        "id": memory.id,
+        "title": memory.title,
+        "type": memory.type,
+        "significance": f"{memory.significance:g}",
+        "confidence": f"{memory.confidence:g}",
+        "tags": ", ".join(memory.tags),
+        "context": memory.scope.context_id,
+        "agent": memory.scope.agent,
+        "origin": memory.origin,
+        "created": f"{memory.created_at.isoformat(timespec='seconds')} ({ago(memory.created_at, now)})",
+        "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
+        "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
+    }
+    yield from table([(name, value) for name, value in facts.items() if value])
+    yield ""
+    yield harmless(memory.content)
+
+
+def _listed(memory: Memory, now: datetime) -> tuple[str, ...]:
+    return (memory.key or memory.id, memory.type, ago(memory.created_at, now), summary(memory))

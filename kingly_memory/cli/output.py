@@ -1,0 +1,134 @@
+"""What people and programs get to see: text with tables and times, or one JSON value per line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TextIO
+
+from kingly_memory.models import JsonObject
+
+_MINUTE = 60
+_HOUR = 60 * _MINUTE
+_DAY = 24 * _HOUR
+_FORTNIGHT = 14 * _DAY
+_JUST_NOW = 45
+_WIDTH = 100
+
+
+class Output:
+    """Where a command writes. `as_json`: data only, nothing for people on standard output."""
+
+    def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._noted: set[str] = set()
+
+    def show(self, data: JsonObject | list[JsonObject], lines: Iterable[str]) -> None:
+        """The data for a program, or the same in lines for a person."""
+        if self.as_json:
+            self.data(data)
+        else:
+            self.say(*lines)
+
+    def data(self, data: JsonObject | list[JsonObject]) -> None:
+        unicode = (self._out.encoding or "").lower().replace("-", "") == "utf8"
+        self.write(json.dumps(data, ensure_ascii=not unicode) + "\n")
+
+    def say(self, *lines: str) -> None:
+        """Lines for a person. Characters that would steer the terminal are taken out."""
+        for line in lines:
+            self.write(harmless(line) + "\n")
+
+    def write(self, text: str) -> None:
+        self._out.write(text)
+
+    def note(self, sentence: str) -> None:
+        """A remark beside the answer, on standard error; the same one only once."""
+        if sentence not in self._noted:
+            self._noted.add(sentence)
+            self.flush()
+            self._err.write(f"kingly-memory: {harmless(sentence)}\n")
+            self._err.flush()
+
+    def redraw(self, line: str) -> None:
+        """Replace the last line of a terminal's standard error; an empty one clears it."""
+        self._err.write(f"\r\x1b[K{harmless(line)[: width() - 1]}")
+        self._err.flush()
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    @property
+    def watched(self) -> bool:
+        """True when somebody looks at standard error as it is written."""
+        return not self.as_json and self._err.isatty()
+
+
+def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> list[str]:
+    """Columns as wide as their widest cell; the last one ends at the edge of the terminal."""
+    lines = [list(map(one_line, row)) for row in ([heads] if heads else []) + list(rows)]
+    if not lines:
+        return []
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = ("  ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)) for line in lines)
+    return [shortened(line.rstrip(), width()) for line in padded]
+
+
+def width() -> int:
+    """Columns of the terminal; 100 when the output goes elsewhere."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH
+    except (OSError, ValueError):
+        return _WIDTH
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago, in the largest unit that fits; the date when that was more than a fortnight ago."""
+    seconds = (now - moment).total_seconds()
+    if abs(seconds) >= _FORTNIGHT:
+        return moment.date().isoformat()
+    if abs(seconds) < _JUST_NOW:
+        return "just now"
+    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in one unit: `3 ms`, `1.2 s`, `4 min`, `2 h`, `3 d`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 or seconds == 0 else f"{seconds * 1000:.1f} ms"  # noqa: PLR2004
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name}"
+    raise AssertionError(seconds)
+
+
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """`1 memory`, `1,204 memories`."""
+    plural = things or (f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s")
+    return f"{number:,} {thing if number == 1 else plural}"
+
+
+def one_line(text: str) -> str:
+    """Any text on one line."""
+    return " ".join(harmless(text).split())
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
+
+
+def harmless(text: str) -> str:
+    """Without control characters, except line feeds and tabs: a memory may hold what repaints a terminal."""
+    return "".join(one for one in text if one in "\n\t" or not _steers(one))
+
+
+def _steers(one: str) -> bool:
+    """C0 and C1 controls, and the marks that reverse the direction of writing."""
+    return one < " " or "\x7f" <= one <= "\x9f" or "\u202a" <= one <= "\u202e" or "\u2066" <= one <= "\u2069"

@@ -1,0 +1,81 @@
+"""From the table of commands to a parser. A wrong command line becomes one sentence, not a screen of usage."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NoReturn
+
+from kingly_memory.cli.commands import COMMANDS, COMMON, COMMON_DEFAULTS, Argument, Command
+from kingly_memory.cli.failures import UsageError
+from kingly_memory.settings import DEFAULT_ENDPOINT
+
+PROGRAM = "kingly-memory"
+
+DESCRIPTION = """\
+Memory for agents that keeps working when the network doesn't.
+
+Start with:  kingly-memory demo
+Then:        kingly-memory store "Deploys need two reviews" --key deploy
+             kingly-memory search "who reviews a deploy"
+"""
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(self.prog, message)
+
+
+def parse(argv: Sequence[str]) -> Namespace:
+    """The options of a command line; `target` is the command's function. Raises UsageError; --help exits."""
+    return build().parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, target=None))
+
+
+def build() -> ArgumentParser:
+    """The parser of every command."""
+    common = _Parser(add_help=False, argument_default=SUPPRESS)
+    _add(common, COMMON)
+    parser = _Parser(
+        prog=PROGRAM,
+        description=DESCRIPTION,
+        formatter_class=RawDescriptionHelpFormatter,
+        parents=[common],
+        allow_abbrev=False,
+    )
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    groups: dict[str, _SubParsersAction[_Parser]] = {"": verbs}
+    for command in COMMANDS:
+        group, _, verb = command.name.rpartition(" ")
+        if group not in groups:
+            inner = verbs.add_parser(group, help=_group_summary(group), allow_abbrev=False)
+            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        one = groups[group].add_parser(
+            verb, help=command.summary, description=command.summary, parents=[common], allow_abbrev=False
+        )
+        _add(one, command.arguments)
+        one.set_defaults(target=command.target)
+    return parser
+
+
+def _add(parser: ArgumentParser, arguments: Iterable[Argument]) -> None:
+    for one in arguments:
+        parser.add_argument(one.name, help=one.help.replace("%", "%%"), **one.settings)
+
+
+def _group_summary(group: str) -> str:
+    inner: list[Command] = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
+    return f"{' | '.join(command.name.partition(' ')[2] for command in inner)}: what the remote has not acknowledged."
+
+
+def _with_bare_remote(argv: Sequence[str]) -> list[str]:
+    """`--remote` in front of the command takes no address from it: `--remote search x` is not an address `search`."""
+    verbs = {command.name.partition(" ")[0] for command in COMMANDS}
+    given = list(argv)
+    for index, (option, following) in enumerate(pairwise(given)):
+        if option in verbs or option == "--":
+            break
+        if option == "--remote" and following in verbs:
+            given[index] = f"--remote={DEFAULT_ENDPOINT}"
+            break
+    return given

@@ -1,0 +1,109 @@
+"""From options to a place, and from a place to a reader or a router. The one door of the commands to the rooms."""
+
+from __future__ import annotations
+
+import logging
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.cli.output import Output
+from kingly_memory.errors import InvalidInput
+from kingly_memory.settings import Place
+
+if TYPE_CHECKING:
+    from kingly_memory.app import Reader, SyncMemoryRouter
+
+TOKEN_LIMIT_BYTES = 65_536
+
+
+def place_of(options: Namespace, out: Output) -> Place:
+    """Where the command works and for whom. A remote that can never be reached is named once and left aside."""
+    place = Place.resolve(
+        home=options.home,
+        remote=options.remote,
+        token=token_of(options),
+        project=intake.label("project", options.project),
+        agent=intake.label("agent", options.agent),
+    )
+    return place if place.remote is None else replace(place, remote=_usable(place.remote, out))
+
+
+def token_of(options: Namespace) -> str | None:
+    """The token in --token-file; it is never taken from the command line, which every process can read."""
+    if options.token_file is None:
+        return None
+    try:
+        with Path(options.token_file).open("rb") as file:
+            token = file.read(TOKEN_LIMIT_BYTES).decode().strip()
+    except OSError as error:
+        raise InvalidInput("token_file", f"{options.token_file} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("token_file", f"{options.token_file} is not text") from None
+    if not token:
+        raise InvalidInput("token_file", f"{options.token_file} is empty")
+    return token
+
+
+@contextmanager
+def reading(place: Place) -> Iterator[Reader]:
+    """The store for reading on this machine: no background task, no remote, nothing written."""
+    from kingly_memory.app import open_reader
+
+    with open_reader(place) as reader:
+        yield reader
+
+
+@contextmanager
+def routing(place: Place, out: Output) -> Iterator[SyncMemoryRouter]:
+    """The router, with its warnings as notes beside the answer."""
+    from kingly_memory.app import SyncMemoryRouter
+
+    with (
+        _noted_warnings(out),
+        SyncMemoryRouter.open(
+            home=place.home,
+            remote=place.remote or "",
+            token=place.token,
+            project=place.project,
+            agent=place.agent,
+        ) as router,
+    ):
+        yield router
+
+
+class _Notes(logging.Handler):
+    """Shows warnings as notes, each once."""
+
+    def __init__(self, out: Output) -> None:
+        super().__init__(logging.WARNING)
+        self._noted = out
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._noted.note(record.getMessage())
+
+
+@contextmanager
+def _noted_warnings(out: Output) -> Iterator[None]:
+    log = logging.getLogger("kingly_memory")
+    handler = _Notes(out)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def _usable(remote: str, out: Output) -> str | None:
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    try:
+        endpoint(remote)
+    except InvalidInput as error:
+        out.note(f"{error}; going on without it")
+        return None
+    return remote

@@ -1,0 +1,66 @@
+"""docs/cli.md, written from the table of commands: `python -m kingly_memory.cli.reference > docs/cli.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from kingly_memory.cli.commands import COMMANDS, COMMON, Argument, Command
+
+_HEAD = """\
+# The command line
+
+`kingly-memory` (or `kingly`, or `python -m kingly_memory`). This page is generated from the table of commands:
+`python -m kingly_memory.cli.reference > docs/cli.md`.
+
+Errors are one sentence on standard error; with `--json` also `{"error": {"type", "field"?, "message"}}` on standard
+output. The exit code is 0, 2 for input that cannot be accepted, 1 for any other failure, 130 after Ctrl-C.
+
+## Options of every command
+
+They may stand before or after the command.
+"""
+
+
+def cli_reference() -> str:
+    """The page as Markdown."""
+    return "\n".join([_HEAD, *_options(COMMON), "", *(line for one in COMMANDS for line in _section(one))])
+
+
+def _section(command: Command) -> Iterator[str]:
+    yield f"## {command.name}"
+    yield ""
+    yield f"    kingly-memory {' '.join([command.name, *map(_usage, command.arguments)])}"
+    yield ""
+    yield command.summary
+    yield ""
+    if command.arguments:
+        yield from _options(command.arguments)
+        yield ""
+
+
+def _options(arguments: Iterable[Argument]) -> list[str]:
+    return ["| argument | meaning |", "|---|---|", *(f"| `{_spelled(one)}` | {_cell(one.help)} |" for one in arguments)]
+
+
+def _spelled(one: Argument) -> str:
+    metavar = one.settings.get("metavar", "")
+    if not one.name.startswith("-"):
+        return str(metavar)
+    value = f"[{metavar}]" if one.settings.get("nargs") == "?" else metavar
+    return f"{one.name} {value}".rstrip()
+
+
+def _usage(one: Argument) -> str:
+    if one.name.startswith("-"):
+        return f"[{_spelled(one)}]"
+    forms = {"?": "[{}]", "*": "[{}…]", "+": "{}…"}
+    return forms.get(str(one.settings.get("nargs")), "{}").format(_spelled(one))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(cli_reference())

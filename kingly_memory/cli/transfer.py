@@ -1,0 +1,160 @@
+"""The verbs that carry memories out of the store and into it: export and import."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kingly_memory.adapters.files import jsonl, kingly_layout
+from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.adapters.files.detect import source
+from kingly_memory.adapters.files.reading import Entry, Problem
+from kingly_memory.cli.failures import FAILED
+from kingly_memory.cli.output import Output, counted, duration
+from kingly_memory.cli.place import place_of, routing
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Imported
+from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.settings import Place, Settings
+
+if TYPE_CHECKING:
+    from kingly_memory.app import SyncMemoryRouter
+
+BATCH = 200
+"""Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
+PROBLEMS_SHOWN = 20
+REDRAW_S = 0.1
+REPORT_S = 3.0
+"""Seconds between two lines of progress where no terminal redraws one."""
+
+Exported = Iterable[tuple[Memory, Standing]]
+
+
+def export(options: Namespace, out: Output) -> int:
+    if options.layout not in ("jsonl", kingly_layout.FORMAT):
+        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl or kingly")
+    place = place_of(options, out)
+    with routing(place, out) as router:
+        kept = ((memory, standing) for memory, standing in router.export() if standing in _KEPT)
+        if options.layout == kingly_layout.FORMAT:
+            return _export_views(kept, options.file, place, out)
+        if options.file in (None, "-"):
+            for memory, standing in kept:
+                out.write(jsonl.line(memory, standing) + "\n")
+            return 0
+        return _export_file(kept, Path(options.file), out)
+
+
+def import_path(options: Namespace, out: Output) -> int:
+    """Exit code 1 when a part of the file could not be used; the rest was imported."""
+    place, path = place_of(options, out), Path(options.path)
+    limit = Settings.from_environment().content_limit_bytes
+    found = source(path, content_limit_bytes=limit, format_name=options.format)
+    tally = Tally(str(found.format))
+    with routing(place, out) as router:
+        _take_in(found.entries, router, tally, Progress(out))
+        waiting = router.status()["outbox"]["pending"] if place.remote else 0
+    out.show(tally.to_json(), tally.lines(waiting))
+    for problem in tally.problems[:PROBLEMS_SHOWN]:
+        out.note(str(problem))
+    if len(tally.problems) > PROBLEMS_SHOWN:
+        out.note(f"and {len(tally.problems) - PROBLEMS_SHOWN:,} more parts that could not be used")
+    return FAILED if tally.problems else 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an import has done so far."""
+
+    format: str
+    stored: int = 0
+    revised: int = 0
+    unchanged: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def done(self) -> int:
+        return self.stored + self.revised + self.unchanged
+
+    def to_json(self) -> JsonObject:
+        return {
+            "format": self.format,
+            "stored": self.stored,
+            "revised": self.revised,
+            "unchanged": self.unchanged,
+            "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
+            "took_s": round(time.monotonic() - self.began, 3),
+        }
+
+    def lines(self, waiting: int) -> Iterator[str]:
+        took = duration(time.monotonic() - self.began)
+        new = f"{self.stored:,} new, {self.revised:,} revised, {self.unchanged:,} as before"
+        yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {new}"
+        if waiting:
+            yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
+
+
+class Progress:
+    """Shows how far an import is: one line that is redrawn on a terminal, else a line every few seconds."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._last = time.monotonic()
+
+    def at(self, tally: Tally) -> None:
+        pause = REDRAW_S if self._out.watched else REPORT_S
+        if self._out.as_json or time.monotonic() - self._last < pause:
+            return
+        self._last = time.monotonic()
+        line = f"{counted(tally.done, 'memory')} so far"
+        if self._out.watched:
+            self._out.redraw(line)
+        else:
+            self._out.note(line)
+
+    def over(self) -> None:
+        if self._out.watched:
+            self._out.redraw("")
+
+
+_KEPT = (Standing.LIVE, Standing.ARCHIVED)
+"""What an export holds: not what was forgotten, and not copies of what belongs to the remote."""
+
+
+def _export_file(kept: Exported, path: Path, out: Output) -> int:
+    written = 0
+    with replacing(path) as file:
+        for written, (memory, standing) in enumerate(kept, start=1):
+            file.write(jsonl.line(memory, standing) + "\n")
+    out.show({"file": str(path), "memories": written}, [f"{counted(written, 'memory')} written to {path}"])
+    return 0
+
+
+def _export_views(kept: Exported, folder: str | None, place: Place, out: Output) -> int:
+    if folder in (None, "-"):
+        raise InvalidInput("file", "name the folder that the files of --layout kingly are written to")
+    live = (memory for memory, standing in kept if standing is Standing.LIVE)
+    counts = kingly_layout.write(Path(str(folder)), live, project=place.project, now=datetime.now(UTC))
+    lines = [f"{Path(str(folder)) / name}: {counted(count, 'entry')}" for name, count in counts.items()]
+    out.show({"folder": folder, "files": counts}, lines)
+    return 0
+
+
+def _take_in(entries: Iterator[Entry], router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
+    try:
+        while batch := list(islice(entries, BATCH)):
+            tally.problems.extend(one for one in batch if isinstance(one, Problem))
+            counts = router.remember([one for one in batch if isinstance(one, Imported)])
+            tally.stored += counts.stored
+            tally.revised += counts.revised
+            tally.unchanged += counts.unchanged
+            progress.at(tally)
+    finally:
+        progress.over()

@@ -1,0 +1,208 @@
+"""The verbs about the store itself: status, sync, sweep, outbox, config, version."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.cli.failures import FAILED, NothingUnder
+from kingly_memory.cli.output import Output, counted, duration, table
+from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, user_data_folder
+
+OUTBOX_STATES = ("pending", "leased", "dead")
+
+_DURABILITY = {
+    "power": "power (what is stored survives a power cut)",
+    "process": "process (what is stored survives kill -9, not a power cut)",
+}
+
+
+def status(options: Namespace, out: Output) -> int:
+    with reading(place_of(options, out)) as reader:
+        now = reader.status()
+    out.show(now, _status_lines(now))
+    return 0
+
+
+def sync(options: Namespace, out: Output) -> int:
+    """Exit code 1 when something is still waiting."""
+    place = _with_remote(place_of(options, out))
+    with routing(place, out) as router:
+        report = router.sync(timeout=options.timeout)
+    lines = [f"{counted(report.delivered, 'memory')} delivered, {report.pending:,} waiting, {report.dead:,} dead"]
+    if report.reason:
+        lines.append(f"the remote is {report.link}: {report.reason}")
+    out.show(report.to_json(), lines)
+    return FAILED if report.reason else 0
+
+
+def sweep(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        report = router.sweep(dry_run=options.dry_run)
+    would = "would be " if report.dry_run else ""
+    lines = [f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased"]
+    if report.waiting:
+        lines.append(f"{report.waiting:,} stay until the remote has acknowledged them")
+    out.show(report.to_json(), [*lines, *(f"  {reason}: {count:,}" for reason, count in report.reasons.items())])
+    return 0
+
+
+def outbox_list(options: Namespace, out: Output) -> int:
+    place = _with_remote(place_of(options, out))
+    with reading(place) as reader:
+        entries = reader.outbox(_states(options.state))
+    rows = [_outbox_row(entry.to_json()) for entry in entries]
+    lines = table(rows, ("MEMORY", "STATE", "TRIES", "NEXT", "LAST ERROR")) if rows else ["the outbox is empty"]
+    out.show({"entries": [entry.to_json() for entry in entries]}, lines)
+    return 0
+
+
+def outbox_retry(options: Namespace, out: Output) -> int:
+    place = _with_remote(place_of(options, out))
+    ids = _ids(place, options.memory) or None
+    with routing(place, out) as router:
+        count = router.outbox_retry(ids)
+    out.show({"retried": count}, [f"{counted(count, 'memory')} will be sent again"])
+    return 0
+
+
+def outbox_drop(options: Namespace, out: Output) -> int:
+    place = _with_remote(place_of(options, out))
+    ids = _ids(place, options.memory)
+    with routing(place, out) as router:
+        count = router.outbox_drop(ids)
+    out.show({"dropped": count}, [f"{counted(count, 'memory')} will not be sent; kept on this machine"])
+    return 0
+
+
+def config(options: Namespace, out: Output) -> int:
+    rows = [*_place_rows(options, place_of(options, out)), *_setting_rows(Settings.from_environment())]
+    settings = [{"name": name, "value": value, "from": source} for name, value, source in rows]
+    shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
+    out.show({"settings": settings}, table(shown, ("SETTING", "VALUE", "FROM")))
+    return 0
+
+
+def version(options: Namespace, out: Output) -> int:
+    from importlib import metadata
+
+    own = metadata.version("kingly-memory")
+    facts = {"kingly-memory": own, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    out.show({"version": own, **facts}, [f"kingly-memory {own}"])
+    return 0
+
+
+def _status_lines(now: JsonObject) -> Iterator[str]:
+    memories, outbox, versions = now["memories"], now["outbox"], now["versions"]
+    kinds = " · ".join(f"{count:,} {kind}" for kind, count in memories["by_type"].items() if count)
+    total = counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")
+    yield from table(
+        [
+            ("home", now["home"]),
+            ("project", now["project"]),
+            ("durability", _DURABILITY[now["durability"]]),
+            ("memories", total),
+            ("archive", counted(memories["archived"], "memory")),
+            ("link", _link_line(now["link"])),
+            ("outbox", _outbox_line(outbox)),
+            ("versions", ", ".join(f"{name} {one}" for name, one in versions.items())),
+        ]
+    )
+    if outbox["dead"]:
+        yield ""
+        yield "The remote refused some memories: `kingly-memory outbox list` shows why."
+
+
+def _link_line(link: JsonObject) -> str:
+    if link["state"] == "disabled":
+        return "no remote; name one with --remote or KINGLY_REMOTE"
+    line = f"{link['state']}, {link['endpoint']}"
+    if link["last_error"]:
+        line += f" ({link['last_error']})"
+    if link["next_probe_s"] is not None:
+        line += f"; tried again in {duration(link['next_probe_s'])}, or now with `kingly-memory sync`"
+    return line
+
+
+def _outbox_line(outbox: JsonObject) -> str:
+    waiting = outbox["pending"] + outbox["leased"]
+    if not waiting and not outbox["dead"]:
+        return "empty"
+    age = f", the oldest for {duration(outbox['oldest_s'])}" if outbox["oldest_s"] else ""
+    return f"{waiting:,} waiting{age}; {outbox['dead']:,} dead"
+
+
+def _with_remote(place: Place) -> Place:
+    if place.remote is None:
+        raise InvalidInput("remote", "none is named; add --remote or set KINGLY_REMOTE")
+    return place
+
+
+def _states(given: list[str] | None) -> tuple[str, ...]:
+    for state in given or ():
+        if state not in OUTBOX_STATES:
+            raise InvalidInput("state", f"{state[:40]!r} is unknown; choose one of {', '.join(OUTBOX_STATES)}")
+    return tuple(given or OUTBOX_STATES)
+
+
+def _outbox_row(entry: JsonObject) -> tuple[str, ...]:
+    due = entry["due_s"]
+    when = "-" if due is None else f"in {duration(due)}" if due > 0 else "now"
+    return (entry["key"] or entry["id"], entry["state"], str(entry["attempts"]), when, entry["last_error"] or "")
+
+
+def _ids(place: Place, names: list[str]) -> list[str]:
+    """The ids of memories named by key or id. Raises NothingUnder for the first that is unknown."""
+    ids = []
+    with reading(place) as reader:
+        for name in names:
+            memory = reader.get(name)
+            if memory is None:
+                raise NothingUnder(name, place.project)
+            ids.append(memory.id)
+    return ids
+
+
+Setting = tuple[str, Any, str]
+
+
+def _place_rows(options: Namespace, place: Place) -> Iterator[Setting]:
+    """Each part of the place with its source: what an empty environment would not give comes from the environment."""
+    bare = Place.resolve(environment={})
+    yield "home", str(place.home), _home_source(options, place)
+    yield "project", place.project, _source(options.project, "--project", place.project == bare.project, "folder name")
+    yield "agent", place.agent, _source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
+    yield "remote", place.remote, _source(options.remote, "--remote", place.remote is None, "default", "KINGLY_REMOTE")
+    token = None if place.token is None else "set"
+    yield "token", token, _source(options.token_file, "--token-file", token is None, "default", "KINGLY_TOKEN")
+
+
+def _home_source(options: Namespace, place: Place) -> str:
+    folder = nearest_project(Path.cwd())
+    if options.home:
+        return "--home"
+    if folder is not None and place.home == folder / HOME_FOLDER:
+        return "nearest project folder"
+    return "user data folder" if place.home == user_data_folder() / "memory" else "KINGLY_HOME"
+
+
+def _source(given: object, option: str, is_default: bool, default: str, variable: str = "KINGLY_PROJECT") -> str:
+    if given:
+        return option
+    return default if is_default else variable
+
+
+def _setting_rows(settings: Settings) -> Iterator[Setting]:
+    defaults = Settings()
+    for one in fields(Settings):
+        value = getattr(settings, one.name)
+        changed = value != getattr(defaults, one.name)
+        yield one.name, value, f"KINGLY_{one.name.upper()}" if changed else "default"

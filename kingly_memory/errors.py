@@ -1,0 +1,135 @@
+"""The error tree. Errors take facts and word themselves: what happened, then what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class KinglyMemoryError(Exception):
+    """Root of every error this library raises on purpose."""
+
+
+class InvalidInput(KinglyMemoryError, ValueError):
+    """An argument cannot be accepted; nothing was stored."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class InvalidSetting(KinglyMemoryError, ValueError):
+    """A setting or environment variable has a value that cannot be used."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"setting {name}: {problem}")
+        self.name = name
+
+
+class StoreError(KinglyMemoryError):
+    """The local store could not do what was asked; what was acknowledged before is untouched."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the store's lock for longer than we wait."""
+
+    def __init__(self, waited_s: float) -> None:
+        super().__init__(
+            f"the memory store stayed locked by another process for {waited_s:.1f} s; nothing was stored. "
+            "Try again, and look for a stopped process that uses the same home"
+        )
+
+
+class StoreUnwritable(StoreError):
+    """The disk refused a write: full, read-only, or failing."""
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(
+            f"the memory store in {path} cannot be written ({cause}); nothing was stored. "
+            "Free some space or make the folder writable, then try again: no restart is needed"
+        )
+
+
+class StoreUntrusted(StoreError):
+    """The store folder could have been prepared by somebody else, so it is not opened."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(
+            f"the memory store in {path} is not opened: {problem}. "
+            "If it is yours, mend that; otherwise name another --home"
+        )
+
+
+class StoreDamaged(StoreError):
+    """The store file is missing or unreadable although this home has held memories."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(
+            f"the memory store in {path} is damaged: {problem}. "
+            "Restore the folder from a backup, or move it aside to begin with an empty one"
+        )
+
+
+class StoreTooNew(StoreError):
+    """A newer version has written this store; this one may read it but must not write."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"the memory store in {path} has layout {found}, this version knows {known}; nothing was stored. "
+            "Upgrade kingly-memory to write to it"
+        )
+
+
+class RouterClosed(KinglyMemoryError):
+    """A method was called before the router was opened or after it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("the memory router is not open; use it inside `async with MemoryRouter.open(...)`")
+
+
+class RemoteError(KinglyMemoryError):
+    """The remote did not do what was asked. Local work is never affected."""
+
+
+class RemoteUnavailable(RemoteError):
+    """Network trouble, a deadline, 408, 425, 429, 5xx or a reply that makes no sense: worth trying again.
+
+    `retry_after_s` is the server's own wish (0-300 s) or None. `receipt` is set when `store(require_remote=True)`
+    raised this: the memory is safe locally and will be delivered later.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        retry_after_s: float | None = None,
+        reached: bool = False,
+        receipt: Any = None,
+    ) -> None:
+        super().__init__(f"the remote memory server is unavailable: {reason}")
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.reached = reached
+        self.receipt = receipt
+
+
+class RemoteRefused(RemoteError):
+    """The remote understood the call and will not do it. `clear` means that repeating it cannot help."""
+
+    def __init__(self, reason: str, *, clear: bool, unknown_method: bool = False) -> None:
+        super().__init__(f"the remote memory server refused: {reason}")
+        self.reason = reason
+        self.clear = clear
+        self.unknown_method = unknown_method
+
+
+class RemoteUnauthorised(RemoteError):
+    """401 or 403: delivery pauses, nothing is dropped, and the user has to look at the token."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(
+            f"the remote memory server answered HTTP {status}; delivery is paused and nothing is lost. "
+            "Check the token (KINGLY_TOKEN), then run `kingly-memory sync`"
+        )
+        self.reason = f"HTTP {status}: the token was not accepted"
+        self.status = status

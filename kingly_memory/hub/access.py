@@ -1,0 +1,125 @@
+"""Who may call the hub: tokens and the namespaces they open, and on loopback the guard against foreign web pages."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.intake import mended
+
+DEFAULT_NAMESPACE = "default"
+
+_TOKEN = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP status and what to say with it."""
+
+    status: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Namespaces by token. Without a token everybody on this machine, and nobody else, is let in."""
+
+    namespaces: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Access tokens={len(self.namespaces)}>"
+
+    @classmethod
+    def of(cls, token: str | None, tokens_file: Path | None) -> Access:
+        """Tokens of a JSON file `{token: namespace}`, and one more for the default namespace.
+
+        Raises InvalidSetting, which never repeats a token.
+        """
+        namespaces = {} if tokens_file is None else _read(tokens_file)
+        if token is not None:
+            namespaces.setdefault(token, DEFAULT_NAMESPACE)
+        for one in namespaces:
+            if not _TOKEN.fullmatch(one):
+                raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
+        return cls(namespaces)
+
+    def check_bind(self, host: str) -> None:
+        """Raise InvalidSetting if the hub would be open to a network without a token."""
+        if not self.namespaces and not is_loopback(host):
+            raise InvalidSetting(
+                "host",
+                f"{host!r} can be reached from other machines and no token is set. "
+                "Set KINGLY_HUB_TOKEN, --token or --tokens-file, or listen on 127.0.0.1",
+            )
+
+    def admit(self, headers: Mapping[str, str]) -> str | Refusal:
+        """The caller's namespace, or why there is none. `headers` has lower-case names."""
+        if self.namespaces:
+            return self._namespace(headers.get("authorization", "")) or Refusal(401, "a valid bearer token is needed")
+        return self.refused(headers) or DEFAULT_NAMESPACE
+
+    def refused(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Why not even the health of the hub is told, or None. A token keeps a hub's memories safe from any page."""
+        return None if self.namespaces else _local(headers)
+
+    def _namespace(self, authorization: str) -> str | None:
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        found = None
+        for token, namespace in self.namespaces.items():
+            # Every token is compared to the end, so that the time taken tells nothing.
+            if hmac.compare_digest(token.encode(), given.strip().encode()):
+                found = namespace
+        return found
+
+
+def is_loopback(host: str) -> bool:
+    """True for names and addresses that only this machine can reach."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _local(headers: Mapping[str, str]) -> Refusal | None:
+    """A web page can make a browser call a loopback server, under a name of its own (DNS rebinding) or across origins.
+
+    Both show: in Host and in Origin.
+    """
+    if not is_loopback(_host_of(f"//{headers.get('host', '')}")):
+        return Refusal(421, "without a token this hub answers only to localhost and 127.0.0.1")
+    origin = headers.get("origin")
+    if origin is not None and not is_loopback(_host_of(origin)):
+        return Refusal(403, "without a token this hub answers no foreign web page")
+    return None
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSetting("tokens_file", f"{path} cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise InvalidSetting("tokens_file", f"{path} is not valid JSON") from None
+    if not isinstance(found, dict) or not found:
+        raise InvalidSetting("tokens_file", f"{path} must hold a JSON object of token: namespace")
+    if not all(isinstance(name, str) and name.strip() for name in found.values()):
+        raise InvalidSetting("tokens_file", f"{path} names a namespace that is empty or not text")
+    return {token: mended(name) for token, name in found.items()}

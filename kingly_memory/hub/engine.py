@@ -1,0 +1,237 @@
+"""The hub's memory: every method of the wire, done once per idempotency key, over a router's own local layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.hub import links
+from kingly_memory.hub.envelope import SENT, Envelope, opened, searchable
+from kingly_memory.hub.recall import Recall
+from kingly_memory.hub.requests import (
+    CreateMemoryLink,
+    ForgetMemory,
+    GetLinkedMemories,
+    GetWorkingMemory,
+    InitializeMemorySystem,
+    RecordThought,
+    Request,
+    SearchSemanticMemories,
+    StoreMemory,
+    UpdateMemory,
+)
+from kingly_memory.hub.vectors import Vectors
+from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Origin, Scope, Standing, new_id
+from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
+
+FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "create_memory_link")
+
+_APPLIED = "applied"
+_APPLIED_KEPT = 16
+"""Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
+
+
+class UnknownMemory(KinglyMemoryError):
+    """Nothing is stored under that id in the caller's project."""
+
+    def __init__(self, field: str, memory_id: str) -> None:
+        super().__init__(f"{field}: nothing is stored under {memory_id[:80]!r} in this project")
+        self.field = field
+
+
+def scope_name(namespace: str, project: str) -> str:
+    """The project of the local layer that a namespace's project lies in. Escaped, so that no two pairs meet."""
+    return f"{quote(namespace, safe='')}/{quote(project, safe='')}"
+
+
+class Engine:
+    """Answers requests. Blocks while the disk works; safe from any thread.
+
+    A key and the memory it stands for are written in one transaction on the store's only writer thread, so of many
+    concurrent calls with one key exactly one has an effect and the others are told of it.
+    """
+
+    def __init__(self, store: LocalStore, embedder: Embedder, clock: Clock, version: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._version = version
+        self._vectors = Vectors(store, embedder)
+        self._recall = Recall(store.reader, self._vectors)
+        self._answers: Mapping[type[Request], Callable[[str, Any], JsonObject]] = {
+            InitializeMemorySystem: self._introduce,
+            StoreMemory: self._store_memory,
+            UpdateMemory: self._update_memory,
+            ForgetMemory: self._forget_memory,
+            SearchSemanticMemories: self._recall.search,
+            GetWorkingMemory: self._recall.working,
+            GetLinkedMemories: self._recall.linked,
+            RecordThought: self._record_thought,
+            CreateMemoryLink: self._create_link,
+        }
+
+    def answer(self, scope: str, request: Request) -> JsonObject:
+        """What the request asks for, within a scope made by `scope_name`. Returns after the commit.
+
+        Raises InvalidInput, UnknownMemory or StoreError; then nothing was changed.
+        """
+        return self._answers[type(request)](scope, request)
+
+    def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
+        return {"success": True, "server": "kingly-hub", "version": self._version, "features": list(FEATURES)}
+
+    def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
+        kind = request.memory_type or MemoryType.SEMANTIC.value
+        envelope = opened(request.content, kind, request.metadata, request.idempotency_key)
+        memory_id, hit = self._store_once(scope, envelope)
+        return {"memory_id": memory_id, "idempotency_hit": hit}
+
+    def _record_thought(self, scope: str, request: RecordThought) -> JsonObject:
+        metadata = request.model_dump(include={"thought_type", "chain_id", "parent_thought_id", "context_id"})
+        key = request.idempotency_key
+        envelope = opened(request.content, MemoryType.SEMANTIC.value, metadata, key)
+        tags = intake.tag_list("thought_type", ("reasoning", request.thought_type))
+        memory_id, hit = self._store_once(scope, replace(envelope, draft=replace(envelope.draft, tags=tags)))
+        return {"thought_id": memory_id, "memory_id": memory_id, "idempotency_hit": hit}
+
+    def _store_once(self, scope: str, envelope: Envelope) -> tuple[MemoryId, bool]:
+        """The memory's id, and whether its key had been used before: then nothing is written, forgotten or not."""
+        now = self._clock.now()
+        memory = envelope.memory(new_id(now), scope, created_at=now, now=now, revision=1)
+        vector = self._vectors.of(searchable(memory))
+
+        def change(tx: Transaction) -> tuple[MemoryId, bool]:
+            known = None if memory.key is None else tx.id_of_key(scope, memory.key)
+            if known is not None:
+                return known, True
+            self._put(tx, memory, envelope.sent(), vector)
+            return memory.id, False
+
+        memory_id, hit = self._store.write(change).result()
+        self._vectors.follow(scope, memory_id)
+        return memory_id, hit
+
+    def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
+        """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""
+        memory_id = MemoryId(request.memory_id)
+        row = self._known("memory_id", scope, memory_id)
+        earlier = self._store.reader.facets(SENT, [memory_id]).get(memory_id, {})
+        kind = request.memory_type or earlier.get("memory_type", row.memory.type.value)
+        metadata = earlier.get("metadata") if request.metadata is None else request.metadata
+        envelope = opened(request.content, kind, metadata, row.memory.key)
+        vector = self._vectors.of(searchable(envelope.draft))
+        now = self._clock.now()
+
+        def change(tx: Transaction) -> tuple[int, bool]:
+            current = _present(tx, memory_id)
+            if not _first_time(tx, memory_id, request.idempotency_key):
+                return current.revision, True
+            memory = envelope.memory(memory_id, scope, current.created_at, now, current.revision + 1)
+            self._put(tx, memory, envelope.sent(), vector)
+            return memory.revision, False
+
+        revision, hit = self._store.write(change).result()
+        self._vectors.follow(scope, memory_id)
+        return {"memory_id": memory_id, "revision": revision, "idempotency_hit": hit}
+
+    def _forget_memory(self, scope: str, request: ForgetMemory) -> JsonObject:
+        """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back."""
+        if request.memory_id is None and request.store_key is None:
+            raise InvalidInput("memory_id", "is missing, and store_key is too; one of them names the memory")
+        key = intake.label("store_key", request.store_key)
+        now = self._clock.now()
+
+        def change(tx: Transaction) -> tuple[MemoryId | None, bool]:
+            memory = _named(tx, scope, request.memory_id, key)
+            if memory is None and key is None:
+                return None, False
+            if memory is None:
+                memory = _never_seen(key, scope, now)
+            elif not _first_time(tx, memory.id, request.idempotency_key):
+                return memory.id, True
+            self._empty(tx, memory, now)
+            return memory.id, False
+
+        memory_id, hit = self._store.write(change).result()
+        if memory_id is not None:
+            self._vectors.follow(scope, memory_id)
+        return {"memory_id": memory_id, "forgotten": memory_id is not None, "idempotency_hit": hit}
+
+    def _create_link(self, scope: str, request: CreateMemoryLink) -> JsonObject:
+        self._known("source_memory_id", scope, request.source_memory_id)
+        self._known("target_memory_id", scope, request.target_memory_id)
+        link = links.drafted(request)
+        now = self._clock.now()
+        return self._store.write(lambda tx: links.write(tx, link, now)).result()
+
+    def _known(self, field: str, scope: str, memory_id: str) -> Row:
+        """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""
+        row = self._store.reader.row(memory_id)
+        if row is None or row.memory.scope.project != scope:
+            raise UnknownMemory(field, memory_id)
+        return row
+
+    def _put(self, tx: Transaction, memory: Memory, sent: JsonObject, vector: Sequence[float]) -> None:
+        tx.save(memory, Standing.LIVE)
+        tx.set_facet(SENT, memory.id, sent)
+        self._vectors.write(tx, memory.id, vector)
+
+    def _empty(self, tx: Transaction, memory: Memory, now: datetime) -> None:
+        emptied = replace(
+            memory, content="", title=None, tags=(), updated_at=now, revision=memory.revision + 1, metadata={}
+        )
+        tx.save(emptied, Standing.FORGOTTEN)
+        tx.set_facet(SENT, memory.id, None)
+        self._vectors.write(tx, memory.id, None)
+
+
+def _present(tx: Transaction, memory_id: MemoryId) -> Memory:
+    """A memory that was there a moment ago; the hub never erases one."""
+    row = tx.row(memory_id)
+    if row is None:
+        raise UnknownMemory("memory_id", memory_id)
+    return row.memory
+
+
+def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Memory | None:
+    """The memory of the scope with that id, else the one stored under that key."""
+    by_key = None if key is None else tx.id_of_key(scope, key)
+    for one in (memory_id, by_key):
+        row = None if one is None else tx.row(one)
+        if row is not None and row.memory.scope.project == scope:
+            return row.memory
+    return None
+
+
+def _first_time(tx: Transaction, memory_id: MemoryId, key: str | None) -> bool:
+    """Remember that a change was applied; False when it had been. A change without a key is always new."""
+    if key is None:
+        return True
+    applied = tx.facet(_APPLIED, memory_id) or {"keys": []}
+    if key in applied["keys"]:
+        return False
+    tx.set_facet(_APPLIED, memory_id, {"keys": [*applied["keys"], key][-_APPLIED_KEPT:]})
+    return True
+
+
+def _never_seen(key: str | None, scope: str, now: datetime) -> Memory:
+    """A place holder for a memory whose store may still be on its way."""
+    return Memory(
+        id=new_id(now),
+        key=key,
+        content="",
+        type=MemoryType.SEMANTIC,
+        significance=0.0,
+        confidence=0.0,
+        tags=(),
+        title=None,
+        scope=Scope(scope),
+        origin=Origin.REMOTE,
+        created_at=now,
+        updated_at=now,
+        revision=0,
+    )

@@ -1,0 +1,89 @@
+"""What the hub answers to questions: search, working memory, linked memories. Echoes memories as they were sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from kingly_memory import intake
+from kingly_memory.hub import links
+from kingly_memory.hub.envelope import SENT
+from kingly_memory.hub.requests import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
+from kingly_memory.hub.vectors import Vectors
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.ports import StoreReader
+
+REPLY_LIMIT_BYTES = 1_000_000
+"""Clients read at most 1 MiB of a reply; memories that do not fit are left out and `truncated` says so."""
+
+_WORKING_LIMIT = 100
+_IDS_LIMIT = 1_000
+
+
+class Recall:
+    """Reads only. Safe from any thread."""
+
+    def __init__(self, reader: StoreReader, vectors: Vectors) -> None:
+        self._reader = reader
+        self._vectors = vectors
+
+    def search(self, scope: str, request: SearchSemanticMemories) -> JsonObject:
+        """The nearest memories, best first. A blank query finds nothing."""
+        wanted = [request.memory_types] if isinstance(request.memory_types, str) else request.memory_types
+        types = wanted and [intake.memory_type("memory_types", one) for one in wanted]
+        query = intake.query(request.query, project=scope, limit=request.limit, types=types)
+        if not query.text.strip():
+            return {"memories": []}
+        nearest = dict(self._vectors.nearest(scope, query.text, query.types, query.limit))
+        found = [memory for memory in self._live(scope, list(nearest)) if query.admits(memory)]
+        return self._reply(found, nearest)
+
+    def working(self, scope: str, request: GetWorkingMemory) -> JsonObject:
+        """Working memories of the context, the most recently stored first."""
+        context_id = intake.label("context_filter", request.context_filter)
+        query = Query("", scope, types=(MemoryType.WORKING,), context_id=context_id)
+        rows = self._reader.page(query, (Standing.LIVE,), _WORKING_LIMIT, None)
+        return self._reply([row.memory for row in rows])
+
+    def linked(self, scope: str, request: GetLinkedMemories) -> JsonObject:
+        """Links that begin or end at one of the memories, and the memories at their other ends."""
+        asked = list(dict.fromkeys(request.memory_ids))[:_IDS_LIMIT]
+        own = [memory.id for memory in self._live(scope, asked)]
+        found = links.read(self._reader, own)
+        alive: dict[str, Memory] = {memory.id: memory for memory in self._live(scope, links.ends(found))}
+        whole = [link for link in found if all(end in alive for end in links.ends([link]))]
+        others = [alive[end] for end in links.ends(whole) if end not in own]
+        return {"links": whole, **self._reply(others)}
+
+    def _live(self, scope: str, memory_ids: Sequence[str]) -> list[Memory]:
+        """The memories that are alive and in the scope, in the order of their ids."""
+        rows = [row for row in map(self._reader.row, memory_ids) if row is not None]
+        return [row.memory for row in rows if row.standing is Standing.LIVE and row.memory.scope.project == scope]
+
+    def _reply(self, memories: Sequence[Memory], similarity: Mapping[str, float] | None = None) -> JsonObject:
+        """The memories in their order, as many as fit into a reply."""
+        sent = self._reader.facets(SENT, [memory.id for memory in memories])
+        reply: JsonObject = {"memories": []}
+        room = REPLY_LIMIT_BYTES
+        for memory in memories:
+            entry = _entry(memory, sent.get(memory.id, {}), similarity)
+            size = len(json.dumps(entry, ensure_ascii=False).encode())
+            if size > room:
+                reply["truncated"] = True
+                continue
+            room -= size
+            reply["memories"].append(entry)
+        return reply
+
+
+def _entry(memory: Memory, sent: JsonObject, similarity: Mapping[str, float] | None) -> JsonObject:
+    entry: JsonObject = {
+        "memory_id": memory.id,
+        "content": sent.get("content", memory.content),
+        "memory_type": sent.get("memory_type", memory.type.value),
+        "metadata": sent.get("metadata", memory.metadata),
+    }
+    if similarity is not None:
+        score = round(similarity[memory.id], 4)
+        entry.update(similarity=score, relevance=score)
+    return entry

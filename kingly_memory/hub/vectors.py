@@ -1,0 +1,133 @@
+"""Every memory's vector: kept as a facet beside it, and in a matrix per scope once the scope has been searched."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+
+from kingly_memory.hub.envelope import searchable
+from kingly_memory.hub.matrix import Matrix
+from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Query, Standing
+from kingly_memory.ports import Embedder, LocalStore, Row, Transaction
+
+_PAGE = 500
+_SCOPES_KEPT = 64
+"""Matrices in memory. The one that was asked least recently goes first, and is loaded again when it is needed."""
+_LEVELS = 127
+
+
+class Vectors:
+    """Keeps the matrices in step with the store. Safe from any thread.
+
+    After each commit the writer calls `follow`, which reads the committed rows again: whatever order writers come in,
+    the last one to follow has seen the last commit. One hub at a time serves a store, so nobody else writes to it.
+    """
+
+    def __init__(self, store: LocalStore, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._facet = f"vector-{embedder.name}"
+        self._lock = threading.Lock()
+        self._scopes: OrderedDict[str, _Scope] = OrderedDict()
+
+    def of(self, text: str) -> list[float]:
+        return self._embedder.embed([text])[0]
+
+    def write(self, tx: Transaction, memory_id: MemoryId, vector: Sequence[float] | None) -> None:
+        """Part of a change: the vector beside its memory. None removes it."""
+        tx.set_facet(self._facet, memory_id, None if vector is None else packed(vector))
+
+    def follow(self, project: str, memory_id: MemoryId) -> None:
+        """Bring one memory's place in the matrix up to what is committed. Costs nothing for a scope not in use."""
+        with self._lock:
+            scope = self._scopes.get(project)
+        if scope is None:
+            return
+        with scope.lock:
+            if scope.loaded:
+                self._read(scope.matrix, memory_id)
+
+    def nearest(
+        self, project: str, text: str, kinds: Collection[MemoryType] | None, limit: int
+    ) -> list[tuple[str, float]]:
+        """Ids of live memories with their similarity (0-1), the nearest first."""
+        vector = self.of(text)
+        scope = self._scope(project)
+        with scope.lock:
+            if not scope.loaded:
+                self._load(scope.matrix, project)
+                scope.loaded = True
+            return scope.matrix.nearest(vector, kinds, limit)
+
+    def _scope(self, project: str) -> _Scope:
+        with self._lock:
+            scope = self._scopes.setdefault(project, _Scope(self._embedder.dimensions))
+            self._scopes.move_to_end(project)
+            if len(self._scopes) > _SCOPES_KEPT:
+                self._scopes.popitem(last=False)
+            return scope
+
+    def _read(self, matrix: Matrix, memory_id: MemoryId) -> None:
+        row = self._store.reader.row(memory_id)
+        facet = self._store.reader.facets(self._facet, [memory_id]).get(memory_id)
+        if row is None or row.standing is not Standing.LIVE or facet is None:
+            matrix.remove(memory_id)
+        else:
+            matrix.put(memory_id, row.memory.type, unpacked(facet))
+
+    def _load(self, matrix: Matrix, project: str) -> None:
+        for rows in self._pages(project):
+            known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
+            strangers = [row.memory for row in rows if row.memory.id not in known]
+            known.update(self._embedded(strangers))
+            for row in rows:
+                matrix.put(row.memory.id, row.memory.type, unpacked(known[row.memory.id]))
+
+    def _pages(self, project: str) -> Iterator[list[Row]]:
+        query = Query("", project)
+        before: int | None = None
+        while rows := self._store.reader.page(query, (Standing.LIVE,), _PAGE, before):
+            yield rows
+            before = rows[-1].position
+
+    def _embedded(self, memories: Sequence[Memory]) -> dict[str, JsonObject]:
+        """Vectors of memories that another embedder left behind, written back so that it happens once."""
+        if not memories:
+            return {}
+        vectors = self._embedder.embed([searchable(memory) for memory in memories])
+        facets: dict[str, JsonObject] = {
+            memory.id: packed(vector) for memory, vector in zip(memories, vectors, strict=True)
+        }
+
+        def keep(tx: Transaction) -> None:
+            for memory in memories:
+                row = tx.row(memory.id)
+                if row is not None and row.memory == memory:
+                    tx.set_facet(self._facet, memory.id, facets[memory.id])
+
+        self._store.write(keep).result()
+        return facets
+
+
+class _Scope:
+    """One scope's matrix and the lock that whoever touches it holds."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.lock = threading.Lock()
+        self.loaded = False
+        self.matrix = Matrix(dimensions)
+
+
+def packed(vector: Sequence[float]) -> JsonObject:
+    """A vector in one signed byte a dimension. Only its direction is kept, so the scale is the largest value's."""
+    scale = _LEVELS / (max(map(abs, vector), default=0.0) or 1.0)
+    levels = array("b", [round(value * scale) for value in vector])
+    return {"int8": base64.b64encode(levels.tobytes()).decode("ascii")}
+
+
+def unpacked(facet: JsonObject) -> array[int]:
+    """The direction of a packed vector; its length means nothing."""
+    return array("b", base64.b64decode(facet["int8"]))

@@ -1,0 +1,283 @@
+"""The door: what callers say becomes values the rooms can trust, or an `InvalidInput` that names the field."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import KINDS, JsonObject, MemoryType, Origin, Query, Standing, as_utc
+
+KEY_LIMIT = 512
+"""Characters in a key, context id, agent, project, tag or title."""
+TAGS_LIMIT = 64
+METADATA_LIMIT_BYTES = 64_000
+METADATA_DEPTH = 32
+QUERY_LIMIT = 4_096
+"""Characters of a query that are read; a longer one (a pasted log) is cut, not refused."""
+RESULTS_LIMIT = 1_000
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x1f\x7f]")
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A validated memory that has no id yet."""
+
+    content: str
+    key: str | None
+    type: MemoryType
+    significance: float
+    confidence: float
+    tags: tuple[str, ...]
+    title: str | None
+    context_id: str | None
+    agent: str | None
+    origin: Origin
+    metadata: JsonObject
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A draft from a file. `id` is kept when the file names one; else the draft's key makes a repeat harmless."""
+
+    draft: Draft
+    id: str | None = None
+    standing: Standing = Standing.LIVE
+
+
+def draft(
+    content: object,
+    *,
+    content_limit_bytes: int,
+    key: object = None,
+    type: object = "semantic",
+    significance: object = 0.5,
+    confidence: object = 0.5,
+    tags: object = (),
+    title: object = None,
+    context_id: object = None,
+    agent: object = None,
+    origin: object = "agent",
+    metadata: object = None,
+    created_at: datetime | None = None,
+) -> Draft:
+    """Check everything a caller may say about a memory. Raises InvalidInput; accepts lone surrogates as U+FFFD."""
+    return Draft(
+        content=_content(content, content_limit_bytes),
+        key=label("key", key),
+        type=memory_type("type", type),
+        significance=share("significance", significance),
+        confidence=share("confidence", confidence),
+        tags=tag_list("tags", tags),
+        title=label("title", title),
+        context_id=label("context_id", context_id),
+        agent=label("agent", agent),
+        origin=_choice("origin", origin, Origin, {}),
+        metadata=_metadata(metadata),
+        created_at=None if created_at is None else as_utc(created_at),
+    )
+
+
+def query(
+    text: object,
+    *,
+    project: str,
+    limit: object = 10,
+    types: object = None,
+    tags: object = None,
+    agent: object = None,
+    context_id: object = None,
+    since: object = None,
+    until: object = None,
+    include_archived: bool = False,
+) -> Query:
+    """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
+    if not isinstance(text, str):
+        raise InvalidInput("query", f"expected text, not {_name(text)}")
+    return Query(
+        text=mended(text[:QUERY_LIMIT]),
+        project=project,
+        limit=count("limit", limit, most=RESULTS_LIMIT),
+        types=_types(types),
+        tags=None if tags is None else tag_list("tags", tags) or None,
+        agent=label("agent", agent),
+        context_id=label("context_id", context_id),
+        since=moment("since", since),
+        until=moment("until", until),
+        include_archived=include_archived,
+    )
+
+
+def mended(text: str) -> str:
+    """Lone surrogates cannot be encoded, so they become U+FFFD; everything else stays as it is."""
+    return _SURROGATES.sub("�", text)
+
+
+def label(name: str, value: object) -> str | None:
+    """A short single-line text (key, title, context id, agent, project) or None. Never part of a path."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInput(name, f"expected text, not {_name(value)}")
+    text = mended(value)
+    if not text.strip():
+        raise InvalidInput(name, "is empty; leave it out instead")
+    if len(text) > KEY_LIMIT:
+        raise InvalidInput(name, f"has {len(text):,} characters, at most {KEY_LIMIT} are allowed")
+    if _CONTROLS.search(text):
+        raise InvalidInput(name, "contains control characters")
+    return text
+
+
+def required(field: str, value: object) -> str:
+    """A label that must be there."""
+    text = label(field, value)
+    if text is None:
+        raise InvalidInput(field, "is missing")
+    return text
+
+
+def memory_type(name: str, value: object) -> MemoryType:
+    """One of the four types, or one of the seed's kinds for it."""
+    return _choice(name, value, MemoryType, KINDS)
+
+
+def share(name: str, value: object) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(name, f"expected a number from 0 to 1, not {_name(value)}")
+    if math.isnan(value) or not 0 <= value <= 1:
+        raise InvalidInput(name, f"{value} is outside 0 to 1")
+    return float(value)
+
+
+def count(name: str, value: object, *, least: int = 1, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(name, f"expected a whole number, not {_name(value)}")
+    if not least <= value <= most:
+        raise InvalidInput(name, f"{value} is outside {least} to {most:,}")
+    return value
+
+
+def seconds(name: str, value: object) -> float:
+    """A length of time, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(name, f"expected a number of seconds, not {_name(value)}")
+    if not 0 <= value < math.inf:
+        raise InvalidInput(name, f"{value} is not a number of seconds")
+    return float(value)
+
+
+def tag_list(name: str, value: object) -> tuple[str, ...]:
+    """Tags in the order given, without repeats. A single text is one tag."""
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
+    tags = dict.fromkeys(required(name, tag) for tag in value)
+    if len(tags) > TAGS_LIMIT:
+        raise InvalidInput(name, f"{len(tags)} tags, at most {TAGS_LIMIT} are allowed")
+    return tuple(tags)
+
+
+def moment(name: str, value: object) -> datetime | None:
+    """A datetime or an ISO 8601 text; naive ones are taken as UTC."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = _parsed(name, value)
+    if not isinstance(value, datetime):
+        raise InvalidInput(name, f"expected a date and time, not {_name(value)}")
+    return as_utc(value)
+
+
+def _parsed(name: str, text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(name, f"{text[:40]!r} is not an ISO 8601 date or time") from None
+
+
+def _content(value: object, limit_bytes: int) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput("content", f"expected text, not {_name(value)}")
+    text = mended(value)
+    if not text.strip():
+        raise InvalidInput("content", "is empty")
+    size = len(text.encode())
+    if size > limit_bytes:
+        raise InvalidInput(
+            "content", f"has {size:,} bytes, at most {limit_bytes:,} are stored; split it into several memories"
+        )
+    return text
+
+
+def _types(value: object) -> tuple[MemoryType, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable):
+        raise InvalidInput("types", f"expected a list of types, not {_name(value)}")
+    return tuple(dict.fromkeys(memory_type("types", one) for one in value)) or None
+
+
+def _choice(name: str, value: object, choices: type[_Choice], aliases: Mapping[str, _Choice]) -> _Choice:
+    if isinstance(value, str):
+        if value in aliases:
+            return aliases[value]
+        if value in {str(choice) for choice in choices}:
+            return choices(value)
+    known = ", ".join([*(str(choice) for choice in choices), *aliases])
+    raise InvalidInput(name, f"{str(value)[:40]!r} is unknown; choose one of {known}")
+
+
+def _metadata(value: object) -> JsonObject:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInput("metadata", f"expected a JSON object, not {_name(value)}")
+    plain = _plain(value, METADATA_DEPTH)
+    size = len(json.dumps(plain, ensure_ascii=False).encode())
+    if size > METADATA_LIMIT_BYTES:
+        raise InvalidInput("metadata", f"has {size:,} bytes, at most {METADATA_LIMIT_BYTES:,} are stored")
+    return plain  # type: ignore[no-any-return]  # a Mapping comes back as a dict
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """A deep copy made of JSON's own types, so that nothing the caller does later changes the record."""
+    if depth < 0:
+        raise InvalidInput("metadata", f"is nested deeper than {METADATA_DEPTH} levels")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise InvalidInput("metadata", "contains a whole number beyond 64 bits; store it as text")
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput("metadata", f"contains {value}, which JSON cannot hold")
+        return float(value)
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise InvalidInput("metadata", "has a name that is not text")
+        return {mended(name): _plain(one, depth - 1) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, depth - 1) for one in value]
+    raise InvalidInput("metadata", f"contains {_name(value)}, which JSON cannot hold")
+
+
+def _name(value: object) -> str:
+    return "None" if value is None else type(value).__name__

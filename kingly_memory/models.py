@@ -1,0 +1,330 @@
+"""The record and the values that travel between the rooms. All are frozen; all times are aware UTC."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NewType
+
+MemoryId = NewType("MemoryId", str)
+JsonObject = dict[str, Any]
+
+REMOTE_ABOVE = 0.3
+"""Memories whose significance is greater than this are delivered to the remote (seed 004, AC-001)."""
+
+
+class MemoryType(StrEnum):
+    """The four types; `adapters` and `lifecycle` know what follows from each."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
+KINDS: Mapping[str, MemoryType] = {
+    "task_cache": MemoryType.WORKING,
+    "conversation_context": MemoryType.EPISODIC,
+    "pattern_learning": MemoryType.SEMANTIC,
+    "skill_development": MemoryType.PROCEDURAL,
+}
+"""The seed's names for uses of a type, accepted wherever a type is (seed 004, memory_type_strategy)."""
+
+
+class Origin(StrEnum):
+    """Who said it."""
+
+    USER = "user"
+    AGENT = "agent"
+    TOOL = "tool"
+    WEB = "web"
+    REMOTE = "remote"
+    IMPORT = "import"
+
+
+class Standing(StrEnum):
+    """Whether a memory answers: live ones do, archived ones on request, forgotten ones never, cached ones are
+    copies of what only the remote holds."""
+
+    LIVE = "live"
+    ARCHIVED = "archived"
+    FORGOTTEN = "forgotten"
+    CACHED = "cached"
+
+
+class DeliveryState(StrEnum):
+    """Where a memory stands with a remote. `leased` is the outbox's own word for "being sent"."""
+
+    LOCAL_ONLY = "local_only"
+    PENDING = "pending"
+    LEASED = "leased"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+
+class LinkState(StrEnum):
+    """The router's connection to the remote."""
+
+    CONNECTED = "connected"
+    OFFLINE = "offline"
+    DISABLED = "disabled"
+
+
+class Source(StrEnum):
+    """Which way a search was answered."""
+
+    HYBRID = "hybrid"
+    LOCAL = "local"
+    LOCAL_FALLBACK = "local_fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who may see a memory."""
+
+    project: str
+    agent: str | None = None
+    context_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One stored record: what was said. What happens to it later are facets beside it."""
+
+    id: MemoryId
+    key: str | None
+    content: str
+    type: MemoryType
+    significance: float
+    confidence: float
+    tags: tuple[str, ...]
+    title: str | None
+    scope: Scope
+    origin: Origin
+    created_at: datetime
+    updated_at: datetime
+    revision: int
+    metadata: JsonObject = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        """The wire and disk form; `Memory.from_json` is its inverse."""
+        return {
+            "id": self.id,
+            "key": self.key,
+            "content": self.content,
+            "type": self.type.value,
+            "significance": self.significance,
+            "confidence": self.confidence,
+            "tags": list(self.tags),
+            "title": self.title,
+            "scope": {
+                "project": self.scope.project,
+                "agent": self.scope.agent,
+                "context_id": self.scope.context_id,
+            },
+            "origin": self.origin.value,
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+            "revision": self.revision,
+            "metadata": self.metadata,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Memory:
+        """Rebuild a memory written by `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+        scope = data["scope"]
+        return cls(
+            id=MemoryId(data["id"]),
+            key=data["key"],
+            content=data["content"],
+            type=MemoryType(data["type"]),
+            significance=data["significance"],
+            confidence=data["confidence"],
+            tags=tuple(data["tags"]),
+            title=data["title"],
+            scope=Scope(scope["project"], scope["agent"], scope["context_id"]),
+            origin=Origin(data["origin"]),
+            created_at=datetime.fromisoformat(data["created_at"]),
+            updated_at=datetime.fromisoformat(data["updated_at"]),
+            revision=data["revision"],
+            metadata=data["metadata"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a search asks for, after validation. Empty filters are None; `tags` must all be present."""
+
+    text: str
+    project: str
+    limit: int = 10
+    types: tuple[MemoryType, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    agent: str | None = None
+    context_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    include_archived: bool = False
+
+    def admits(self, memory: Memory) -> bool:
+        """True when the memory passes every filter (the text aside). Every path to a result asks this."""
+        return (
+            memory.scope.project == self.project
+            and (self.types is None or memory.type in self.types)
+            and (self.tags is None or set(self.tags) <= set(memory.tags))
+            and (self.agent is None or memory.scope.agent == self.agent)
+            and (self.context_id is None or memory.scope.context_id == self.context_id)
+            and (self.since is None or memory.created_at >= self.since)
+            and (self.until is None or memory.created_at <= self.until)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer. `relevance` is in [0, 1]; `scores` holds the figures it was made from."""
+
+    memory: Memory
+    relevance: float
+    layers: tuple[str, ...]
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        return {
+            **self.memory.to_json(),
+            "relevance": round(self.relevance, 4),
+            "layers": list(self.layers),
+            "scores": {name: round(value, 4) for name, value in self.scores.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """How one layer answered. `cut` says that its deadline ended it early."""
+
+    took_ms: float
+    hits: int
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The answer to a search: hits, best first, and how they were found.
+
+    `layers` names the layers that answered; `failures` those that were asked and did not, with the reason.
+    """
+
+    hits: tuple[Hit, ...]
+    source: Source
+    took_ms: float
+    layers: Mapping[str, LayerReport]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    repaired: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+    def to_json(self) -> JsonObject:
+        return {
+            "source": self.source.value,
+            "took_ms": round(self.took_ms, 2),
+            "layers": {
+                name: {"took_ms": round(report.took_ms, 2), "hits": report.hits, "cut": report.cut}
+                for name, report in self.layers.items()
+            },
+            "failures": dict(self.failures),
+            "repaired": dict(self.repaired),
+            "hits": [hit.to_json() for hit in self.hits],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What `store` promises: the memory is durable in `layers`; `delivery` says where it stands with the remote."""
+
+    id: MemoryId
+    key: str | None
+    revision: int
+    layers: tuple[str, ...]
+    delivery: DeliveryState
+    remote_id: str | None
+    reason: str
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "key": self.key,
+            "revision": self.revision,
+            "layers": list(self.layers),
+            "delivery": self.delivery.value,
+            "remote_id": self.remote_id,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing, the most recently stored first. `next_before` continues it; None at the end."""
+
+    memories: tuple[Memory, ...]
+    next_before: int | None
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.memories)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def to_json(self) -> JsonObject:
+        return {"memories": [memory.to_json() for memory in self.memories], "next_before": self.next_before}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of imported memories. Those that say what is stored already are `unchanged`."""
+
+    stored: int = 0
+    revised: int = 0
+    unchanged: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged}
+
+
+_id_lock = threading.Lock()
+_last_id = 0
+
+
+def new_id(now: datetime) -> MemoryId:
+    """A UUIDv7 (RFC 9562): ordered by time, ascending within a millisecond of one process."""
+    global _last_id
+    milliseconds = max(int(now.timestamp() * 1000), 0) & ((1 << 48) - 1)
+    random = int.from_bytes(os.urandom(10), "big")
+    with _id_lock:
+        candidate = (milliseconds << 74) | (random & ((1 << 74) - 1))
+        if _last_id >> 74 == milliseconds:
+            candidate = _last_id + 1 + (random & 0xFFFFFFFF)
+        _last_id = candidate
+    time_part, rest = candidate >> 74, candidate & ((1 << 74) - 1)
+    value = (time_part << 80) | (0x7 << 76) | ((rest >> 62) << 64) | (0b10 << 62) | (rest & ((1 << 62) - 1))
+    text = f"{value:032x}"
+    return MemoryId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+
+
+def id_time_s(memory_id: str) -> float:
+    """When a UUIDv7 was made, in Unix seconds."""
+    return int(memory_id[:8] + memory_id[9:13], 16) / 1000
+
+
+def as_utc(moment: datetime) -> datetime:
+    """Naive datetimes are taken as UTC; aware ones are converted."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

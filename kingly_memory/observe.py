@@ -1,0 +1,80 @@
+"""What happened, as past-tense events. Logs carry their names and facts, never a memory's text or a secret."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+log = logging.getLogger("kingly_memory")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStored:
+    """The local transaction is durable."""
+
+    memory_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStarted:
+    """The outbox is about to be claimed from."""
+
+    remote: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesLeased:
+    """These memories are this process's to send until the lease lapses."""
+
+    memory_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySent:
+    """The remote answered; the acknowledgement is not written yet."""
+
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDelivered:
+    """The acknowledgement is durable."""
+
+    memory_id: str
+    remote_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFailed:
+    """The remote did not take it; it waits, or is dead."""
+
+    memory_id: str
+    key: str | None
+    reason: str
+    dead: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged:
+    """The link went to another state."""
+
+    state: str
+    reason: str | None
+
+
+Event = MemoryStored | DeliveryStarted | MemoriesLeased | MemorySent | MemoryDelivered | DeliveryFailed | LinkChanged
+Observer = Callable[[Event], None]
+
+
+class Events:
+    """Hands each event to the observers of one router. An observer runs in the caller's thread and must be quick."""
+
+    def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
+        self._observers = observers
+
+    def emit(self, event: Event) -> None:
+        log.debug("%s %r", type(event).__name__, event)
+        for observer in self._observers:
+            observer(event)

@@ -1,0 +1,275 @@
+"""The ports: what the rooms need from the outside world. Adapters implement them and repeat none of this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Query, Standing
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+    from datetime import datetime
+
+T = TypeVar("T")
+
+
+class Now(Protocol):
+    """The time of day: aware UTC, and it may jump."""
+
+    def now(self) -> datetime: ...
+
+
+class Clock(Now, Protocol):
+    """Every question about time goes through this, so that a test can hold it still."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for durations within this process."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        """Wait until the event is set (True) or that many seconds have passed (False). None waits for ever."""
+        ...
+
+
+# --- the local layer ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A memory as it lies in the store. `position` orders rows by when they were first stored."""
+
+    position: int
+    memory: Memory
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A row that the text index found, with its BM25 score: positive, higher is better."""
+
+    row: Row
+    bm25: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """One page of matches, best first. `cut` says that the deadline ended the search early."""
+
+    found: tuple[Match, ...]
+    cut: bool = False
+
+
+class Transaction(Protocol):
+    """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
+
+    def row(self, memory_id: str) -> Row | None: ...
+
+    def id_of_key(self, project: str, key: str) -> MemoryId | None: ...
+
+    def save(self, memory: Memory, standing: Standing) -> None:
+        """Write the memory, its key and its index entries, replacing what was there under the same id."""
+        ...
+
+    def erase(self, memory_id: str) -> None:
+        """Remove the memory, its key and its index entries. Nothing brings it back. Its facets stay."""
+        ...
+
+    def facet(self, name: str, owner: str) -> JsonObject | None:
+        """The facet `<name>:<owner>`; `owner` is a memory id, or `<remote>:<id>` for deliveries."""
+        ...
+
+    def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
+        """Write a facet; None removes it."""
+        ...
+
+    def owners(self, facet: str) -> list[str]:
+        """Who has a facet of that name, at most 1,000 of them; for the few rows that are not per memory."""
+        ...
+
+    def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
+        """Memories whose delivery facet is pending or holds a lapsed lease, and due: the earliest first.
+
+        `early=True` takes pending ones that are not due yet as well, oldest memory first. A due time that lies more
+        than 301 s ahead (the clock went back) counts as due.
+        """
+        ...
+
+    def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
+        """Live or archived memories of the project above that significance without a delivery facet for this remote."""
+        ...
+
+    def expired(self, now_s: float, limit: int) -> list[MemoryId]:
+        """Memories whose lifetime facet ended, whatever their standing, the longest ended first."""
+        ...
+
+
+class MemoryReader(Protocol):
+    """Reading by id, key and scope. Safe from any thread; sees every committed change of every process."""
+
+    def row(self, memory_id: str) -> Row | None: ...
+
+    def id_of_key(self, project: str, key: str) -> MemoryId | None: ...
+
+    def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
+        """The facets of that name that exist, by owner."""
+        ...
+
+    def page(self, query: Query, standings: Sequence[Standing], limit: int, before: int | None) -> list[Row]:
+        """Rows that pass the query's filters (its text is not looked at), the most recently stored first.
+
+        `before` is the position of the last row of the previous page.
+        """
+        ...
+
+    def counts(self, project: str) -> Mapping[str, int]:
+        """Live memories of the project by type name, and all archived ones under `archived`."""
+        ...
+
+
+class TextIndex(Protocol):
+    """Reading by words. Everything is limited to the query's own project, the vocabulary included."""
+
+    def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
+        """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
+        (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock."""
+        ...
+
+    def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
+        """Rows whose content holds every piece literally: for scripts without word breaks, and for emoji."""
+        ...
+
+    def frequencies(self, query: Query, terms: Sequence[str], most: int) -> dict[str, int]:
+        """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it."""
+        ...
+
+    def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
+        """Indexed word stems of `length` ± `spread` characters, at most `limit`. Check each with `frequencies`."""
+        ...
+
+    def holds(self, position: int, terms: Sequence[str]) -> set[str]:
+        """Which of the terms stand in that row."""
+        ...
+
+
+class OutboxView(Protocol):
+    """Reading what waits for a remote."""
+
+    def outbox_counts(self, remote: str) -> Mapping[str, int]:
+        """How many deliveries are `pending`, `leased` and `dead`."""
+        ...
+
+    def outbox_page(self, remote: str, states: Sequence[str], limit: int) -> list[tuple[MemoryId, JsonObject]]:
+        """Delivery facets in those states, oldest memory first."""
+        ...
+
+    def next_due_s(self, remote: str) -> float | None:
+        """When the earliest pending or leased delivery is due, in Unix seconds."""
+        ...
+
+    def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
+        """The local memories that the remote knows under those ids."""
+        ...
+
+
+class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
+    """Everything that can be read, behind one connection per thread."""
+
+
+class LocalStore(Protocol):
+    """The local layer. A change that was acknowledged survives kill -9, and a power cut at durability `power`."""
+
+    @property
+    def reader(self) -> StoreReader: ...
+
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        """Run the change on the writer thread, in a transaction shared with whatever else is waiting.
+
+        The future resolves after the commit. A change that raises is undone alone and the others go on. Fails with
+        StoreBusy, StoreUnwritable or StoreTooNew; then nothing of the change was stored.
+        """
+        ...
+
+    def versions(self) -> Mapping[str, str]:
+        """Versions of what the store is made of, for `status`."""
+        ...
+
+    def close(self) -> None:
+        """Finish the changes that were accepted, then let go of the files. Safe to call twice."""
+        ...
+
+
+# --- the remote -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteHit:
+    """What a remote found. `memory_id` is our own id when the remote gave it back; `record` what it told us of it."""
+
+    remote_id: str
+    content: str
+    relevance: float
+    memory_id: str | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteInfo:
+    """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect."""
+
+    server: str
+    honours_keys: bool
+
+
+class Remote(Protocol):
+    """A semantic memory server. Every call raises RemoteUnavailable, RemoteRefused or RemoteUnauthorised, nothing else.
+
+    Calls end at their deadline whatever the server does.
+    """
+
+    async def connect(self) -> RemoteInfo:
+        """Say hello and learn what the server can do. One try; also the probe of the link."""
+        ...
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        """Bring the memory to the remote and return its id there.
+
+        `remote_id` is None for the first delivery and names the remote's copy for a later revision. `repeated` says
+        that an earlier try may have had its effect: a server that honours no keys is then searched first.
+        """
+        ...
+
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> None:
+        """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known."""
+        ...
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        """The remote's answers, best first, relevance in [0, 1]. One try, ended at `timeout_s`."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors that are near each other when the texts mean alike."""
+
+    @property
+    def name(self) -> str:
+        """Names the vectors: two embedders with the same name give the same vector for the same text, everywhere."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One unit-length vector per text, in order. Deterministic across processes."""
+        ...

@@ -1,0 +1,48 @@
+"""From a question to the words that are looked up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MOST_TERMS = 32
+LONGEST_PIECE = 64
+
+_WORD = re.compile(r"[^\W_]+")
+_UNBROKEN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]+")
+
+STOP_WORDS = frozenset(
+    """a about after all also am an and any are as at be because been before being between both but by can could did
+    do does doing down during each few for from further had has have having he her here hers him his how i if in into
+    is it its itself just me more most my myself no nor not now of off on once only or other our ours out over own s
+    same she should so some such t than that the their theirs them then there these they this those through to too
+    under until up us very was we were what when where which while who whom whose why will with would you your yours
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`words` are looked up in the word index, `pieces` (unbroken scripts, emoji) in the piece index."""
+
+    words: tuple[str, ...]
+    pieces: tuple[str, ...]
+
+
+def terms(text: str) -> Terms:
+    """Words in the order of the question, without repeats and stop words; at most 32 of each kind.
+
+    A question made of stop words alone keeps them. One without any word ("🎉") is looked up literally.
+    """
+    folded = text.casefold()
+    pieces = _UNBROKEN.findall(folded)
+    words = _WORD.findall(_UNBROKEN.sub(" ", folded))
+    telling = [word for word in words if word not in STOP_WORDS]
+    chosen = telling or ([] if pieces else words)
+    if not chosen and not pieces:
+        pieces = text.split()
+    return Terms(_first(chosen), _first([piece[:LONGEST_PIECE] for piece in pieces]))
+
+
+def _first(items: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))[:MOST_TERMS]

@@ -1,0 +1,131 @@
+"""Where one memory stands with one remote, and every move it can make. Pure: values in, values out.
+
+pending → leased → delivered | pending (later) | dead
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kingly_memory.models import DeliveryState, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The facet `delivery:<remote>:<id>`. Times in Unix seconds.
+
+    Changes of a memory are numbered: its revision, or one more for each forget and restore. `wanted` is the newest
+    change, `acknowledged` the last one the remote has confirmed, `first_sent` the one first sent while the outcome of
+    storing it at all is unknown (0: none). `due` is when it may be sent, or when its lease lapses; None when at rest.
+    """
+
+    wanted: int
+    due: float | None
+    state: DeliveryState = DeliveryState.PENDING
+    acknowledged: int = 0
+    first_sent: int = 0
+    attempts: int = 0
+    refusals: int = 0
+    owner: str | None = None
+    remote_id: str | None = None
+    last_error: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {**asdict(self), "state": self.state.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Delivery:
+        return cls(**{**data, "state": DeliveryState(data["state"])})
+
+    @property
+    def untried(self) -> bool:
+        """True when nothing of the memory can have reached the remote."""
+        return self.remote_id is None and self.first_sent == 0
+
+
+def wanted(before: Delivery | None, revision: int, now_s: float) -> Delivery:
+    """There is a change for the remote. A send that is under way goes on; the change follows it."""
+    if before is None:
+        return Delivery(wanted=revision, due=now_s)
+    change = max(before.wanted + 1, revision)
+    if before.state is DeliveryState.LEASED:
+        return replace(before, wanted=change)
+    return replace(before, wanted=change, state=DeliveryState.PENDING, due=now_s, refusals=0)
+
+
+def at_rest(before: Delivery) -> Delivery:
+    """The newest change is not for the remote (significance fell, or the user dropped it)."""
+    return replace(
+        before, state=DeliveryState.DELIVERED, acknowledged=before.wanted, due=None, owner=None, last_error=None
+    )
+
+
+def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
+    """The process may send it until the lease lapses."""
+    first = before.first_sent if before.remote_id is not None else before.first_sent or before.wanted
+    return replace(before, state=DeliveryState.LEASED, owner=owner, due=now_s + lease_s, first_sent=first)
+
+
+def released(before: Delivery, now_s: float, *, first_sent: int) -> Delivery:
+    """Not sent after all; `first_sent` is what it was before the lease."""
+    return replace(before, state=DeliveryState.PENDING, owner=None, due=now_s, first_sent=first_sent)
+
+
+def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: float) -> Delivery:
+    """The remote has confirmed `change`. A newer one makes the memory due again."""
+    done = replace(
+        before,
+        acknowledged=change,
+        remote_id=remote_id,
+        first_sent=0,
+        attempts=0,
+        refusals=0,
+        owner=None,
+        last_error=None,
+    )
+    if change < before.wanted:
+        return replace(done, state=DeliveryState.PENDING, due=now_s)
+    return replace(done, state=DeliveryState.DELIVERED, due=None)
+
+
+def postponed(before: Delivery, reason: str, due: float) -> Delivery:
+    """The outcome is unknown or the remote was busy: try again at `due`, for as long as it takes."""
+    return replace(
+        before,
+        state=DeliveryState.PENDING,
+        attempts=before.attempts + 1,
+        owner=None,
+        due=due,
+        last_error=reason,
+    )
+
+
+def refused(before: Delivery, reason: str, *, clear: bool, limit: int, due: float) -> Delivery:
+    """The remote will not take it: dead at once when that is clear, after `limit` refusals when it is not."""
+    counted = replace(before, refusals=before.refusals + 1)
+    if clear or counted.refusals >= limit:
+        return replace(
+            counted, state=DeliveryState.DEAD, attempts=before.attempts + 1, owner=None, due=None, last_error=reason
+        )
+    return postponed(counted, reason, due)
+
+
+def retried(before: Delivery, now_s: float) -> Delivery:
+    """The user wants a dead one tried again."""
+    return replace(before, state=DeliveryState.PENDING, refusals=0, due=now_s)
+
+
+def confirmed_change(sent: Delivery) -> int:
+    """Which change the acknowledgement of a store confirms, given the facet as it was when leased.
+
+    A repeated first store may be answered from the earlier try, which carried an older revision: then only that one
+    is confirmed, and the newer one follows as an update.
+    """
+    return sent.wanted if sent.remote_id is not None else min(sent.first_sent, sent.wanted)
+
+
+def backoff_s(attempts: int, longest_s: float, chance: float) -> float:
+    """Full-jitter exponential backoff (Brooker, AWS 2015): `chance` in [0, 1) of min(longest, 2^attempts) seconds."""
+    return chance * min(longest_s, 2.0 ** min(attempts, 30))

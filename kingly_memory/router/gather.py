@@ -1,0 +1,158 @@
+"""Search: both layers are asked at the same instant, under one deadline, and their lists become one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+from kingly_memory.errors import RemoteError, RemoteRefused
+from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Source
+from kingly_memory.ports import Clock, LocalStore, Remote, RemoteHit
+from kingly_memory.retrieval.fusion import Candidate, fuse
+from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.settings import Settings
+
+log = logging.getLogger("kingly_memory.search")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAnswer:
+    """What the remote said in time, or why it did not."""
+
+    hits: tuple[RemoteHit, ...]
+    took_ms: float
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSide:
+    """The remote and what goes with it."""
+
+    name: str
+    remote: Remote
+    link: LinkKeeper
+    keepsakes: Keepsakes
+
+
+class Gatherer:
+    """Answers queries for one router."""
+
+    def __init__(
+        self,
+        *,
+        store: LocalStore,
+        local: LocalSearch,
+        remote_side: RemoteSide | None,
+        threads: Executor,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._local = local
+        self._remote_side = remote_side
+        self._threads = threads
+        self._clock = clock
+        self._settings = settings
+
+    async def search(self, query: Query, *, prefer_speed: bool, include_semantic: bool) -> Results:
+        """Hits of every layer that answered in time. Never raises because of the remote."""
+        began = self._clock.monotonic()
+        side = self._remote_side if include_semantic else None
+        if prefer_speed:
+            quick = await self._ask_local(query)
+            if quick.hits or side is None:
+                return self._local_results(quick, Source.LOCAL, began)
+        if side is None:
+            return self._local_results(await self._ask_local(query), Source.LOCAL, began)
+        if not side.link.is_connected:
+            reason = f"offline: {side.link.current().last_error}"
+            return self._local_results(await self._ask_local(query), Source.LOCAL_FALLBACK, began, reason)
+        local, remote = await asyncio.gather(self._ask_local(query), self._ask_remote(side, query))
+        if remote.error is not None:
+            return self._local_results(local, Source.LOCAL_FALLBACK, began, remote.error)
+        return await self._hybrid_results(side, query, local, remote, began)
+
+    async def _ask_local(self, query: Query) -> LocalAnswer:
+        now_s, budget_s = self._clock.now().timestamp(), self._settings.local_search_s
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._threads, lambda: self._local.search(query, now_s=now_s, budget_s=budget_s)
+        )
+
+    async def _ask_remote(self, side: RemoteSide, query: Query) -> RemoteAnswer:
+        began = self._clock.monotonic()
+        try:
+            hits = await side.remote.search(
+                query.text, limit=query.limit, types=query.types, timeout_s=self._settings.remote_search_s
+            )
+        except RemoteError as error:
+            await self._note_failure(side, error)
+            return RemoteAnswer((), self._since_ms(began), getattr(error, "reason", str(error)))
+        side.link.succeeded()
+        return RemoteAnswer(tuple(hits), self._since_ms(began))
+
+    async def _note_failure(self, side: RemoteSide, error: RemoteError) -> None:
+        log.warning("the remote did not answer a search, answering locally: %s", error)
+        if not isinstance(error, RemoteRefused):
+            await side.link.failed(error)
+
+    def _local_results(self, answer: LocalAnswer, source: Source, began: float, failure: str | None = None) -> Results:
+        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
+        return Results(
+            hits=hits,
+            source=source,
+            took_ms=self._since_ms(began),
+            layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
+            failures={} if failure is None else {"remote": failure},
+            repaired=answer.repaired,
+        )
+
+    async def _hybrid_results(
+        self, side: RemoteSide, query: Query, local: LocalAnswer, remote: RemoteAnswer, began: float
+    ) -> Results:
+        loop = asyncio.get_running_loop()
+        candidates = await loop.run_in_executor(self._threads, lambda: self._joined(side, query, local, remote))
+        fused = fuse(candidates, local_weight=self._settings.local_weight, limit=query.limit)
+        return Results(
+            hits=fused,
+            source=Source.HYBRID,
+            took_ms=self._since_ms(began),
+            layers={
+                "local": LayerReport(local.took_ms, len(local.hits), local.cut),
+                "remote": LayerReport(remote.took_ms, len(remote.hits)),
+            },
+            repaired=local.repaired,
+        )
+
+    def _joined(self, side: RemoteSide, query: Query, local: LocalAnswer, remote: RemoteAnswer) -> list[Candidate]:
+        """Each memory once, whoever found it. What a filter or another scope excludes stays out on either path."""
+        delivered = self._delivered(side.name, local.hits)
+        found = {hit.memory.id: _candidate(hit, in_remote=hit.memory.id in delivered) for hit in local.hits}
+        now_s = self._clock.now().timestamp()
+        for row, remote_hit in side.keepsakes.join(query, remote.hits):
+            if not query.admits(row.memory) or not self._local.is_alive(row, now_s):
+                continue
+            known = found.get(row.memory.id) or _unfound(row.memory, in_local=row.position >= 0)
+            relevance = max(remote_hit.relevance, known.remote or 0.0)
+            found[row.memory.id] = replace(known, remote=relevance, in_remote=True)
+        return list(found.values())
+
+    def _delivered(self, remote: str, hits: Sequence[LocalHit]) -> set[str]:
+        facets = self._store.reader.facets("delivery", [f"{remote}:{hit.memory.id}" for hit in hits])
+        return {owner.split(":", 1)[1] for owner, facet in facets.items() if facet["state"] == "delivered"}
+
+    def _since_ms(self, began: float) -> float:
+        return (self._clock.monotonic() - began) * 1000
+
+
+def _candidate(hit: LocalHit, *, in_remote: bool) -> Candidate:
+    return Candidate(hit.memory, hit.relevance, None, in_local=True, in_remote=in_remote, scores=hit.scores)
+
+
+def _unfound(memory: Memory, *, in_local: bool) -> Candidate:
+    return Candidate(memory, None, None, in_local=in_local, in_remote=True)

@@ -1,0 +1,53 @@
+"""The router's connection to the remote, as values: its states and when it is tried again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kingly_memory.models import JsonObject, LinkState
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The row `link:<remote>`, shared by every process on this machine. Times in Unix seconds.
+
+    `effects` says what a repeated send may do there: `exactly_once` when the server honours idempotency keys,
+    `at_least_once` when it does not, None until it has been asked.
+    """
+
+    state: LinkState = LinkState.CONNECTED
+    next_probe: float | None = None
+    last_error: str | None = None
+    unauthorised: bool = False
+    effects: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {**asdict(self), "state": self.state.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Link:
+        return cls(**{**data, "state": LinkState(data["state"])})
+
+
+def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthorised: bool = False) -> Link:
+    """Offline, with the next probe one interval away."""
+    return replace(
+        link,
+        state=LinkState.OFFLINE,
+        next_probe=now_s + interval_s,
+        last_error=reason,
+        unauthorised=unauthorised,
+    )
+
+
+def mended(link: Link, effects: str | None) -> Link:
+    return Link(LinkState.CONNECTED, effects=effects or link.effects)
+
+
+def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:
+    """True when it is time to try again. A probe further ahead than any interval was set before the clock went back."""
+    if link.state is not LinkState.OFFLINE or link.next_probe is None:
+        return False
+    return now_s >= link.next_probe or link.next_probe - now_s > longest_s

@@ -1,0 +1,148 @@
+"""Keeping the link: counting failures, going offline, probing, recovering. The row is shared by every process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from kingly_memory.errors import RemoteError, RemoteUnauthorised, StoreError
+from kingly_memory.models import LinkState
+from kingly_memory.observe import Events, LinkChanged
+from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
+from kingly_memory.router.link import Link, broken, mended, probe_is_due
+from kingly_memory.settings import Settings
+
+log = logging.getLogger("kingly_memory.link")
+
+
+class LinkKeeper:
+    """Keeps one remote's link: counts failures, goes offline, probes once per interval and machine, recovers."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        store: LocalStore,
+        clock: Clock,
+        settings: Settings,
+        events: Events,
+        chance: Callable[[], float],
+    ) -> None:
+        self._name = name
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._events = events
+        self._chance = chance
+        self._failures = 0
+        self._unshared: Link | None = None
+
+    def current(self) -> Link:
+        """The link as the last process to touch it left it."""
+        if self._unshared is not None:
+            return self._unshared
+        found = self._store.reader.facets("link", [self._name])
+        return Link.from_json(found[self._name]) if found else Link()
+
+    @property
+    def is_connected(self) -> bool:
+        return self.current().state is LinkState.CONNECTED
+
+    def seconds_to_probe(self) -> float | None:
+        """How long until the next probe may be made; None while connected."""
+        link = self.current()
+        if link.state is not LinkState.OFFLINE or link.next_probe is None:
+            return None
+        ahead = link.next_probe - self._now_s()
+        return 0.0 if ahead > self._longest_s else max(0.0, ahead)
+
+    def succeeded(self) -> None:
+        """A call was answered, so whatever was counted before does not matter."""
+        self._failures = 0
+
+    async def failed(self, error: RemoteError, *, tries: int = 1) -> None:
+        """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline."""
+        self._failures += tries
+        unauthorised = isinstance(error, RemoteUnauthorised)
+        if self._failures >= self._settings.offline_after or unauthorised:
+            await self._go_offline(_reason(error), unauthorised=unauthorised)
+
+    async def probe(self, remote: Remote, *, forced: bool = False) -> bool:
+        """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
+        if not await self._take_probe(forced):
+            return self.is_connected
+        try:
+            info = await remote.connect()
+        except RemoteError as error:
+            await self._go_offline(_reason(error), unauthorised=isinstance(error, RemoteUnauthorised))
+            return False
+        await self._go_connected(info)
+        return True
+
+    @property
+    def _longest_s(self) -> float:
+        return self._settings.probe_interval_s + self._settings.probe_jitter_s + 1.0
+
+    def _now_s(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _interval_s(self) -> float:
+        return self._settings.probe_interval_s + self._chance() * self._settings.probe_jitter_s
+
+    async def _take_probe(self, forced: bool) -> bool:
+        """Claim the probe for this process: whoever moves `next_probe` on makes it."""
+        now_s, interval_s = self._now_s(), self._interval_s()
+
+        def take(before: Link) -> Link | None:
+            if forced:
+                return before
+            if not probe_is_due(before, now_s, self._longest_s):
+                return None
+            return replace(before, next_probe=now_s + interval_s)
+
+        return await self._change(take) is not None
+
+    async def _go_offline(self, reason: str, *, unauthorised: bool) -> None:
+        self._failures = 0
+        now_s, interval_s = self._now_s(), self._interval_s()
+        was = self.current().state
+        await self._change(lambda link: broken(link, reason, now_s, interval_s, unauthorised=unauthorised))
+        if was is not LinkState.OFFLINE:
+            log.warning("remote is offline, working locally: %s", reason)
+            self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason))
+
+    async def _go_connected(self, info: RemoteInfo) -> None:
+        self._failures = 0
+        effects = "exactly_once" if info.honours_keys else "at_least_once"
+        before = self.current()
+        if before.state is LinkState.CONNECTED and before.effects == effects:
+            return
+        await self._change(lambda link: mended(link, effects))
+        if before.state is not LinkState.CONNECTED:
+            log.info("remote is back")
+            self._events.emit(LinkChanged(LinkState.CONNECTED.value, None))
+
+    async def _change(self, move: Callable[[Link], Link | None]) -> Link | None:
+        """Move the shared row. Where the store cannot be written, this process keeps its own."""
+
+        def change(transaction: Transaction) -> Link | None:
+            data = transaction.facet("link", self._name)
+            moved = move(Link() if data is None else Link.from_json(data))
+            if moved is not None:
+                transaction.set_facet("link", self._name, moved.to_json())
+            return moved
+
+        try:
+            moved = await asyncio.wrap_future(self._store.write(change))
+        except StoreError:
+            moved = move(self.current())
+            self._unshared = moved if moved is not None else self._unshared
+            return moved
+        self._unshared = None
+        return moved
+
+
+def _reason(error: RemoteError) -> str:
+    return getattr(error, "reason", str(error))

@@ -1,0 +1,149 @@
+"""Searching the local layer: synchronous, on plain values, so that the router's threads, hooks and the command line
+share it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
+from kingly_memory.models import Memory, Query, Standing
+from kingly_memory.ports import Match, Matches, Row, StoreReader
+from kingly_memory.retrieval import repair
+from kingly_memory.retrieval.terms import Terms, terms
+
+COMMON = 5_000
+"""A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
+VOCABULARY_LIMIT = 20_000
+REPAIRS = 8
+FEWEST_PER_PAGE = 20
+
+LastUse = Callable[[str], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalHit:
+    """A live memory that the local layer found. `relevance` in [0, 1], `standing` live, cached or archived."""
+
+    memory: Memory
+    standing: Standing
+    relevance: float
+    scores: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAnswer:
+    """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up."""
+
+    hits: tuple[LocalHit, ...]
+    took_ms: float
+    cut: bool = False
+    repaired: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """The words that are looked up, with how sure we are of each (1 = as asked), out of how many asked for."""
+
+    weights: dict[str, float]
+    asked: int
+    repaired: dict[str, str]
+
+
+class LocalSearch:
+    """Finds memories by words, by pieces of unbroken scripts, and through typos, within a deadline."""
+
+    def __init__(self, reader: StoreReader, last_use: LastUse = lambda _: None) -> None:
+        self._reader = reader
+        self._last_use = last_use
+
+    def search(self, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
+        """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes."""
+        began = time.monotonic()
+        deadline_s = began + budget_s
+        asked = terms(query.text)
+        wording = self._worded(query, asked)
+        matches = self._gather(query, wording, asked, now_s, deadline_s)
+        hits = self._relevant(query, matches.found, wording, asked)
+        took_ms = (time.monotonic() - began) * 1000
+        return LocalAnswer(hits, took_ms, matches.cut, wording.repaired)
+
+    def is_alive(self, row: Row, now_s: float) -> bool:
+        """True unless its lifetime has ended. Archived memories are past that question."""
+        return bool(self._alive([row], now_s))
+
+    def _worded(self, query: Query, asked: Terms) -> _Wording:
+        counted = self._reader.frequencies(query, asked.words, COMMON + 1)
+        weights = {word: 1.0 for word, rows in counted.items() if rows}
+        repaired: dict[str, str] = {}
+        for word in [word for word, rows in counted.items() if not rows][:REPAIRS]:
+            found = self._repair(query, word)
+            if found is not None:
+                repaired[word] = found[0]
+                weights.setdefault(*found)
+        rare = {word: weight for word, weight in weights.items() if counted.get(word, 0) <= COMMON}
+        return _Wording(rare or weights, len(asked.words), repaired)
+
+    def _repair(self, query: Query, word: str) -> tuple[str, float] | None:
+        vocabulary = self._reader.vocabulary(len(word), 2, VOCABULARY_LIMIT)
+        return repair.best_match(
+            word, vocabulary, lambda candidate: self._reader.frequencies(query, [candidate], 1)[candidate] > 0
+        )
+
+    def _gather(self, query: Query, wording: _Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
+        """Pages of matches until there are enough that are alive and admitted."""
+        kept: dict[int, Match] = {}
+        pieces = self._reader.containing(query, asked.pieces, query.limit * 2, deadline_s)
+        self._keep(kept, query, pieces.found, now_s)
+        size, offset, cut = max(query.limit * 2, FEWEST_PER_PAGE), 0, pieces.cut
+        words = list(wording.weights)
+        while words and not cut:
+            page = self._reader.matches(query, words, size, offset, deadline_s)
+            self._keep(kept, query, page.found, now_s)
+            cut = page.cut
+            if len(kept) >= query.limit or len(page.found) < size:
+                break
+            offset, size = offset + size, size * 4
+        ranked = sorted(kept.values(), key=lambda match: match.bm25, reverse=True)
+        return Matches(tuple(ranked[: query.limit]), cut)
+
+    def _keep(self, kept: dict[int, Match], query: Query, found: Sequence[Match], now_s: float) -> None:
+        admitted = [match for match in found if query.admits(match.row.memory)]
+        alive = self._alive([match.row for match in admitted], now_s)
+        for match in admitted:
+            if match.row.position in alive:
+                before = kept.get(match.row.position)
+                kept[match.row.position] = Match(match.row, match.bm25 + (before.bm25 if before else 0.0))
+
+    def _alive(self, rows: list[Row], now_s: float) -> set[int]:
+        mortal = [row for row in rows if row.standing is not Standing.ARCHIVED]
+        facets = self._reader.facets("lifetime", [row.memory.id for row in mortal])
+        lifetimes = {memory_id: Lifetime.from_json(facet) for memory_id, facet in facets.items()}
+        dead = {row.position for row in mortal if is_expired(self._renewed(row, lifetimes), now_s)}
+        return {row.position for row in rows} - dead
+
+    def _renewed(self, row: Row, lifetimes: dict[str, Lifetime]) -> Lifetime | None:
+        lifetime, used_s = lifetimes.get(row.memory.id), self._last_use(row.memory.id)
+        return lifetime if lifetime is None or used_s is None else lifetime.used(used_s)
+
+    def _relevant(self, query: Query, found: Sequence[Match], wording: _Wording, asked: Terms) -> tuple[LocalHit, ...]:
+        if not found:
+            return ()
+        scale = self._coverage(found[0], wording, asked) / found[0].bm25
+        return tuple(
+            LocalHit(match.row.memory, match.row.standing, match.bm25 * scale, _scores(query, match)) for match in found
+        )
+
+    def _coverage(self, best: Match, wording: _Wording, asked: Terms) -> float:
+        """How much of the question the best match holds, in (0, 1]: the others are scaled from there by BM25."""
+        held = self._reader.holds(best.row.position, list(wording.weights))
+        words = sum(wording.weights[word] for word in held)
+        content = best.row.memory.content.casefold()
+        pieces = sum(piece in content for piece in asked.pieces)
+        total = wording.asked + len(asked.pieces)
+        return max((words + pieces) / max(total, 1), 0.05)
+
+
+def _scores(query: Query, match: Match) -> dict[str, float]:
+    return {"bm25": match.bm25, "similarity": repair.similarity(query.text, match.row.memory.content)}

@@ -1,0 +1,191 @@
+"""The outbox: the set of delivery facets that are not at rest. Every move is one change on the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryId, Standing
+from kingly_memory.ports import Transaction
+from kingly_memory.router import delivery
+from kingly_memory.router.delivery import Delivery
+
+ENROLMENT_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """One leased memory: what is to be sent, and the facet it was leased with."""
+
+    memory: Memory
+    forgotten: bool
+    before: Delivery
+    leased: Delivery
+
+    @property
+    def repeated(self) -> bool:
+        """True when an earlier try may have had its effect."""
+        return self.before.attempts > 0 or self.before.state is DeliveryState.LEASED
+
+    @property
+    def idempotency_key(self) -> str:
+        """The memory's id for the first store, `<id>.<change>` for every later change. Never anything random."""
+        if self.leased.remote_id is None and not self.forgotten:
+            return self.memory.id
+        return f"{self.memory.id}.{self.leased.wanted}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """One waiting or dead delivery, as `outbox list` shows it. `due_s` counts from now."""
+
+    id: MemoryId
+    key: str | None
+    state: DeliveryState
+    attempts: int
+    due_s: float | None
+    last_error: str | None
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "key": self.key,
+            "state": self.state.value,
+            "attempts": self.attempts,
+            "due_s": None if self.due_s is None else round(self.due_s, 1),
+            "last_error": self.last_error,
+        }
+
+
+def delivery_of(transaction: Transaction, remote: str, memory_id: str) -> Delivery | None:
+    data = transaction.facet("delivery", f"{remote}:{memory_id}")
+    return None if data is None else Delivery.from_json(data)
+
+
+def set_delivery(transaction: Transaction, remote: str, memory_id: str, value: Delivery | None) -> None:
+    transaction.set_facet("delivery", f"{remote}:{memory_id}", None if value is None else value.to_json())
+
+
+def remotes_of(transaction: Transaction, project: str) -> list[str]:
+    """The remotes that this project has been told of, in use now or not."""
+    facets = ((name, transaction.facet("remote", name)) for name in transaction.owners("remote"))
+    return [name for name, facet in facets if facet is not None and project in facet["projects"]]
+
+
+def enrol(remote: str, endpoint: str, project: str) -> Callable[[Transaction], bool]:
+    """Note that the project's memories belong on this remote too. True when that is news."""
+
+    def change(transaction: Transaction) -> bool:
+        known = transaction.facet("remote", remote) or {"endpoint": endpoint, "projects": []}
+        if project in known["projects"]:
+            return False
+        transaction.set_facet("remote", remote, {**known, "projects": [*known["projects"], project]})
+        return True
+
+    return change
+
+
+def enrol_backlog(remote: str, project: str, now_s: float) -> Callable[[Transaction], int]:
+    """Make a batch of earlier memories due at a remote that has just been named. 0 when none are left."""
+
+    def change(transaction: Transaction) -> int:
+        batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH)
+        for memory in batch:
+            set_delivery(transaction, remote, memory.id, delivery.wanted(None, memory.revision, now_s))
+        return len(batch)
+
+    return change
+
+
+def claim(
+    remote: str, owner: str, now_s: float, *, limit: int, lease_s: float, early: bool, tried: Collection[str] = ()
+) -> Callable[[Transaction], list[Parcel]]:
+    """Lease up to `limit` due memories, earliest first, leaving out those tried already."""
+
+    def lease(transaction: Transaction, memory_id: str) -> Parcel | None:
+        return _lease(transaction, remote, memory_id, owner=owner, now_s=now_s, lease_s=lease_s)
+
+    def change(transaction: Transaction) -> list[Parcel]:
+        due = transaction.due_deliveries(remote, now_s, limit + len(tried), early=early)
+        chosen = [memory_id for memory_id in due if memory_id not in tried][:limit]
+        parcels = (
+            _lease(transaction, remote, memory_id, owner=owner, now_s=now_s, lease_s=lease_s) for memory_id in chosen
+        )
+        return [parcel for parcel in parcels if parcel is not None]
+
+    return change
+
+
+def settle(
+    remote: str, parcel: Parcel, owner: str, move: Callable[[Delivery], Delivery]
+) -> Callable[[Transaction], Delivery | None]:
+    """Apply a move to the facet, unless the lease has gone to somebody else meanwhile."""
+
+    def change(transaction: Transaction) -> Delivery | None:
+        now = delivery_of(transaction, remote, parcel.memory.id)
+        if now is None or now.state is not DeliveryState.LEASED or now.owner != owner:
+            return None
+        moved = move(now)
+        set_delivery(transaction, remote, parcel.memory.id, moved)
+        return moved
+
+    return change
+
+
+def reclaim(remote: str, memory_ids: Collection[str], owner: str, now_s: float) -> Callable[[Transaction], None]:
+    """Take back what a process leased that no longer delivers. Whether its sends arrived is not known."""
+
+    def change(transaction: Transaction) -> None:
+        for memory_id in memory_ids:
+            facet = delivery_of(transaction, remote, memory_id)
+            if facet is not None and facet.state is DeliveryState.LEASED and facet.owner != owner:
+                lapsed = delivery.postponed(facet, "the process that was sending it ended", now_s)
+                set_delivery(transaction, remote, memory_id, lapsed)
+
+    return change
+
+
+def retry(remote: str, memory_ids: Collection[str], now_s: float) -> Callable[[Transaction], int]:
+    """Dead ones become due again; waiting ones become due now."""
+
+    def change(transaction: Transaction) -> int:
+        count = 0
+        for memory_id in memory_ids:
+            facet = delivery_of(transaction, remote, memory_id)
+            if facet is not None and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+                set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
+                count += 1
+        return count
+
+    return change
+
+
+def drop(remote: str, memory_ids: Collection[str]) -> Callable[[Transaction], int]:
+    """Take deliveries out of the outbox. The memories stay in the local layer."""
+
+    def change(transaction: Transaction) -> int:
+        count = 0
+        for memory_id in memory_ids:
+            facet = delivery_of(transaction, remote, memory_id)
+            if facet is not None and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+                set_delivery(transaction, remote, memory_id, None if facet.untried else delivery.at_rest(facet))
+                count += 1
+        return count
+
+    return change
+
+
+def _lease(
+    transaction: Transaction, remote: str, memory_id: str, *, owner: str, now_s: float, lease_s: float
+) -> Parcel | None:
+    facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+    if facet is None or row is None:
+        set_delivery(transaction, remote, memory_id, None)
+        return None
+    forgotten = row.standing is Standing.FORGOTTEN
+    if row.memory.significance <= REMOTE_ABOVE and not forgotten:
+        set_delivery(transaction, remote, memory_id, delivery.at_rest(facet))
+        return None
+    taken = delivery.leased(facet, owner, now_s, lease_s)
+    set_delivery(transaction, remote, memory_id, taken)
+    return Parcel(row.memory, forgotten, facet, taken)

@@ -1,0 +1,212 @@
+"""Storing, forgetting and restoring as changes: each runs whole inside one transaction of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from kingly_memory.intake import Draft, Imported
+from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.models import (
+    REMOTE_ABOVE,
+    DeliveryState,
+    Memory,
+    MemoryId,
+    Receipt,
+    Scope,
+    Standing,
+    new_id,
+)
+from kingly_memory.ports import Row, Transaction
+from kingly_memory.router import delivery
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
+
+Change = Callable[[Transaction], Receipt]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every change needs to know: whose memories these are, which remote is in use, and what time it is."""
+
+    project: str
+    agent: str | None
+    remote: str | None
+    lifetimes: Lifetimes
+    now: datetime
+
+    @property
+    def now_s(self) -> float:
+        return self.now.timestamp()
+
+
+def store(draft: Draft, desk: Desk) -> Change:
+    """A new memory, or a new revision of the one that has the key already."""
+
+    def change(transaction: Transaction) -> Receipt:
+        before = _by_key(transaction, desk.project, draft.key)
+        return _save(transaction, _memory(draft, before, desk), Standing.LIVE, desk)
+
+    return change
+
+
+def take_in(items: Sequence[Imported], desk: Desk) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
+    """Many imported memories at once, each with what became of it: stored, revised or unchanged."""
+
+    def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
+        return [_take_in_one(transaction, item, desk) for item in items]
+
+    return change
+
+
+def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None]:
+    """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers."""
+
+    def change(transaction: Transaction) -> Memory | None:
+        row = find(transaction, desk.project, key_or_id)
+        if row is None or row.standing is Standing.FORGOTTEN:
+            return None
+        transaction.save(row.memory, Standing.FORGOTTEN)
+        transaction.set_facet("lifetime", row.memory.id, None)
+        for remote in remotes_of(transaction, desk.project):
+            _forget_at(transaction, remote, row.memory.id, desk.now_s)
+        return row.memory
+
+    return change
+
+
+def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None]:
+    """Bring a forgotten or archived memory back to life with a fresh lifetime. A live one stays as it is."""
+
+    def change(transaction: Transaction) -> Memory | None:
+        row = find(transaction, desk.project, key_or_id)
+        if row is None:
+            return None
+        if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED):
+            transaction.save(row.memory, Standing.LIVE)
+            _begin_lifetime(transaction, row.memory, desk)
+        if row.standing is Standing.FORGOTTEN:
+            _deliver(transaction, row.memory, desk)
+        return row.memory
+
+    return change
+
+
+def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
+    """The project's memory under that key, else under that id."""
+    memory_id = transaction.id_of_key(project, key_or_id) or key_or_id
+    row = transaction.row(memory_id)
+    return row if row is not None and row.memory.scope.project == project else None
+
+
+def receipt(transaction: Transaction, memory: Memory, remote: str | None) -> Receipt:
+    """Where the memory stands, as of this transaction."""
+    return receipt_of(memory, None if remote is None else delivery_of(transaction, remote, memory.id), remote)
+
+
+def receipt_of(memory: Memory, facet: Delivery | None, remote: str | None) -> Receipt:
+    state, reason = _standing_with(memory, facet, remote)
+    there = state is DeliveryState.DELIVERED
+    return Receipt(
+        id=memory.id,
+        key=memory.key,
+        revision=memory.revision,
+        layers=("local", "remote") if there else ("local",),
+        delivery=state,
+        remote_id=None if facet is None else facet.remote_id,
+        reason=reason,
+    )
+
+
+def _standing_with(memory: Memory, facet: Delivery | None, remote: str | None) -> tuple[DeliveryState, str]:
+    if memory.significance <= REMOTE_ABOVE:
+        return DeliveryState.LOCAL_ONLY, f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
+    if remote is None:
+        return DeliveryState.LOCAL_ONLY, "no remote is named"
+    if facet is None:
+        return DeliveryState.LOCAL_ONLY, "dropped from the outbox"
+    if facet.state is DeliveryState.DELIVERED:
+        return DeliveryState.DELIVERED, "acknowledged by the remote"
+    if facet.state is DeliveryState.DEAD:
+        return DeliveryState.DEAD, f"the remote refused it: {facet.last_error}"
+    return DeliveryState.PENDING, facet.last_error or "waits in the outbox for the remote"
+
+
+def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[Receipt, str]:
+    before = _by_key(transaction, desk.project, item.draft.key)
+    if before is None and item.id is not None:
+        before = transaction.row(item.id)
+        if before is not None and before.memory.scope.project != desk.project:
+            before = None
+            item = replace(item, id=None)
+    memory = _memory(item.draft, before, desk, item.id)
+    if before is not None and _says_the_same(before.memory, memory):
+        return receipt(transaction, before.memory, desk.remote), "unchanged"
+    taken = _save(transaction, memory, item.standing, desk)
+    return taken, "stored" if before is None else "revised"
+
+
+def _says_the_same(old: Memory, new: Memory) -> bool:
+    return replace(new, updated_at=old.updated_at, revision=old.revision, created_at=old.created_at) == old
+
+
+def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:
+    if key is None:
+        return None
+    memory_id = transaction.id_of_key(project, key)
+    return None if memory_id is None else transaction.row(memory_id)
+
+
+def _memory(draft: Draft, before: Row | None, desk: Desk, wanted_id: str | None = None) -> Memory:
+    old = None if before is None else before.memory
+    created = draft.created_at or desk.now
+    return Memory(
+        id=old.id if old else MemoryId(wanted_id or new_id(desk.now)),
+        key=draft.key,
+        content=draft.content,
+        type=draft.type,
+        significance=draft.significance,
+        confidence=draft.confidence,
+        tags=draft.tags,
+        title=draft.title,
+        scope=Scope(desk.project, draft.agent or desk.agent, draft.context_id),
+        origin=draft.origin,
+        created_at=old.created_at if old else created,
+        updated_at=desk.now if old else created,
+        revision=old.revision + 1 if old else 1,
+        metadata=draft.metadata,
+    )
+
+
+def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk) -> Receipt:
+    transaction.save(memory, standing)
+    if standing is Standing.LIVE:
+        _begin_lifetime(transaction, memory, desk)
+    if standing is not Standing.FORGOTTEN:
+        _deliver(transaction, memory, desk)
+    return receipt(transaction, memory, desk.remote)
+
+
+def _begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+    """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store."""
+    lifetime = desk.lifetimes.begin(memory.type, desk.now_s)
+    transaction.set_facet("lifetime", memory.id, lifetime.to_json())
+
+
+def _deliver(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+    """Make the newest change due at every remote this project has been told of, or keep it from them."""
+    for remote in remotes_of(transaction, desk.project):
+        before = delivery_of(transaction, remote, memory.id)
+        if memory.significance > REMOTE_ABOVE:
+            set_delivery(transaction, remote, memory.id, delivery.wanted(before, memory.revision, desk.now_s))
+        elif before is not None:
+            set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
+
+
+def _forget_at(transaction: Transaction, remote: str, memory_id: MemoryId, now_s: float) -> None:
+    before = delivery_of(transaction, remote, memory_id)
+    if before is None:
+        return
+    unsent = before.untried and before.state is not DeliveryState.LEASED
+    set_delivery(transaction, remote, memory_id, None if unsent else delivery.wanted(before, 0, now_s))

@@ -1,0 +1,443 @@
+"""The router: every memory goes to the local layer first and, above significance 0.3, to the remote behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
+from kingly_memory.intake import Imported
+from kingly_memory.lifecycle import steward
+from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.lifecycle.steward import SweepReport
+from kingly_memory.models import (
+    DeliveryState,
+    JsonObject,
+    LinkState,
+    Memory,
+    MemoryId,
+    Page,
+    Receipt,
+    Results,
+    Standing,
+    Taken,
+)
+from kingly_memory.observe import Events, MemoryStored, Observer
+from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
+from kingly_memory.router import outbox, records
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.drain import Drainer, SyncReport
+from kingly_memory.router.gather import Gatherer, RemoteSide
+from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.router.records import Desk
+from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.view import Station, View
+from kingly_memory.settings import Settings
+
+log = logging.getLogger("kingly_memory.router")
+T = TypeVar("T")
+
+IMPORT_BATCH = 200
+OUTBOX_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePart:
+    """The remote a router works with: the port, its stable name, and who may deliver to it on this machine."""
+
+    name: str
+    endpoint: str
+    remote: Remote
+    leads: Callable[[], bool]
+    stop_leading: Callable[[], None]
+
+
+class Router:
+    """The spine over its ports. `kingly_memory.MemoryRouter` is this with the parts picked; use it as `async with`."""
+
+    def __init__(
+        self,
+        station: Station,
+        agent: str | None,
+        *,
+        store: LocalStore,
+        part: RemotePart | None,
+        settings: Settings,
+        clock: Clock,
+        observers: tuple[Observer, ...] = (),
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._station = station
+        self._agent = agent
+        self._store = store
+        self._part = part
+        self._settings = settings
+        self._clock = clock
+        self._events = Events(observers)
+        self._lifetimes = Lifetimes.of(settings)
+        self._usage = UsageBuffer()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
+        local = LocalSearch(store.reader, self._usage.last_use)
+        self._view = View(station, store=store, local=local, clock=clock)
+        self._side = None if part is None else self._remote_side(part, chance)
+        self._gatherer = Gatherer(
+            store=store, local=local, remote_side=self._side, threads=self._threads, clock=clock, settings=settings
+        )
+        self._chance = chance
+        self._drainer: Drainer | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_open = False
+
+    async def __aenter__(self) -> Self:
+        self._is_open = True
+        self._tasks = [asyncio.create_task(self._flush_now_and_then(), name="kingly-flush")]
+        if self._part is not None and self._side is not None:
+            self._drainer = self._new_drainer(self._part, self._side)
+            self._tasks.append(asyncio.create_task(self._deliver(self._part, self._drainer), name="kingly-delivery"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give deliveries under way a moment, write down what is buffered, and let go of everything."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        await self._finish_sending()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(KinglyMemoryError):  # a store that cannot be written loses only use counts
+            await self._flush()
+        if self._part is not None:
+            await self._part.remote.aclose()
+            self._part.stop_leading()
+        self._threads.shutdown(wait=True)
+        await asyncio.to_thread(self._store.close)
+
+    # --- memories -----------------------------------------------------------------------------------------------------
+
+    async def store(
+        self,
+        content: str,
+        key: str | None = None,
+        type: str = "semantic",
+        significance: float = 0.5,
+        confidence: float = 0.5,
+        tags: Sequence[str] = (),
+        title: str | None = None,
+        context_id: str | None = None,
+        origin: str = "agent",
+        metadata: Mapping[str, Any] | None = None,
+        wait: float | None = None,
+        require_remote: bool = False,
+    ) -> Receipt:
+        """Store a memory; it is durable and searchable when this returns, whatever the remote does.
+
+        A key that exists already gets a new revision. Above significance 0.3 the memory is delivered to the remote in
+        the background: `wait` seconds for that, or `require_remote=True` to raise RemoteUnavailable (with the receipt)
+        when it is not there by then (5 s if `wait` is not given). Raises InvalidInput, StoreError.
+        """
+        draft = intake.draft(
+            content,
+            content_limit_bytes=self._settings.content_limit_bytes,
+            key=key,
+            type=type,
+            significance=significance,
+            confidence=confidence,
+            tags=tags,
+            title=title,
+            context_id=context_id,
+            origin=origin,
+            metadata=metadata,
+        )
+        patience_s = self._patience_s(wait, require_remote)
+        receipt = await self._write(records.store(draft, self._desk()))
+        self._events.emit(MemoryStored(receipt.id, receipt.revision))
+        self._wake()
+        if patience_s > 0 and receipt.delivery is DeliveryState.PENDING:
+            receipt = await self._awaited(receipt, patience_s)
+        if require_remote and receipt.delivery is not DeliveryState.DELIVERED:
+            raise RemoteUnavailable(receipt.reason, receipt=receipt)
+        return receipt
+
+    async def search(
+        self,
+        query: str,
+        limit: int = 10,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        agent: str | None = None,
+        context_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        prefer_speed: bool = False,
+        include_semantic: bool = True,
+        include_archived: bool = False,
+    ) -> Results:
+        """The memories that answer the query, best first, from every layer that answers within 200 ms.
+
+        `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
+        the remote. `tags` must all be present; `since` and `until` bound `created_at`. Raises InvalidInput.
+        """
+        self._check_open()
+        asked = intake.query(
+            query,
+            project=self._station.project,
+            limit=limit,
+            types=types,
+            tags=tags,
+            agent=agent,
+            context_id=context_id,
+            since=since,
+            until=until,
+            include_archived=include_archived,
+        )
+        results = await self._gatherer.search(asked, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        self._usage.note([hit.memory.id for hit in results], self._now_s())
+        return results
+
+    async def get(self, key_or_id: str) -> Memory | None:
+        """The memory under that key or id, or None. Counts as a use. Raises InvalidInput on a hostile name."""
+        memory = await self._read(lambda: self._view.get(key_or_id))
+        if memory is not None:
+            self._usage.note([memory.id], self._now_s())
+        return memory
+
+    async def list(
+        self,
+        limit: int = 50,
+        before: int | None = None,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        agent: str | None = None,
+        context_id: str | None = None,
+        include_archived: bool = False,
+    ) -> Page:
+        """The most recently stored memories. `before` takes the previous page's `next_before`."""
+        query = intake.query(
+            "",
+            project=self._station.project,
+            limit=limit,
+            types=types,
+            tags=tags,
+            agent=agent,
+            context_id=context_id,
+            include_archived=include_archived,
+        )
+        start = None if before is None else intake.count("before", before, least=0, most=2**62)
+        return await self._read(lambda: self._view.page(query, start))
+
+    async def forget(self, key_or_id: str) -> Memory | None:
+        """Take a memory out of sight, here at once and on the remote when it answers. None when there is none.
+
+        `restore` brings it back."""
+        name = intake.required("key_or_id", key_or_id)
+        forgotten = await self._write(records.forget(name, self._desk()))
+        self._wake()
+        return forgotten
+
+    async def restore(self, key_or_id: str) -> Memory | None:
+        """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
+        name = intake.required("key_or_id", key_or_id)
+        restored = await self._write(records.restore(name, self._desk()))
+        self._wake()
+        return restored
+
+    async def remember(self, items: Iterable[Imported]) -> Taken:
+        """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
+        waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0}
+        while batch := list(islice(waiting, IMPORT_BATCH)):
+            for _, fate in await self._write(records.take_in(batch, self._desk())):
+                counts[fate] += 1
+            self._wake()
+        return Taken(**counts)
+
+    def export(self) -> Iterator[tuple[Memory, Standing]]:
+        """Every live and archived memory of the project, the most recently stored first."""
+        return self._view.everything()
+
+    # --- upkeep -------------------------------------------------------------------------------------------------------
+
+    async def sync(self, timeout: float = 30.0) -> SyncReport:
+        """Try the remote now and deliver what waits, for at most `timeout` seconds."""
+        self._check_open()
+        if self._drainer is None:
+            return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
+        return await self._drainer.sync(intake.seconds("timeout", timeout))
+
+    def status(self) -> JsonObject:
+        """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only."""
+        return self._view.status()
+
+    async def sweep(self, dry_run: bool = False) -> SweepReport:
+        """Archive what has outlived its lifetime, and erase working memories that every remote has.
+
+        `dry_run` reports the same plan without carrying it out."""
+        await self._flush()
+        now_s = self._now_s()
+        planned = await self._write(steward.plan(now_s, limit=-1))
+        if not dry_run:
+            verdicts = iter(planned.items())
+            while batch := dict(islice(verdicts, steward.BATCH)):
+                await self._write(steward.carry_out(batch, now_s))
+        return steward.report(planned, dry_run=dry_run)
+
+    async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
+        """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
+        name = self._remote_name()
+        return await self._read(lambda: self._outbox_entries(name, states))
+
+    async def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
+        """Make those deliveries due now; all dead ones when no ids are given. Returns how many."""
+        chosen = [entry.id for entry in await self.outbox(["dead"])] if ids is None else list(ids)
+        count = await self._write(outbox.retry(self._remote_name(), chosen, self._now_s()))
+        self._wake()
+        return count
+
+    async def outbox_drop(self, ids: Sequence[str]) -> int:
+        """Never deliver those. The memories stay in the local layer. Returns how many were taken out."""
+        return await self._write(outbox.drop(self._remote_name(), list(ids)))
+
+    def __repr__(self) -> str:
+        status = self.status()
+        link, waiting = status["link"]["state"], status["outbox"]["pending"]
+        return f"<{type(self).__name__} link={link} outbox={waiting} local={status['memories']['total']}>"
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _remote_side(self, part: RemotePart, chance: Callable[[], float]) -> RemoteSide:
+        link = LinkKeeper(
+            part.name,
+            store=self._store,
+            clock=self._clock,
+            settings=self._settings,
+            events=self._events,
+            chance=chance,
+        )
+        keepsakes = Keepsakes(part.name, reader=self._store.reader, clock=self._clock, settings=self._settings)
+        return RemoteSide(part.name, part.remote, link, keepsakes)
+
+    def _new_drainer(self, part: RemotePart, side: RemoteSide) -> Drainer:
+        return Drainer(
+            part.name,
+            f"{os.getpid()}-{uuid4().hex[:12]}",
+            store=self._store,
+            remote=part.remote,
+            link=side.link,
+            clock=self._clock,
+            settings=self._settings,
+            events=self._events,
+            chance=self._chance,
+            leads=part.leads,
+        )
+
+    async def _deliver(self, part: RemotePart, drainer: Drainer) -> None:
+        """The delivery task: make the project known at this remote, then drain for ever."""
+        try:
+            await self._enrol(part)
+        except KinglyMemoryError as error:
+            log.warning("this project could not be enrolled at the remote yet: %s", error)
+        await drainer.run()
+
+    async def _enrol(self, part: RemotePart) -> None:
+        """A remote named for the first time gets the project's earlier memories above 0.3 as well."""
+        project = self._station.project
+        if await self._write(outbox.enrol(part.name, part.endpoint, project)):
+            while await self._write(outbox.enrol_backlog(part.name, project, self._now_s())):
+                pass
+
+    async def _flush_now_and_then(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.usage_flush_s)
+            try:
+                await self._flush()
+            except KinglyMemoryError as error:
+                log.warning("use counts could not be written down: %s", error)
+
+    async def _flush(self) -> None:
+        changes = [self._usage.take(), None if self._side is None else self._side.keepsakes.take()]
+        for change in changes:
+            if change is not None:
+                await asyncio.wrap_future(self._store.write(change))
+
+    async def _finish_sending(self) -> None:
+        """Whatever the clock says, closing waits this long in real time and no longer."""
+        if self._drainer is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.closing_s):
+                    await self._drainer.until_idle()
+
+    async def _awaited(self, receipt: Receipt, seconds: float) -> Receipt:
+        if self._drainer is None or self._part is None:
+            return receipt
+        facet = await self._drainer.wait_for(receipt.id, seconds)
+        memory_row = await self._read(lambda: self._store.reader.row(receipt.id))
+        return receipt if memory_row is None else records.receipt_of(memory_row.memory, facet, self._part.name)
+
+    def _outbox_entries(self, remote: str, states: Sequence[str]) -> Sequence[OutboxEntry]:
+        reader, now_s = self._store.reader, self._now_s()
+        found = [(one, Delivery.from_json(data)) for one, data in reader.outbox_page(remote, states, OUTBOX_PAGE)]
+        return [_entry(memory_id, self._key_of(memory_id), facet, now_s) for memory_id, facet in found]
+
+    def _key_of(self, memory_id: MemoryId) -> str | None:
+        row = self._store.reader.row(memory_id)
+        return None if row is None else row.memory.key
+
+    def _patience_s(self, wait: float | None, require_remote: bool) -> float:
+        if wait is None:
+            return self._settings.call_timeout_s if require_remote else 0.0
+        return intake.seconds("wait", wait)
+
+    def _remote_name(self) -> str:
+        if self._part is None:
+            raise InvalidInput(
+                "remote", "none is named, so there is no outbox; name one with --remote or KINGLY_REMOTE"
+            )
+        return self._part.name
+
+    def _wake(self) -> None:
+        if self._drainer is not None:
+            self._drainer.wake()
+
+    def _desk(self) -> Desk:
+        name = None if self._part is None else self._part.name
+        return Desk(self._station.project, self._agent, name, self._lifetimes, self._clock.now())
+
+    def _now_s(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise RouterClosed
+
+    async def _write(self, change: Callable[[Transaction], T]) -> T:
+        self._check_open()
+        return await asyncio.wrap_future(self._store.write(change))
+
+    async def _read(self, look: Callable[[], T]) -> T:
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+
+
+def _entry(memory_id: MemoryId, key: str | None, facet: Delivery, now_s: float) -> OutboxEntry:
+    due_s = None if facet.due is None else facet.due - now_s
+    return OutboxEntry(memory_id, key, facet.state, facet.attempts, due_s, facet.last_error)

@@ -1,0 +1,62 @@
+"""Uses are noted in memory and written behind: a search must not cost an fsync."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.ports import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How often a memory was used and when last, in Unix seconds, since the last write."""
+
+    times: int
+    last_s: float
+
+
+class UsageBuffer:
+    """Collects uses from any thread. `take` empties it into a change for the store."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, Used] = {}
+        self._lock = threading.Lock()
+
+    def note(self, memory_ids: list[str], now_s: float) -> None:
+        with self._lock:
+            for memory_id in memory_ids:
+                before = self._used.get(memory_id, Used(0, now_s))
+                self._used[memory_id] = Used(before.times + 1, max(before.last_s, now_s))
+
+    def last_use(self, memory_id: str) -> float | None:
+        """The last use that is not written yet."""
+        used = self._used.get(memory_id)
+        return None if used is None else used.last_s
+
+    def take(self) -> Callable[[Transaction], None] | None:
+        """A change that writes the uses down and renews sliding lifetimes; None when there is nothing to write."""
+        with self._lock:
+            used, self._used = self._used, {}
+        if not used:
+            return None
+
+        def change(transaction: Transaction) -> None:
+            for memory_id, one in used.items():
+                _write(transaction, memory_id, one)
+
+        return change
+
+
+def _write(transaction: Transaction, memory_id: str, used: Used) -> None:
+    if transaction.row(memory_id) is None:
+        return
+    before = transaction.facet("usage", memory_id) or {"accesses": 0, "last_used": used.last_s}
+    after = {"accesses": before["accesses"] + used.times, "last_used": max(before["last_used"], used.last_s)}
+    transaction.set_facet("usage", memory_id, after)
+    lifetime = transaction.facet("lifetime", memory_id)
+    if lifetime is not None and lifetime["sliding_s"] is not None:
+        renewed = Lifetime.from_json(lifetime).used(used.last_s)
+        transaction.set_facet("lifetime", memory_id, renewed.to_json())

@@ -1,0 +1,122 @@
+"""Reading one project's memories without searching: get, list, export, status. Synchronous and read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kingly_memory import intake
+from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing, id_time_s
+from kingly_memory.ports import LocalStore, Now, Row
+from kingly_memory.router.link import Link
+from kingly_memory.router.local_search import LocalSearch
+
+EXPORT_PAGE = 500
+_SEEN = (Standing.LIVE, Standing.CACHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """What `status` says of where we are: the home, the project, the durability, and the remote if one is named."""
+
+    home: str
+    project: str
+    durability: str
+    remote: str | None = None
+    endpoint: str | None = None
+    version: str = ""
+
+
+class View:
+    """One project's shelf."""
+
+    def __init__(self, station: Station, *, store: LocalStore, local: LocalSearch, clock: Now) -> None:
+        self._station = station
+        self._store = store
+        self._local = local
+        self._clock = clock
+
+    def get(self, key_or_id: str) -> Memory | None:
+        """The memory that may be shown under that key or id: not expired, archived, forgotten or another project's."""
+        row = self.find(key_or_id)
+        if row is None or row.standing not in _SEEN or not self._local.is_alive(row, self._now_s()):
+            return None
+        return row.memory
+
+    def find(self, key_or_id: str) -> Row | None:
+        """The project's row under that key, else under that id, whatever its standing."""
+        name = intake.required("key_or_id", key_or_id)
+        reader, project = self._store.reader, self._station.project
+        row = reader.row(reader.id_of_key(project, name) or name)
+        return row if row is not None and row.memory.scope.project == project else None
+
+    def page(self, query: Query, before: int | None) -> Page:
+        """The most recently stored memories that pass the query's filters."""
+        standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
+        rows = self._store.reader.page(query, standings, query.limit, before)
+        now_s = self._now_s()
+        shown = tuple(row.memory for row in rows if self._local.is_alive(row, now_s))
+        return Page(shown, rows[-1].position if len(rows) == query.limit else None)
+
+    def everything(self) -> Iterator[tuple[Memory, Standing]]:
+        """Every live and archived memory of the project, the most recently stored first."""
+        query, before = Query("", self._station.project), None
+        while rows := self._store.reader.page(query, (Standing.LIVE, Standing.ARCHIVED), EXPORT_PAGE, before):
+            yield from ((row.memory, row.standing) for row in rows)
+            before = rows[-1].position
+
+    def status(self) -> JsonObject:
+        """The state of this project's memory, its link and its outbox, as plain JSON."""
+        counts = dict(self._store.reader.counts(self._station.project))
+        archived = counts.pop("archived")
+        return {
+            "home": self._station.home,
+            "project": self._station.project,
+            "durability": self._station.durability,
+            "memories": {"total": sum(counts.values()), "by_type": _by_type(counts), "archived": archived},
+            "link": self._link_status(),
+            "outbox": self._outbox_status(),
+            "versions": {"kingly_memory": self._station.version, **self._store.versions()},
+        }
+
+    def link(self) -> Link | None:
+        """The link as this machine knows it; None when no remote is named."""
+        if self._station.remote is None:
+            return None
+        found = self._store.reader.facets("link", [self._station.remote])
+        return Link.from_json(found[self._station.remote]) if found else Link()
+
+    def _link_status(self) -> JsonObject:
+        link = self.link()
+        if link is None:
+            return {
+                "state": LinkState.DISABLED.value,
+                "endpoint": None,
+                "next_probe_s": None,
+                "last_error": None,
+                "effects": None,
+            }
+        ahead = None if link.next_probe is None else max(0.0, round(link.next_probe - self._now_s(), 1))
+        return {
+            "state": link.state.value,
+            "endpoint": self._station.endpoint,
+            "next_probe_s": ahead,
+            "last_error": link.last_error,
+            "effects": link.effects,
+        }
+
+    def _outbox_status(self) -> JsonObject:
+        remote = self._station.remote
+        if remote is None:
+            return {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None}
+        counts = self._store.reader.outbox_counts(remote)
+        oldest = self._store.reader.outbox_page(remote, ["pending", "leased"], 1)
+        age_s = round(max(0.0, self._now_s() - id_time_s(oldest[0][0])), 1) if oldest else None
+        return {**{state: counts[state] for state in ("pending", "leased", "dead")}, "oldest_s": age_s}
+
+    def _now_s(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def _by_type(counts: dict[str, int]) -> dict[str, int]:
+    return {kind.value: counts.get(kind.value, 0) for kind in MemoryType}

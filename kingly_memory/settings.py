@@ -1,0 +1,145 @@
+"""One frozen Settings, and the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+from kingly_memory.errors import InvalidSetting
+
+DEFAULT_ENDPOINT = "http://localhost:8000"
+"""What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
+
+HOME_FOLDER = Path(".kingly") / "memory"
+
+Durability = Literal["power", "process"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every figure a user may change. Seconds for all times, bytes for all sizes."""
+
+    durability: Durability = "power"
+    content_limit_bytes: int = 1_048_576
+    lock_wait_s: float = 5.0
+    local_search_s: float = 0.1
+    remote_search_s: float = 0.15
+    local_weight: float = 0.7
+    call_timeout_s: float = 5.0
+    send_tries: int = 3
+    send_pause_s: float = 1.0
+    probe_interval_s: float = 300.0
+    probe_jitter_s: float = 0.0
+    offline_after: int = 3
+    longest_wait_s: float = 300.0
+    lease_s: float = 60.0
+    lease_size: int = 16
+    refusals_limit: int = 10
+    poll_s: float = 0.5
+    reply_limit_bytes: int = 1_048_576
+    usage_flush_s: float = 5.0
+    closing_s: float = 0.25
+    working_lifetime_s: float = 1_800.0
+    episodic_lifetime_s: float = 604_800.0
+    semantic_lifetime_s: float = 2_592_000.0
+    procedural_lifetime_s: float = 7_776_000.0
+    remote_cache_lifetime_s: float = 604_800.0
+
+    def __post_init__(self) -> None:
+        if self.durability not in ("power", "process"):
+            raise InvalidSetting("durability", f"{self.durability!r} is unknown; choose power or process")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, bool) or one.name == "durability":
+                continue
+            if not isinstance(value, int | float) or not value >= 0 or value == float("inf"):
+                raise InvalidSetting(one.name, f"{value!r} is not a number of 0 or more")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Settings with every `KINGLY_<NAME>` that is set; raises InvalidSetting on one that cannot be read."""
+        env = os.environ if environment is None else environment
+        changes: dict[str, object] = {}
+        for one in fields(cls):
+            name = f"KINGLY_{one.name.upper()}"
+            if name in env:
+                changes[one.name] = _parsed(name, env[name], type(one.default))
+        return cls(**changes)  # type: ignore[arg-type]  # checked in __post_init__
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a router works and for whom, with every default resolved."""
+
+    home: Path
+    project: str
+    agent: str | None
+    remote: str | None
+    token: str | None
+
+    @classmethod
+    def resolve(
+        cls,
+        home: str | os.PathLike[str] | None = None,
+        remote: str | bool | None = None,
+        token: str | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        start: Path | None = None,
+    ) -> Place:
+        """Arguments win over `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`, `KINGLY_PROJECT`, `KINGLY_AGENT`; those
+        over the nearest project folder, and that over the user's data folder."""
+        env = os.environ if environment is None else environment
+        here = Path.cwd() if start is None else start
+        folder = nearest_project(here)
+        named_home = home or env.get("KINGLY_HOME") or None
+        if named_home is not None:
+            chosen_home = Path(os.path.abspath(Path(named_home).expanduser()))
+        elif folder is not None:
+            chosen_home = folder / HOME_FOLDER
+        else:
+            chosen_home = user_data_folder(env) / "memory"
+        chosen_remote = env.get("KINGLY_REMOTE") or None if remote is None else remote
+        if chosen_remote is True:
+            chosen_remote = DEFAULT_ENDPOINT
+        return cls(
+            home=chosen_home,
+            project=project or env.get("KINGLY_PROJECT") or _project_name(chosen_home, folder),
+            agent=agent or env.get("KINGLY_AGENT") or None,
+            remote=chosen_remote or None,
+            token=token or env.get("KINGLY_TOKEN") or None,
+        )
+
+
+def _project_name(home: Path, folder: Path | None) -> str:
+    """A home inside a project folder names the project, wherever the process was started."""
+    owner = home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
+    return (owner.name if owner else "") or "default"
+
+
+def nearest_project(start: Path) -> Path | None:
+    """The closest folder, upwards from `start`, that holds `.kingly` or `.git`."""
+    for folder in (start, *start.parents):
+        if (folder / ".kingly").exists() or (folder / ".git").exists():
+            return folder
+    return None
+
+
+def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Where per-user data lives when there is no project: `$XDG_DATA_HOME/kingly`, else `~/.local/share/kingly`."""
+    env = os.environ if environment is None else environment
+    base = env.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
+
+
+def _parsed(name: str, text: str, kind: type) -> object:
+    if kind is str:
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidSetting(name, f"{text!r} is not a number") from None

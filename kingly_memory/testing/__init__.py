@@ -1,0 +1,31 @@
+"""The public test kit: a clock that obeys, a remote that fails on command, and a remote without a network."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kingly_memory.testing.clock import ManualClock
+    from kingly_memory.testing.fakes import FakeRemote, Lost
+    from kingly_memory.testing.hub import HubProcess
+    from kingly_memory.testing.remote import ScriptedRemote
+    from kingly_memory.testing.script import Weather
+
+__all__ = ["FakeRemote", "HubProcess", "Lost", "ManualClock", "ScriptedRemote", "Weather"]
+
+_HOMES = {
+    "FakeRemote": "fakes",
+    "HubProcess": "hub",
+    "Lost": "fakes",
+    "ManualClock": "clock",
+    "ScriptedRemote": "remote",
+    "Weather": "script",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when asked for: `python -m kingly_memory.testing.remote` must not find itself imported already."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,151 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from kingly_memory.models import as_utc
+
+_NANOSECONDS = 1_000_000_000
+_TURNS = 50
+"""Turns of the event loop given to woken tasks; each hop between tasks, futures and events takes one or two."""
+
+
+@dataclass(order=True, slots=True)
+class _Sleeper:
+    deadline_ns: int
+    sequence: int
+    woken: asyncio.Future[None] = field(compare=False)
+
+
+class ManualClock:
+    """Time for tests: `advance` moves it and wakes whoever slept, `jump` moves only the wall clock.
+
+    Reading the time is safe from any thread; sleepers may live on several event loops.
+    """
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._lock = threading.Lock()
+        self._wall = as_utc(start) if start else datetime(2026, 1, 1, tzinfo=UTC)
+        self._monotonic_ns = 0
+        self._sleepers: list[_Sleeper] = []
+        self._sequence = 0
+
+    def __repr__(self) -> str:
+        return f"<ManualClock now={self.now().isoformat()} sleepers={len(self._sleepers)}>"
+
+    def now(self) -> datetime:
+        with self._lock:
+            return self._wall
+
+    def monotonic(self) -> float:
+        with self._lock:
+            return self._monotonic_ns / _NANOSECONDS
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        sleeper = self._lie_down(seconds)
+        try:
+            await sleeper.woken
+        finally:
+            self._get_up(sleeper)
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        if event.is_set():
+            return True
+        if seconds is None:
+            return await event.wait()
+        setting = asyncio.ensure_future(event.wait())
+        sleeping = asyncio.ensure_future(self.sleep(seconds))
+        try:
+            await asyncio.wait((setting, sleeping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            setting.cancel()
+            sleeping.cancel()
+        return event.is_set()
+
+    @property
+    def sleepers(self) -> int:
+        """How many tasks are asleep on this clock."""
+        with self._lock:
+            return len(self._sleepers)
+
+    async def advance(self, seconds: float) -> None:
+        """Move both clocks forward. Sleepers wake in the order of their deadlines, each at its own time, and run
+        until they wait for something again; a sleep that begins on the way is served too."""
+        target_ns = self._target_ns(seconds)
+        await self.settle()
+        while (deadline_ns := self._earliest(target_ns)) is not None:
+            self._move_to(deadline_ns)
+            await self.settle()
+        self._move_to(target_ns)
+        await self.settle()
+
+    def tick(self, seconds: float) -> None:
+        """Move both clocks forward from any thread, without waiting for those it wakes."""
+        self._move_to(self._target_ns(seconds))
+
+    def jump(self, seconds: float) -> None:
+        """Move only the wall clock, backwards when negative, as a user or a time server does."""
+        with self._lock:
+            self._wall += timedelta(seconds=seconds)
+
+    def set_wall(self, moment: datetime) -> None:
+        """Set only the wall clock."""
+        with self._lock:
+            self._wall = as_utc(moment)
+
+    async def settle(self) -> None:
+        """Let the tasks of this event loop run until they wait for something again."""
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+
+    def _target_ns(self, seconds: float) -> int:
+        if not seconds >= 0:
+            raise ValueError("time moves forward; use jump() for the wall clock")
+        return self._monotonic_ns + round(seconds * _NANOSECONDS)
+
+    def _lie_down(self, seconds: float) -> _Sleeper:
+        woken = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._sequence += 1
+            sleeper = _Sleeper(self._monotonic_ns + round(seconds * _NANOSECONDS), self._sequence, woken)
+            heapq.heappush(self._sleepers, sleeper)
+        return sleeper
+
+    def _get_up(self, sleeper: _Sleeper) -> None:
+        with self._lock:
+            if sleeper in self._sleepers:
+                self._sleepers.remove(sleeper)
+                heapq.heapify(self._sleepers)
+
+    def _earliest(self, until_ns: int) -> int | None:
+        with self._lock:
+            first = self._sleepers[0].deadline_ns if self._sleepers else None
+        return first if first is not None and first <= until_ns else None
+
+    def _move_to(self, moment_ns: int) -> None:
+        with self._lock:
+            self._wall += timedelta(microseconds=(moment_ns - self._monotonic_ns) / 1_000)
+            self._monotonic_ns = moment_ns
+            due = []
+            while self._sleepers and self._sleepers[0].deadline_ns <= moment_ns:
+                due.append(heapq.heappop(self._sleepers))
+        for sleeper in due:
+            _wake(sleeper.woken)
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    def arrive() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    loop = woken.get_loop()
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(arrive)

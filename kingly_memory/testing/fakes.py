@@ -1,0 +1,151 @@
+"""A remote without a network, for tests of what stands on the port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.errors import RemoteError, RemoteUnavailable
+from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.ports import Clock, RemoteHit, RemoteInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An outcome: the call has its effect, and then its caller sees this error."""
+
+    error: RemoteError
+
+
+Outcome = RemoteError | Lost | None
+
+
+@dataclass(frozen=True, slots=True)
+class FakeCall:
+    """One call that reached the fake: `connect`, `store`, `forget` or `search`, and its arguments by name."""
+
+    name: str
+    arguments: JsonObject
+
+
+class FakeRemote:
+    """The Remote port in memory. Outcomes are used up one per call; None, or no outcome left, means success.
+
+    `down = True` fails every call at once; `hang()` lets every call wait until its deadline on the clock, or `go_on()`.
+    """
+
+    def __init__(
+        self,
+        *outcomes: Outcome,
+        honours_keys: bool = True,
+        clock: Clock | None = None,
+        call_timeout_s: float = 5.0,
+    ) -> None:
+        self.down = False
+        self.calls: list[FakeCall] = []
+        self.memories: dict[str, Memory] = {}
+        self.effects: list[str] = []
+        self.elsewhere: list[RemoteHit] = []
+        self.closed = False
+        self._outcomes = deque(outcomes)
+        self._honours_keys = honours_keys
+        self._clock = clock or SystemClock()
+        self._call_timeout_s = call_timeout_s
+        self._known_keys: dict[str, str] = {}
+        self._released: asyncio.Event | None = None
+
+    def __repr__(self) -> str:
+        return f"<FakeRemote down={self.down} memories={len(self.memories)} calls={len(self.calls)}>"
+
+    def script(self, *outcomes: Outcome) -> None:
+        """Queue outcomes, one per call."""
+        self._outcomes.extend(outcomes)
+
+    def hang(self) -> None:
+        """From now on calls wait; their deadline ends them, unless `go_on` comes first."""
+        self._released = asyncio.Event()
+
+    def go_on(self) -> None:
+        """Let the calls that wait, and all later ones, answer."""
+        if self._released is not None:
+            self._released.set()
+            self._released = None
+
+    def named(self, name: str) -> list[FakeCall]:
+        """The calls of one name, in order."""
+        return [call for call in self.calls if call.name == name]
+
+    async def connect(self) -> RemoteInfo:
+        lost = await self._begin("connect", {}, self._call_timeout_s)
+        _end(lost)
+        return RemoteInfo(server="fake", honours_keys=self._honours_keys)
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        arguments = {
+            "memory": memory,
+            "idempotency_key": idempotency_key,
+            "remote_id": remote_id,
+            "repeated": repeated,
+        }
+        lost = await self._begin("store", arguments, self._call_timeout_s)
+        known = self._known_keys.get(idempotency_key) if self._honours_keys else None
+        chosen = known or remote_id or f"remote-{len(self.effects) + 1}"
+        if known is None:
+            self._known_keys[idempotency_key] = chosen
+            self.memories[chosen] = memory
+            self.effects.append(idempotency_key)
+        _end(lost)
+        return chosen
+
+    async def forget(self, memory_id: str, *, remote_id: str | None, idempotency_key: str) -> None:
+        arguments = {"memory_id": memory_id, "remote_id": remote_id, "idempotency_key": idempotency_key}
+        lost = await self._begin("forget", arguments, self._call_timeout_s)
+        dropped = [known for known, memory in self.memories.items() if known == remote_id or memory.id == memory_id]
+        for known in dropped:
+            del self.memories[known]
+            self.effects.append(idempotency_key)
+        _end(lost)
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        wanted_types = None if types is None else tuple(types)
+        arguments = {"text": text, "limit": limit, "types": wanted_types, "timeout_s": timeout_s}
+        lost = await self._begin("search", arguments, timeout_s)
+        words = set(text.casefold().split())
+        found = [
+            RemoteHit(remote_id, memory.content, relevance, memory.id, memory.to_json())
+            for remote_id, memory in self.memories.items()
+            if (relevance := _overlap(words, memory.content)) > 0
+            and (wanted_types is None or memory.type in wanted_types)
+        ]
+        _end(lost)
+        return sorted([*found, *self.elsewhere], key=lambda hit: -hit.relevance)[:limit]
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    async def _begin(self, name: str, arguments: dict[str, Any], timeout_s: float) -> RemoteError | None:
+        """Record the call and let it fail before its effect; returns the error that comes after it."""
+        self.calls.append(FakeCall(name, arguments))
+        if self.down:
+            raise RemoteUnavailable("the fake is down")
+        if self._released is not None and not await self._clock.wait(self._released, timeout_s):
+            raise RemoteUnavailable(f"no answer within {timeout_s:g} s")
+        outcome = self._outcomes.popleft() if self._outcomes else None
+        if isinstance(outcome, RemoteError):
+            raise outcome
+        return outcome.error if isinstance(outcome, Lost) else None
+
+
+def _end(lost: RemoteError | None) -> None:
+    if lost is not None:
+        raise lost
+
+
+def _overlap(words: set[str], content: str) -> float:
+    return len(words & set(content.casefold().split())) / len(words) if words else 0.0

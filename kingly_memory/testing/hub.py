@@ -1,0 +1,133 @@
+"""A real hub in a process of its own, to be killed and started again."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+_LINE = "kingly-hub listening on "
+_STOP_S = 5.0
+_PACKAGE_FOLDER = Path(__file__).parents[2]
+
+
+class HubProcess:
+    """A hub over `home`. It keeps its port, so that a hub started again is found where the first one was.
+
+    `start_s`: seconds until a hub that has not said it listens counts as failed. The token travels in the environment.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        port: int = 0,
+        token: str | None = None,
+        tokens_file: Path | None = None,
+        start_s: float = 30.0,
+    ) -> None:
+        self.home = home
+        self.port = port
+        self._token = token
+        self._tokens_file = tokens_file
+        self._start_s = start_s
+        self._process: subprocess.Popen[str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<HubProcess port={self.port} running={self.running}>"
+
+    def __enter__(self) -> HubProcess:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the hub and return when it accepts calls. Raises RuntimeError with what it said if it does not."""
+        if self.running:
+            return
+        with tempfile.TemporaryFile("w+") as complaints:
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter, this package
+                self._command(), stdout=subprocess.PIPE, stderr=complaints, text=True, env=self._environment()
+            )
+            line = _first_line(self._process, self._start_s)
+            if not line.startswith(_LINE):
+                self.kill()
+                complaints.seek(0)
+                raise RuntimeError(f"the hub did not start: {complaints.read().strip() or 'no word from it'}")
+        self.port = int(line.rsplit(":", 1)[1])
+
+    def kill(self) -> None:
+        """End it by SIGKILL, as a power switch would."""
+        if self._process is not None:
+            self._process.kill()
+            self._reap()
+
+    def stop(self) -> int | None:
+        """Ask it to stop, and kill it if it will not. Returns its exit code."""
+        if self._process is None:
+            return None
+        self._process.terminate()
+        return self._reap()
+
+    def _reap(self) -> int:
+        process = self._process
+        if process is None:
+            raise RuntimeError("the hub was never started")
+        try:
+            code = process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        _close(process.stdout)
+        self._process = None
+        return code
+
+    def _command(self) -> list[str]:
+        command = [sys.executable, "-m", "kingly_memory.hub", "--home", str(self.home), "--port", str(self.port)]
+        return command if self._tokens_file is None else [*command, "--tokens-file", str(self._tokens_file)]
+
+    def _environment(self) -> dict[str, str]:
+        environment = {name: value for name, value in os.environ.items() if name != "KINGLY_HUB_TOKEN"}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PACKAGE_FOLDER), environment.get("PYTHONPATH"))))
+        if self._token is not None:
+            environment["KINGLY_HUB_TOKEN"] = self._token
+        return environment
+
+
+def _first_line(process: subprocess.Popen[str], seconds: float) -> str:
+    """The line it says when it is ready, or an empty text when it ended or took too long."""
+    output = process.stdout
+    if output is None:
+        return ""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([output], [], [], left)[0]:
+            return output.readline()
+    return ""
+
+
+def _close(stream: IO[str] | None) -> None:
+    if stream is not None:
+        stream.close()

@@ -1,0 +1,283 @@
+"""A real remote on the loopback interface that fails on command.
+
+In a test: `with ScriptedRemote("status=503", "lost-reply") as server: ... server.url, server.effects`.
+As a process: `python -m kingly_memory.testing.remote --port-file F --effects-file F --script status=503 lost-reply`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kingly_memory.models import JsonObject
+from kingly_memory.testing.script import FAULTS, Fault, Script, Weather
+from kingly_memory.testing.semantic import SemanticServer, Unable
+from kingly_memory.testing.wire_faults import PLAYS, Line
+
+CALL_PATH = "/mcp/call"
+_BODY_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as it arrived: header names in lower case, `fault` as it was played."""
+
+    method: str
+    params: JsonObject
+    headers: Mapping[str, str]
+    fault: str
+
+
+class Refused(Exception):
+    """The request is not one that a script may decide on."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+class ScriptedRemote:
+    """A json-call server with scripted faults, on a thread of its own: for sync tests, async tests and processes.
+
+    Its memories outlive `stop` and `start`, as a server's database does. With an effects file, every request and every
+    effect is a line of JSON there before the reply is sent, and the effects of an earlier process are taken up again.
+    """
+
+    def __init__(
+        self,
+        *script: str,
+        always: str = "ok",
+        weather: Weather | None = None,
+        honours_keys: bool = True,
+        without: Sequence[str] = (),
+        token: str | None = None,
+        port: int = 0,
+        effects_file: Path | None = None,
+    ) -> None:
+        self.port = port
+        self.requests: list[Call] = []
+        self.effects: list[Call] = []
+        self.semantic = SemanticServer(honours_keys=honours_keys, without=tuple(without))
+        self._script = Script(Fault.of(always), weather or Weather())
+        self._script.add(*script)
+        self._token = token
+        self._effects_file = effects_file
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._take_up_effects()
+
+    def __repr__(self) -> str:
+        return f"<ScriptedRemote {self.url} requests={len(self.requests)} effects={len(self.effects)}>"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def script(self, *faults: str, method: str | None = None) -> None:
+        """Queue faults, one per request, for every method or for one."""
+        self._script.add(*faults, method=method)
+
+    def always(self, fault: str) -> None:
+        """What happens whenever nothing is queued."""
+        self._script.always = Fault.of(fault)
+
+    def start(self) -> None:
+        """Listen; returns when connections are taken. The second start uses the first one's port."""
+        listening: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, args=(listening,), daemon=True)
+        self._thread.start()
+        listening.result()
+
+    def stop(self) -> None:
+        """Stop listening and reset every connection, as a killed server does."""
+        if self._loop is not None and self._stopping is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+            self._thread = self._loop = self._stopping = None
+
+    def wait_until(self, condition: Callable[[ScriptedRemote], bool], timeout_s: float = 10.0) -> None:
+        """Block until the condition holds, looked at after each request. Raises TimeoutError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: condition(self), timeout_s):
+                raise TimeoutError(f"{self!r} did not get there within {timeout_s:g} s")
+
+    async def serve(self, listening: Callable[[], None]) -> None:
+        """Serve on this event loop until `stop` is called or the task is cancelled."""
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = server.sockets[0].getsockname()[1]
+        listening()
+        try:
+            await self._stopping.wait()
+        finally:
+            server.close()
+            for connection in list(self._connections):
+                connection.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+            await server.wait_closed()
+
+    def _run(self, listening: Future[None]) -> None:
+        try:
+            asyncio.run(self.serve(lambda: listening.set_result(None)))
+        except OSError as problem:
+            listening.set_exception(problem)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.ensure_future(self._converse(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+        with contextlib.suppress(asyncio.CancelledError):
+            await connection
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._answer(reader, writer):
+                pass
+        except asyncio.CancelledError:
+            Line(reader, writer, {}).reset()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the other side went away, which is its right
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        path, headers = _head(await reader.readuntil(b"\r\n\r\n"))
+        body = await reader.readexactly(min(int(headers.get("content-length", 0)), _BODY_LIMIT_BYTES))
+        try:
+            method, params = self._admitted(path, headers, body)
+        except Refused as refused:
+            return await _play(Line(reader, writer, {}), refused.fault)
+        fault = self._script.next(method)
+        call = Call(method, params, headers, str(fault))
+        self._record("request", call, self.requests)
+        if not fault.takes_effect:
+            return await _play(Line(reader, writer, {}), fault)
+        if not self.semantic.knows(method):
+            text = json.dumps({"error": f"unknown method: {method}"})
+            return await Line(reader, writer, {}).send(404, text.encode())
+        return await _play(Line(reader, writer, self._apply(call)), fault)
+
+    def _admitted(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[str, JsonObject]:
+        if not path.partition("?")[0].endswith(CALL_PATH):
+            raise Refused(Fault("status", "404"))
+        if self._token is not None and headers.get("authorization") != f"Bearer {self._token}":
+            raise Refused(Fault("status", "401"))
+        try:
+            request = json.loads(body)
+            return request["method"], request["params"]
+        except (ValueError, KeyError, TypeError):
+            raise Refused(Fault("status", "400")) from None
+
+    def _apply(self, call: Call) -> JsonObject:
+        try:
+            reply, changed = self.semantic.call(call.method, call.params)
+        except Unable as problem:
+            return {"success": False, "error": str(problem), "error_code": problem.code}
+        if changed:
+            self._record("effect", call, self.effects)
+        return reply
+
+    def _record(self, line: str, call: Call, where: list[Call]) -> None:
+        """Written before anything is answered, so that an audit never misses what a client was told."""
+        if self._effects_file is not None:
+            with self._effects_file.open("ab", buffering=0) as file:
+                file.write(json.dumps({"line": line, **asdict(call)}).encode() + b"\n")
+        with self._changed:
+            where.append(call)
+            self._changed.notify_all()
+
+    def _take_up_effects(self) -> None:
+        if self._effects_file is None or not self._effects_file.exists():
+            return
+        for text in self._effects_file.read_text(encoding="utf-8").splitlines():
+            line = json.loads(text)
+            if line.pop("line") == "effect":
+                self.effects.append(Call(**line))
+                self.semantic.call(line["method"], line["params"])
+
+
+def _head(head: bytes) -> tuple[str, dict[str, str]]:
+    request_line, *lines = head.decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in lines if line)
+    return request_line.split(" ")[1], {name.lower(): value.strip() for name, _, value in pairs}
+
+
+async def _play(line: Line, fault: Fault) -> bool:
+    return await PLAYS[fault.kind](Line(line.reader, line.writer, line.reply, fault.detail))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until the process is ended."""
+    options = _options(arguments)
+    weather = Weather(options.fail_500, options.fail_429, options.drop_reply, options.retry_after, options.seed)
+    remote = ScriptedRemote(
+        *options.script,
+        always=options.always,
+        weather=weather,
+        honours_keys=not options.no_keys,
+        without=options.without,
+        token=options.token,
+        port=options.port,
+        effects_file=options.effects_file,
+    )
+
+    def tell_port() -> None:
+        if options.port_file is not None:
+            unfinished = options.port_file.with_suffix(".unfinished")
+            unfinished.write_text(str(remote.port), encoding="utf-8")
+            unfinished.replace(options.port_file)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(remote.serve(tell_port))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    faults = "\n".join(f"  {kind:15} {meaning}" for kind, meaning in FAULTS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m kingly_memory.testing.remote",
+        description="A json-call server that fails on command.",
+        epilog=f"faults:\n{faults}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
+    parser.add_argument("--port-file", type=Path, help="the port is written there once connections are taken")
+    parser.add_argument("--effects-file", type=Path, help="one JSON line per request and per effect")
+    parser.add_argument("--script", nargs="*", default=[], metavar="FAULT", help="one per request")
+    parser.add_argument("--always", default="ok", metavar="FAULT", help="when the script is used up")
+    parser.add_argument("--fail-500", type=float, default=0.0, metavar="SHARE")
+    parser.add_argument("--fail-429", type=float, default=0.0, metavar="SHARE")
+    parser.add_argument("--drop-reply", type=float, default=0.0, metavar="SHARE")
+    parser.add_argument("--retry-after", default="1", help="what a 429 by chance asks for")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-keys", action="store_true", help="ignore idempotency keys")
+    parser.add_argument("--without", nargs="*", default=[], metavar="METHOD", help="methods it does not know")
+    parser.add_argument("--token", help="the bearer token it wants (made-up ones only: arguments are public)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""How each fault looks on the wire. Every function plays one and says whether the connection may go on."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+
+from kingly_memory.models import JsonObject
+
+CANARY = "canary-of-a-server-side-secret"
+"""Stands in every error body: no log line and no error may repeat it."""
+
+_TRICKLE_S = 0.02
+_PIECE_BYTES = 65_536
+_HUGE_BYTES = 200 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One open connection with a request waiting, the reply it would get, and the fault's detail."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    reply: JsonObject
+    detail: str = ""
+
+    async def send(self, status: int, body: bytes, headers: Iterable[str] = ()) -> bool:
+        """One whole response; the connection stays open."""
+        lines = [
+            f"HTTP/1.1 {status} {_phrase(status)}",
+            "Content-Type: application/json",
+            "Set-Cookie: session=scripted; Path=/",
+            *headers,
+        ]
+        if status != HTTPStatus.NO_CONTENT:
+            lines.append(f"Content-Length: {len(body)}")
+        self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        await self.writer.drain()
+        return True
+
+    async def begin(self, *headers: str) -> None:
+        """Only the head of a response."""
+        self.writer.write("\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode())
+        await self.writer.drain()
+
+    async def pour(self, piece: bytes, pause_s: float = 0.0) -> bool:
+        """The same bytes again and again, until the other side has had enough."""
+        while not self.writer.is_closing():
+            self.writer.write(piece)
+            await self.writer.drain()
+            await asyncio.sleep(pause_s)
+        return False
+
+    def reset(self) -> bool:
+        """Close with RST rather than FIN, as a crashed machine's router does."""
+        connection = self.writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+        return False
+
+
+Play = Callable[[Line], Awaitable[bool]]
+
+
+async def _ok(line: Line) -> bool:
+    return await line.send(200, json.dumps(line.reply).encode())
+
+
+async def _status(line: Line) -> bool:
+    status, _, retry_after = line.detail.partition(" ")
+    headers = [f"Retry-After: {retry_after}"] if retry_after else []
+    return await line.send(int(status), json.dumps({"detail": CANARY}).encode(), headers)
+
+
+async def _redirect(line: Line) -> bool:
+    status, _, location = line.detail.partition(" ")
+    return await line.send(int(status), CANARY.encode(), [f"Location: {location}"])
+
+
+async def _hang(line: Line) -> bool:
+    while await line.reader.read(_PIECE_BYTES):
+        pass
+    return False
+
+
+async def _reset(line: Line) -> bool:
+    return line.reset()
+
+
+async def _truncated(line: Line) -> bool:
+    body = json.dumps(line.reply).encode()
+    await line.begin("Content-Type: application/json", f"Content-Length: {len(body)}")
+    line.writer.write(body[: len(body) // 2])
+    return False
+
+
+async def _failure(line: Line) -> bool:
+    body = {"success": False, "error": CANARY, "error_code": line.detail or "EXECUTION_ERROR"}
+    return await line.send(200, json.dumps(body).encode())
+
+
+async def _error(line: Line) -> bool:
+    return await line.send(200, json.dumps({"error": line.detail or CANARY}).encode())
+
+
+async def _json(line: Line) -> bool:
+    return await line.send(200, line.detail.encode())
+
+
+async def _html(line: Line) -> bool:
+    return await line.send(200, f"<html><title>Log in</title>{CANARY}</html>".encode(), ["Content-Type: text/html"])
+
+
+async def _no_content(line: Line) -> bool:
+    return await line.send(204, b"")
+
+
+async def _empty(line: Line) -> bool:
+    return await line.send(200, b"")
+
+
+async def _nan(line: Line) -> bool:
+    return await line.send(200, b'{"memory_id": "x", "relevance": NaN}')
+
+
+async def _huge_int(line: Line) -> bool:
+    return await line.send(200, b'{"memory_id": ' + b"9" * 5_000 + b"}")
+
+
+async def _deep(line: Line) -> bool:
+    return await line.send(200, b"[" * 100_000 + b"]" * 100_000)
+
+
+async def _bad_utf8(line: Line) -> bool:
+    return await line.send(200, b'{"memory_id": "\xff\xfe"}')
+
+
+async def _garbage(line: Line) -> bool:
+    line.writer.write(f"\x00\x01 {CANARY}\r\n\r\n".encode())
+    await line.writer.drain()
+    return False
+
+
+async def _trickle(line: Line) -> bool:
+    await line.begin("Content-Type: application/json", "Content-Length: 1000000")
+    return await line.pour(b" ", _TRICKLE_S)
+
+
+async def _header_trickle(line: Line) -> bool:
+    line.writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    return await line.pour(b"x", _TRICKLE_S)
+
+
+async def _gzip_bomb(line: Line) -> bool:
+    return await line.send(200, _bomb(), ["Content-Encoding: gzip"])
+
+
+async def _double_gzip(line: Line) -> bool:
+    return await line.send(200, gzip.compress(_bomb()), ["Content-Encoding: gzip, gzip"])
+
+
+async def _huge(line: Line) -> bool:
+    await line.begin("Content-Type: application/json", f"Content-Length: {_HUGE_BYTES}")
+    return await line.pour(b" " * _PIECE_BYTES)
+
+
+async def _endless(line: Line) -> bool:
+    await line.begin("Content-Type: application/json", "Transfer-Encoding: chunked")
+    return await line.pour(f"{_PIECE_BYTES:x}\r\n".encode() + b" " * _PIECE_BYTES + b"\r\n")
+
+
+async def _tiny_chunks(line: Line) -> bool:
+    await line.begin("Content-Type: application/json", "Transfer-Encoding: chunked")
+    return await line.pour(b"1\r\n \r\n" * 10_000)
+
+
+PLAYS: dict[str, Play] = {
+    "ok": _ok,
+    "status": _status,
+    "redirect": _redirect,
+    "hang": _hang,
+    "late": _hang,
+    "reset": _reset,
+    "lost-reply": _reset,
+    "truncated": _truncated,
+    "failure": _failure,
+    "error": _error,
+    "json": _json,
+    "html": _html,
+    "no-content": _no_content,
+    "empty": _empty,
+    "nan": _nan,
+    "huge-int": _huge_int,
+    "deep": _deep,
+    "bad-utf8": _bad_utf8,
+    "garbage": _garbage,
+    "trickle": _trickle,
+    "header-trickle": _header_trickle,
+    "gzip-bomb": _gzip_bomb,
+    "double-gzip": _double_gzip,
+    "huge": _huge,
+    "endless": _endless,
+    "tiny-chunks": _tiny_chunks,
+}
+
+
+@cache
+def _bomb() -> bytes:
+    """300 MB of zeros in 300 kB: gzip members may simply follow each other."""
+    return gzip.compress(bytes(10_000_000)) * 30
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unheard Of"

@@ -1,0 +1,33 @@
+"""What every test gets: a folder of its own for home, data and working directory, and none of the caller's settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.requirements_plugin"]
+
+# A loaded machine is not a failure: no law depends on how long an example took.
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("project")
+
+_PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+
+
+@pytest.fixture(autouse=True)
+def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No KINGLY_* variable or proxy of the caller's; HOME, XDG_DATA_HOME and the working directory in `tmp_path`."""
+    for name in os.environ:
+        if name.startswith("KINGLY_") or name.lower() in _PROXIES:
+            monkeypatch.delenv(name)
+    user_home = tmp_path / "user"
+    work = tmp_path / "work"
+    for folder in (user_home, work):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(user_home))
+    monkeypatch.setenv("XDG_DATA_HOME", str(user_home / "data"))
+    monkeypatch.chdir(work)
+    return work

@@ -1,0 +1,55 @@
+"""Memories and remotes that the tests of the remote adapter share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.json_call import JsonCallRemote
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.models import Memory, MemoryId, MemoryType, Origin, Scope
+from kingly_memory.ports import Clock
+
+MOMENT = datetime(2026, 3, 4, 5, 6, 7, 890_000, tzinfo=UTC)
+
+LIGHTHOUSE = Memory(
+    id=MemoryId("0195f0a0-0000-7000-8000-000000000001"),
+    key="lighthouse",
+    content="The lighthouse keeper writes “fog” 🌫 in the log.",
+    type=MemoryType.EPISODIC,
+    significance=0.8,
+    confidence=0.25,
+    tags=("sea", "night"),
+    title="Fog",
+    scope=Scope("Küste", "keeper", "watch-1"),
+    origin=Origin.USER,
+    created_at=MOMENT,
+    updated_at=MOMENT,
+    revision=1,
+    metadata={"wind": 7},
+)
+
+
+def revised(memory: Memory = LIGHTHOUSE) -> Memory:
+    """The next revision of a memory, with other words."""
+    return replace(memory, content=f"{memory.content} Still.", revision=memory.revision + 1)
+
+
+def remote_at(
+    url: str, *, clock: Clock | None = None, token: str | None = None, project: str = "Küste", **options: Any
+) -> JsonCallRemote:
+    """A remote as the composition root makes one; pauses between tries are left out unless a clock is given."""
+    clock = clock or SystemClock()
+    limits = {name: options.pop(name) for name in ("connect_timeout_s", "reply_limit_bytes") if name in options}
+    transport = Transport(endpoint(url), clock=clock, token=token, **limits)
+    options.setdefault("pause_s", 0.0)
+    return JsonCallRemote(transport, project=project, clock=clock, **options)
+
+
+async def stored(remote: JsonCallRemote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:
+    """Deliver a memory as the outbox does the first time."""
+    arguments: dict[str, Any] = {"idempotency_key": memory.id, "remote_id": None, "repeated": False, **changes}
+    return await remote.store(memory, **arguments)

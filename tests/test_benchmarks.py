@@ -1,0 +1,77 @@
+"""The benchmarks run and report what they promise. Nothing here depends on how long anything took."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.measure import Figure, Goal, figure, percentile
+from benchmarks.report import as_markdown
+from benchmarks.texts import Writer
+
+ROOT = Path(__file__).parents[1]
+FIELDS = {"name", "samples", "p50", "p95", "p99", "max", "against", "ratio", "ratio_p99", "goals", "missed", "remark"}
+
+
+def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
+    report = tmp_path / "bench.json"
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.run",
+        "--quick",
+        "--samples",
+        "4",
+        "--sizes",
+        "40",
+        "--json",
+        str(report),
+    ]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    figures = json.loads(report.read_text(encoding="utf-8"))["figures"]
+    names = {one["name"] for one in figures}
+    assert {"store, power", "store, process", "store, 64 at once", "get by key in 40", "search in 40"} <= names
+    assert {"store with a hung remote", "the same again (A/A)", "search, remote hangs"} <= names
+    assert {"search, link known offline", "kingly-memory search --json"} <= names
+    assert all(set(one) == FIELDS and one["p50"] <= one["p95"] <= one["p99"] <= one["max"] for one in figures)
+    assert run.stdout.count("\n") == len(figures) + 2
+
+
+def test_the_same_seed_writes_the_same_texts() -> None:
+    first, second = Writer(7), Writer(7)
+    notes = first.notes(50)
+    assert notes == second.notes(50)
+    assert first.questions(notes, 8) == second.questions(notes, 8)
+    assert notes != Writer(8).notes(50)
+
+
+def test_a_few_words_make_up_most_of_the_text_and_most_words_are_rare() -> None:
+    words = [word for note in Writer().notes(2_000) for word in note.content.lower().replace(".", "").split()]
+    counts = sorted((words.count(word) for word in set(words[:4_000])), reverse=True)
+    assert sum(counts[:50]) > len(words) / 4
+    assert sum(1 for count in counts if count <= 5) > len(counts) / 4
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e6), min_size=1), st.integers(min_value=1, max_value=100))
+def test_a_percentile_is_a_value_that_was_seen_and_enough_are_below_it(values: list[float], percent: int) -> None:
+    found = percentile(values, percent)
+    assert found in values
+    assert sum(1 for value in values if value <= found) >= len(values) * percent / 100
+
+
+def test_a_missed_goal_is_named_in_the_table() -> None:
+    slow = figure("store", [0.010, 0.012], floor=[0.001, 0.001], against="floor", goals=(Goal("ratio", 4.0),))
+    assert slow.missed == [Goal("ratio", 4.0)]
+    assert "missed: ratio ≤ 4" in as_markdown([slow])
+
+
+def test_a_goal_can_be_a_lower_bound() -> None:
+    one = Figure("gain", 1, p50=1, p95=1, p99=1, max=1, ratio=9.0, goals=(Goal("ratio", 8.0, at_least=True),))
+    assert one.missed == []
+    assert "ratio ≥ 8" in as_markdown([one])

@@ -1,0 +1,87 @@
+"""Telling what a path is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.adapters.files import reading
+from kingly_memory.adapters.files.detect import Format, source
+from kingly_memory.errors import InvalidInput
+from tests.file_samples import LIMIT, parted
+
+LOCOMO = [{"sample_id": "s", "conversation": {}}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.jsonl", "not even JSON", Format.JSONL),
+        ("a.NDJSON", "", Format.JSONL),
+        ("export", '{"content": "a"}\n{"content": "b"}\n', Format.JSONL),
+        ("one.json", '{"content": "a"}', Format.JSONL),
+        ("memory.json", '[{"key": "a", "value": "b"}]', Format.LEGACY),
+        ("memory.json", '{"a": {"value": "b"}}', Format.LEGACY),
+        ("locomo.json", json.dumps(LOCOMO), Format.LOCOMO),
+        ("locomo.json", json.dumps(LOCOMO, indent=2), Format.LOCOMO),
+        ("one.json", json.dumps(LOCOMO[0]), Format.LOCOMO),
+        ("quick_cache.json", "{}", Format.KINGLY),
+        ("renamed.json", '{"layout": "kingly", "memories": []}', Format.KINGLY),
+        ("note.md", "# Title", Format.NOTES),
+    ],
+)
+def test_a_file_is_recognised_by_what_it_holds(tmp_path: Path, name: str, text: str, expected: Format) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert source(tmp_path / name, content_limit_bytes=LIMIT).format is expected
+
+
+def test_a_folder_holds_notes_unless_it_holds_a_quick_cache(tmp_path: Path) -> None:
+    assert source(tmp_path, content_limit_bytes=LIMIT).format is Format.NOTES
+    (tmp_path / "quick_cache.json").write_text("{}")
+    assert source(tmp_path, content_limit_bytes=LIMIT).format is Format.KINGLY
+    assert source(tmp_path, content_limit_bytes=LIMIT, format_name="notes").format is Format.NOTES
+
+
+@pytest.mark.parametrize("format_name", list(Format))
+def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("[]")
+    expected = {Format.NOTES: (1, 0), Format.JSONL: (0, 1)}
+    found = source(file, content_limit_bytes=LIMIT, format_name=format_name)
+    items, problems = parted(found.entries)
+    assert found.format == format_name
+    assert (len(items), len(problems)) == expected.get(found.format, (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("7", "file: .* holds nothing that can be imported; name its format with --format"),
+        ("hello", "json: cannot be read: Expecting value at line 1, column 1"),
+        ("", "json: cannot be read"),
+        ("[" * 100_000, "json: is nested too deeply"),
+    ],
+)
+def test_a_file_that_is_nothing_we_know_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        source(tmp_path / "file", content_limit_bytes=LIMIT)
+
+
+def test_paths_and_formats_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    for name in ("missing", "missing.md", "missing.jsonl"):
+        with pytest.raises(InvalidInput, match=r"file: .*missing.* cannot be read \(No such file or directory\)"):
+            source(tmp_path / name, content_limit_bytes=LIMIT)
+    with pytest.raises(InvalidInput, match="format: 'csv' is unknown; choose one of jsonl, notes"):
+        source(tmp_path, content_limit_bytes=LIMIT, format_name="csv")
+    with pytest.raises(InvalidInput, match="is a folder; the format legacy is a file"):
+        source(tmp_path, content_limit_bytes=LIMIT, format_name="legacy")
+
+
+def test_a_json_file_that_would_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "DOCUMENT_LIMIT_BYTES", 4)
+    (tmp_path / "file").write_text("[1, 2]")
+    with pytest.raises(InvalidInput, match="has 6 bytes, at most 4 are read"):
+        source(tmp_path / "file", content_limit_bytes=LIMIT)

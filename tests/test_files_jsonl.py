@@ -1,0 +1,137 @@
+"""Our own export and plain lines of other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.files import jsonl
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Draft
+from kingly_memory.models import Memory, MemoryType, Origin, Standing
+from tests.file_samples import LIMIT, as_draft, memories, parted
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memories.jsonl"
+
+
+def drafts(file: Path, *lines: bytes | str | dict[str, Any], limit: int = LIMIT) -> tuple[list[Draft], list[str]]:
+    """Write the lines, read them, and return the drafts and the problems."""
+    texts = [json.dumps(one) if isinstance(one, dict) else one for one in lines]
+    file.write_bytes(b"\n".join(one.encode() if isinstance(one, str) else one for one in texts) + b"\n")
+    items, problems = parted(jsonl.read(file, content_limit_bytes=limit))
+    return [item.draft for item in items], problems
+
+
+@given(st.lists(st.tuples(memories, st.sampled_from([Standing.LIVE, Standing.ARCHIVED])), max_size=4))
+def test_what_was_exported_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, held: Any) -> None:
+    file = tmp_path_factory.mktemp("export") / "memories.jsonl"
+    file.write_text("".join(jsonl.line(memory, standing) + "\n" for memory, standing in held), encoding="utf-8")
+    items, problems = parted(jsonl.read(file, content_limit_bytes=LIMIT))
+    assert problems == []
+    assert [(item.draft, item.id, item.standing) for item in items] == [
+        (as_draft(memory), memory.id, standing) for memory, standing in held
+    ]
+
+
+@given(memories)
+def test_a_line_of_an_export_is_one_line(memory: Memory) -> None:
+    assert "\n" not in jsonl.line(memory, Standing.LIVE)
+    assert "\r" not in jsonl.line(memory, Standing.LIVE)
+
+
+def test_a_plain_line_takes_every_default(file: Path) -> None:
+    [draft], problems = drafts(file, {"content": "The build runs on two cores."})
+    assert problems == []
+    assert (draft.type, draft.significance, draft.origin) == (MemoryType.SEMANTIC, 0.5, Origin.IMPORT)
+
+
+def test_a_plain_line_may_say_everything_a_memory_has(file: Path) -> None:
+    said = {
+        "content": "Deploys need two reviews.",
+        "key": "deploy",
+        "type": "skill_development",
+        "significance": 0.9,
+        "confidence": 1,
+        "tags": ["process"],
+        "title": "Deploys",
+        "context_id": "c1",
+        "agent": "planner",
+        "origin": "user",
+        "metadata": {"a": 1},
+        "created_at": "2024-05-01T12:00:00",
+    }
+    [draft], problems = drafts(file, said)
+    assert problems == []
+    assert (draft.key, draft.type, draft.context_id, draft.agent) == ("deploy", MemoryType.PROCEDURAL, "c1", "planner")
+    assert draft.created_at is not None
+    assert draft.created_at.isoformat() == "2024-05-01T12:00:00+00:00"
+
+
+def test_fields_a_memory_does_not_have_are_kept_as_metadata(file: Path) -> None:
+    [draft], _ = drafts(file, {"id": 17, "content": "x", "channel": "ops", "metadata": {"a": 1}})
+    assert draft.metadata == {"a": 1, "channel": "ops", "id": 17}
+
+
+def test_the_same_plain_line_has_the_same_key_on_every_import(file: Path) -> None:
+    once, _ = drafts(file, '{"content": "x", "type": "semantic"}')
+    again, _ = drafts(file, {"content": "x"}, '{ "type":"semantic", "content":"x" }')
+    assert once[0].key == again[1].key != again[0].key
+    assert once[0].key is not None
+    assert once[0].key.startswith("import:jsonl:")
+
+
+def test_a_bad_line_is_named_and_the_rest_is_read(file: Path) -> None:
+    good, problems = drafts(
+        file,
+        {"content": "first"},
+        '{"content": ',
+        "[1]",
+        b'{"content": "\xff"}',
+        "[" * 100_000,
+        '{"content": 1' + "0" * 5000 + "}",
+        {"content": "   "},
+        {"content": "x", "significance": 2},
+        {"content": "x", "standing": "forgotten"},
+        {"content": "x", "scope": 1},
+        {"content": "x", "created_at": 1e300},
+        {"content": "last"},
+    )
+    assert [draft.content for draft in good] == ["first", "last"]
+    assert problems == [
+        "line 2: json: cannot be read: Expecting value at line 1, column 13",
+        "line 3: json: is not an object with a `content`",
+        "line 4: json: is not UTF-8 text",
+        "line 5: json: is nested too deeply",
+        "line 6: json: holds a number with too many digits",
+        "line 7: content: is empty",
+        "line 8: significance: 2 is outside 0 to 1",
+        "line 9: standing: 'forgotten' is not imported; choose live or archived",
+        "line 10: scope: is not an object with project, agent and context_id",
+        "line 11: created_at: 1e+300 is no point in time",
+    ]
+
+
+def test_an_endless_line_is_skipped_without_reading_it_into_memory(file: Path) -> None:
+    good, problems = drafts(file, b'{"content": "' + b"x" * 300_000 + b'"}', {"content": "next"}, limit=100)
+    assert [draft.content for draft in good] == ["next"]
+    assert problems == ["line 1: has more than 128,600 bytes"]
+
+
+def test_blank_lines_carriage_returns_and_a_byte_order_mark_do_no_harm(file: Path) -> None:
+    good, problems = drafts(file, b'\xef\xbb\xbf{"content": "a"}\r', b"", b"  \r", '{"content": "b\u2028c"}')
+    assert problems == []
+    assert [draft.content for draft in good] == ["a", "b\u2028c"]
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "a\0b.jsonl"])
+def test_a_file_that_cannot_be_opened_is_refused_in_one_sentence(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match=r"file: .* cannot be read"):
+        list(jsonl.read(tmp_path / name, content_limit_bytes=LIMIT))

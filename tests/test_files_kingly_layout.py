@@ -1,0 +1,143 @@
+"""The three JSON files that the first design document names, as views of the store."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.files import kingly_layout
+from kingly_memory.adapters.files.detect import Format, source
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import Memory, MemoryType, Origin, Scope, new_id
+from tests.file_samples import LIMIT, NOON, as_draft, memories, parted
+
+
+def memory(content: str, *, type: MemoryType = MemoryType.SEMANTIC, **changes: Any) -> Memory:
+    context_id = changes.pop("context_id", None)
+    made = Memory(
+        new_id(NOON), None, content, type, 0.5, 0.5, (), None, Scope("p", None, context_id), Origin.USER, NOON, NOON, 1
+    )
+    return replace(made, **changes)
+
+
+def written(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def write(folder: Path, *held: Memory) -> dict[str, int]:
+    return kingly_layout.write(folder, held, project="p", now=NOON)
+
+
+@given(st.lists(memories, max_size=4))
+def test_the_quick_cache_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, held: list[Memory]) -> None:
+    folder = tmp_path_factory.mktemp("layout")
+    write(folder, *held)
+    found = source(folder, content_limit_bytes=LIMIT)
+    items, problems = parted(found.entries)
+    assert (found.format, problems) == (Format.KINGLY, [])
+    assert [(item.draft, item.id) for item in items] == [(as_draft(one), one.id) for one in held]
+
+
+@pytest.mark.requirement("KNG-049")
+def test_the_quick_cache_holds_every_memory_in_the_words_of_the_design_document(tmp_path: Path) -> None:
+    one = memory("Deploys need two reviews.", key="deploy", context_id="c1")
+    assert write(tmp_path, one)["quick_cache.json"] == 1
+    [entry] = written(tmp_path, "quick_cache.json")["memories"]
+    assert (entry["id"], entry["key"], entry["content"]) == (one.id, "deploy", "Deploys need two reviews.")
+    assert entry["metadata"] == {
+        "memory_type": "semantic",
+        "significance": 0.5,
+        "context_id": "c1",
+        "timestamp": int(NOON.timestamp() * 1000),
+    }
+
+
+@pytest.mark.requirement("KNG-050")
+def test_the_session_state_holds_the_working_memories_by_context(tmp_path: Path) -> None:
+    working = MemoryType.WORKING
+    write(tmp_path, memory("a", type=working, context_id="c1"), memory("b", type=working), memory("not this one"))
+    contexts = written(tmp_path, "session_state.json")["contexts"]
+    assert {name: [one["content"] for one in held] for name, held in contexts.items()} == {
+        "c1": ["a"],
+        "current": ["b"],
+    }
+
+
+@pytest.mark.requirement("KNG-051")
+def test_the_task_history_holds_the_latest_completions_only(tmp_path: Path) -> None:
+    done = [memory(f"task {number}", metadata={"status": "completed"}) for number in range(1_500)]
+    counts = write(tmp_path, *done, memory("open", metadata={"status": "pending"}))
+    history = written(tmp_path, "task_history.json")["completions"]
+    assert counts["task_history.json"] == len(history) == 1_000
+    assert (history[0]["content"], history[-1]["content"]) == ("task 500", "task 1499")
+
+
+def test_an_empty_store_gives_three_valid_files(tmp_path: Path) -> None:
+    assert write(tmp_path / "new" / "folder") == {
+        "quick_cache.json": 0,
+        "session_state.json": 0,
+        "task_history.json": 0,
+    }
+    assert written(tmp_path / "new" / "folder", "quick_cache.json")["memories"] == []
+
+
+def test_the_files_are_private_and_replaced_as_a_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "layout"
+    write(folder, memory("first"))
+
+    def failing() -> Any:
+        yield memory("second")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kingly_layout.write(folder, failing(), project="p", now=NOON)
+    assert [one["content"] for one in written(folder, "quick_cache.json")["memories"]] == ["first"]
+    files = list(folder.iterdir())
+    assert sorted(path.name for path in files) == ["quick_cache.json", "session_state.json", "task_history.json"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match=r"folder: .* cannot be used"):
+        write(tmp_path / "file" / "folder")
+
+
+def test_a_quick_cache_written_to_the_design_document_can_be_imported(tmp_path: Path) -> None:
+    said = {
+        "memory_type": "skill_development",
+        "significance": 0.8,
+        "context_id": "c",
+        "timestamp": 1683554160000,
+        "x": 1,
+    }
+    cache = tmp_path / "quick_cache.json"
+    cache.write_text(json.dumps({"deploy": {"content": "two reviews", "metadata": said}, "plain": {"content": "y"}}))
+    [deploy, plain], problems = parted(source(cache, content_limit_bytes=LIMIT).entries)
+    assert problems == []
+    assert (deploy.draft.key, deploy.draft.type, deploy.draft.significance) == ("deploy", MemoryType.PROCEDURAL, 0.8)
+    assert (deploy.draft.context_id, deploy.draft.metadata) == ("c", {"x": 1})
+    assert deploy.draft.created_at is not None
+    assert deploy.draft.created_at.isoformat() == "2023-05-08T13:56:00+00:00"
+    assert plain.draft.key == "plain"
+
+
+def test_a_bad_item_is_named_and_the_rest_is_read() -> None:
+    content = {"layout": "kingly", "memories": [1, {"content": ""}, {"content": "good", "metadata": {"timestamp": []}}]}
+    items, problems = parted(kingly_layout.entries(content, Path("q"), content_limit_bytes=LIMIT))
+    assert items == []
+    assert problems == [
+        "item 1: item: is not an object with key, content and metadata",
+        "item 2: content: is empty",
+        "item 3: created_at: expected a date and time, not list",
+    ]
+    assert parted(kingly_layout.entries(7, Path("q"), content_limit_bytes=LIMIT))[1] == [
+        ": is not a list or object of {key, content, metadata}"
+    ]

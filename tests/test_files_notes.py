@@ -1,0 +1,147 @@
+"""A folder of Markdown notes."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.files import notes
+from kingly_memory.adapters.files.front_matter import split
+from kingly_memory.intake import Draft
+from kingly_memory.models import MemoryType, Origin
+from tests.file_samples import LIMIT, parted
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "notes"
+    made.mkdir()
+    return made
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+
+
+def drafts(folder: Path, limit: int = LIMIT) -> tuple[list[Draft], list[str]]:
+    items, problems = parted(notes.read(folder, content_limit_bytes=limit))
+    return [item.draft for item in items], problems
+
+
+def test_a_note_becomes_a_semantic_memory_with_title_tags_and_path(folder: Path) -> None:
+    write(
+        folder / "work" / "release.md", "---\ntags: [ops, '#weekly']\n---\nIntro\r\n# How we release #\n\nFirst tag.\n"
+    )
+    [draft], problems = drafts(folder)
+    assert problems == []
+    assert draft.content == "Intro\r\n# How we release #\n\nFirst tag.\n"
+    assert (draft.title, draft.tags) == ("How we release", ("ops", "weekly"))
+    assert (draft.type, draft.origin, draft.metadata) == (
+        MemoryType.SEMANTIC,
+        Origin.IMPORT,
+        {"path": "work/release.md"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("no heading here", "name of the file"),
+        ("```\n# not a heading\n~~~\n```\n## Real one\n", "Real one"),
+        ("#hashtag is no heading", "name of the file"),
+        ('---\ntitle: "From the front"\n---\n# Heading\n', "From the front"),
+        ("# Tabs\tand\x07bells", "Tabs and bells"),
+        ("# " + "long " * 300, ("long " * 103).strip()[:512]),
+    ],
+)
+def test_the_title_is_the_first_heading_or_the_file_name(folder: Path, text: str, title: str) -> None:
+    write(folder / "name of the file.md", text)
+    [draft], problems = drafts(folder)
+    assert (draft.title, problems) == (title, [])
+
+
+@pytest.mark.parametrize("written", ["tags: a, b", "Tags: [a, b]", 'tags:\n  - a\n  - "b"', "tag: '#a', b, ,"])
+def test_tags_are_read_however_they_are_written(written: str) -> None:
+    assert split(f"---\n{written}\nother: c\n---\nbody").front.tags == ("a", "b")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_no_text_is_lost_when_there_is_no_front_matter(text: str) -> None:
+    assert split("x" + text).body == "x" + text
+    assert split(f"---\ntitle: t\n---\n{text}").body == text
+
+
+def test_a_text_between_two_rules_is_not_front_matter() -> None:
+    assert split("---\nJust a thought\n---\nand more").body == "---\nJust a thought\n---\nand more"
+
+
+def test_the_date_comes_from_the_front_matter_or_from_the_file(folder: Path) -> None:
+    write(folder / "a.md", "---\ndate: 2023-05-08\n---\nsaid")
+    write(folder / "b.md", "said")
+    os.utime(folder / "b.md", (1_700_000_000, 1_700_000_000))
+    good, _ = drafts(folder)
+    assert [draft.created_at for draft in good] == [
+        datetime(2023, 5, 8, tzinfo=UTC),
+        datetime.fromtimestamp(1_700_000_000, UTC),
+    ]
+
+
+def test_an_edited_note_keeps_its_key_and_two_notes_never_share_one(folder: Path) -> None:
+    write(folder / "a" / "index.md", "one")
+    write(folder / "b" / "index.md", "one")
+    before, _ = drafts(folder)
+    write(folder / "a" / "index.md", "changed")
+    after, _ = drafts(folder)
+    assert [draft.key for draft in after] == [draft.key for draft in before]
+    assert len({draft.key for draft in after}) == 2
+
+
+def test_links_are_never_followed_and_are_named(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / "outside" / "secret.md", "not yours")
+    (folder / "linked.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (folder / "folder").symlink_to(tmp_path / "outside")
+    (folder / "loop").symlink_to(folder)
+    good, problems = drafts(folder)
+    assert good == []
+    assert problems == [": is a symbolic link and was not followed"] * 3
+
+
+def test_hidden_folders_other_files_and_empty_notes_are_left_out(folder: Path) -> None:
+    for name in (".git/x.md", ".hidden.md", "picture.png", "list.txt"):
+        write(folder / name, "text")
+    write(folder / "empty.md", "---\ntags: a\n---\n  \n")
+    write(folder / "Kept.MD", "text")
+    good, problems = drafts(folder)
+    assert ([draft.title for draft in good], problems) == (["Kept"], [])
+
+
+def test_notes_that_cannot_be_read_are_named_and_the_rest_is_read(folder: Path) -> None:
+    (folder / "a-bad.md").write_bytes(b"\xff\xfe")
+    write(folder / "b-long.md", "x" * 200)
+    write(folder / "c-huge.md", "x" * 70_000)
+    os.mkfifo(folder / "d-pipe.md")
+    write(folder / "e-date.md", "---\ndate: some day\n---\ntext")
+    write(folder / "f-good.md", "text")
+    good, problems = drafts(folder, limit=100)
+    assert [draft.title for draft in good] == ["f-good"]
+    assert problems == [
+        ": is not UTF-8 text",
+        ": content: has 200 bytes, at most 100 are stored; split it into several memories",
+        ": has 70,000 bytes, at most 65,636 are read",
+        f": {folder / 'd-pipe.md'} is neither a file nor a folder",
+        ": date: 'some day' is not an ISO 8601 date or time",
+    ]
+
+
+def test_one_note_can_be_read_without_its_folder(folder: Path) -> None:
+    write(folder / "a.md", "text")
+    write(folder / "b.md", "text")
+    good, _ = drafts(folder / "a.md")
+    assert [draft.metadata for draft in good] == [{"path": "a.md"}]
+    assert good[0].key == drafts(folder)[0][0].key

@@ -1,0 +1,313 @@
+"""What the hub does with a call, without the network: once per key, apart by scope, forgotten and brought back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import InvalidInput
+from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
+from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
+from kingly_memory.hub.requests import METHODS, UnknownMethod, parsed
+from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.testing import ManualClock
+
+APP = scope_name("default", "app")
+OTHER = scope_name("default", "other")
+
+
+class Hub:
+    """An engine with the wire's own names."""
+
+    def __init__(self, store: DiskStore) -> None:
+        self.store = store
+        self.engine = Engine(store, HashedEmbedder(), ManualClock(), "1.2.3")
+
+    def __call__(self, method: str, scope: str = APP, **params: Any) -> JsonObject:
+        return self.engine.answer(scope, parsed(method, params))
+
+    def find(self, query: str, scope: str = APP, **params: Any) -> list[JsonObject]:
+        found: list[JsonObject] = self("search_semantic_memories", scope, query=query, **params)["memories"]
+        return found
+
+    def rows(self, standing: Standing, scope: str = APP) -> int:
+        return len(self.store.reader.page(Query("", scope), (standing,), 100, None))
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    store = DiskStore(tmp_path / "hub", durability="process")
+    yield Hub(store)
+    store.close()
+
+
+def record(text: str, **more: Any) -> str:
+    return json.dumps({"key": "k", "content": text, "metadata": {"id": "m1", **more}})
+
+
+def test_content_type_and_metadata_come_back_as_they_were_sent(hub: Hub) -> None:
+    content = record("the parser was rewritten")
+    metadata = {"significance": 0.9, "confidence": 0.9, "source": "kingly_agent", "timestamp": 17, "context_id": None}
+    stored = hub("store_memory", content=content, memory_type="pattern_learning", metadata=metadata)
+    found = hub.find("parser")[0]
+    assert (found["content"], found["memory_type"], found["metadata"]) == (content, "pattern_learning", metadata)
+    assert found["memory_id"] == stored["memory_id"]
+    assert 0 < found["similarity"] == found["relevance"] <= 1
+
+
+def test_text_title_and_tags_are_searched_and_the_json_around_them_is_not(hub: Hub) -> None:
+    hub("store_memory", content=record("we drank tea", title="Meeting with Ada", tags=["budget"], source="wiki"))
+    nearness = {word: max((hit["similarity"] for hit in hub.find(word)), default=0.0) for word in ("tea", "Ada")}
+    assert min(*nearness.values(), hub.find("budget")[0]["similarity"]) > 0.2
+    assert all(hit["similarity"] < 0.2 for word in ("metadata", "wiki") for hit in hub.find(word))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["plain words", "[1, 2]", '{"content": 7}', '{"text": "x"}', "{broken", "[" * 100_000, '{"content": "tea"}'],
+)
+def test_any_content_is_stored_and_echoed(hub: Hub, content: str) -> None:
+    hub("store_memory", content=content, memory_type="working")
+    assert [one["content"] for one in hub("get_working_memory")["memories"]] == [content]
+
+
+@pytest.mark.parametrize("inner", [{"title": "x" * 9_999}, {"tags": [7]}, {"scope": "?"}, {"scope": {"agent": 3}}])
+def test_a_record_inside_the_content_that_makes_no_sense_is_passed_over(hub: Hub, inner: JsonObject) -> None:
+    hub("store_memory", content=record("tea", **inner))
+    assert len(hub.find("tea")) == 1
+
+
+def test_a_repeated_key_has_one_effect(hub: Hub) -> None:
+    first = hub("store_memory", content="one", idempotency_key="k1")
+    second = hub("store_memory", content="two", idempotency_key="k1")
+    assert second == {"memory_id": first["memory_id"], "idempotency_hit": True}
+    assert (first["idempotency_hit"], [one["content"] for one in hub.find("one two")]) == (False, ["one"])
+
+
+def test_many_concurrent_stores_under_one_key_have_one_effect(hub: Hub) -> None:
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda n: hub("store_memory", content=f"try {n}", idempotency_key="k1"), range(20)))
+    assert len({answer["memory_id"] for answer in answers}) == 1
+    assert sorted(answer["idempotency_hit"] for answer in answers) == [False] + [True] * 19
+    assert hub.rows(Standing.LIVE) == 1
+
+
+def test_lone_surrogates_become_replacement_characters_everywhere(hub: Hub) -> None:
+    metadata = {"context_id": "\ud800", "no\udfffte": ["\udc00"]}
+    hub("store_memory", content="tea \ud800", memory_type="working", metadata=metadata, idempotency_key="\ud800")
+    found = hub("get_working_memory", context_filter="\ud801")["memories"][0]
+    assert found["content"] == "tea \ufffd"
+    assert found["metadata"] == {"context_id": "\ufffd", "no\ufffdte": ["\ufffd"]}
+    assert hub("forget_memory", memory_id="\ud800")["forgotten"] is False
+
+
+def test_without_a_key_every_store_is_a_new_memory(hub: Hub) -> None:
+    assert hub("store_memory", content="x")["memory_id"] != hub("store_memory", content="x")["memory_id"]
+
+
+@given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
+def test_no_two_namespaces_and_projects_share_a_scope(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert (scope_name(*one) == scope_name(*other)) == (one == other)
+
+
+def test_scopes_see_nothing_of_each_other(hub: Hub) -> None:
+    mine = hub("store_memory", content="tea", memory_type="working", idempotency_key="k")["memory_id"]
+    theirs = hub("store_memory", OTHER, content="tea", idempotency_key="k")
+    assert theirs["idempotency_hit"] is False
+    assert [one["memory_id"] for one in hub.find("tea", OTHER)] == [theirs["memory_id"]]
+    assert hub("get_working_memory", OTHER)["memories"] == []
+    assert hub("get_linked_memories", OTHER, memory_ids=[mine]) == {"links": [], "memories": []}
+    with pytest.raises(UnknownMemory):
+        hub("update_memory", OTHER, memory_id=mine, content="changed")
+    with pytest.raises(UnknownMemory):
+        hub("create_memory_link", OTHER, source_memory_id=theirs["memory_id"], target_memory_id=mine)
+    assert hub("forget_memory", OTHER, memory_id=mine)["forgotten"] is False
+    assert [one["content"] for one in hub.find("tea")] == ["tea"]
+
+
+def test_an_update_replaces_what_is_found_and_is_applied_once_per_key(hub: Hub) -> None:
+    memory_id = hub("store_memory", content="tea", metadata={"note": 1}, memory_type="working")["memory_id"]
+    first = hub("update_memory", memory_id=memory_id, content="coffee", idempotency_key="u1")
+    again = hub("update_memory", memory_id=memory_id, content="lost", idempotency_key="u1")
+    found = hub.find("coffee")[0]
+    assert (first["revision"], first["idempotency_hit"]) == (2, False)
+    assert (again["revision"], again["idempotency_hit"]) == (2, True)
+    assert (found["content"], found["metadata"], found["memory_type"]) == ("coffee", {"note": 1}, "working")
+    assert all(hit["similarity"] < 0.2 for hit in hub.find("tea"))
+
+
+def test_the_last_sixteen_changes_are_remembered(hub: Hub) -> None:
+    memory_id = hub("store_memory", content="tea")["memory_id"]
+    for number in range(17):
+        hub("update_memory", memory_id=memory_id, content=f"cup {number}", idempotency_key=f"u{number}")
+    hits = [hub("update_memory", memory_id=memory_id, content="x", idempotency_key=f"u{n}") for n in (16, 1, 0)]
+    assert [hit["idempotency_hit"] for hit in hits] == [True, True, False]
+
+
+def test_a_forgotten_memory_is_found_nowhere_and_its_text_is_gone(hub: Hub) -> None:
+    content = record("the canary sings", title="canary", tags=["canary"])
+    memory_id = hub("store_memory", content=content, memory_type="working", idempotency_key="k")["memory_id"]
+    assert hub("forget_memory", memory_id=memory_id)["forgotten"] is True
+    assert (hub.find("canary"), hub("get_working_memory")["memories"]) == ([], [])
+    row = hub.store.reader.row(memory_id)
+    assert row is not None
+    assert "canary" not in json.dumps(row.memory.to_json())
+    assert hub.store.reader.facets("sent", [memory_id]) == {}
+    assert hub("store_memory", content=content, idempotency_key="k") == {
+        "memory_id": memory_id,
+        "idempotency_hit": True,
+    }
+    assert hub.find("canary") == []
+
+
+def test_a_memory_is_forgotten_by_the_key_it_was_stored_under(hub: Hub) -> None:
+    memory_id = hub("store_memory", content="tea", idempotency_key="k")["memory_id"]
+    assert hub("forget_memory", memory_id=None, store_key="k")["memory_id"] == memory_id
+    assert hub.find("tea") == []
+
+
+def test_a_store_that_arrives_after_its_forget_does_not_come_back(hub: Hub) -> None:
+    forgotten = hub("forget_memory", store_key="late", idempotency_key="f1")
+    assert hub("forget_memory", store_key="late", idempotency_key="f1")["memory_id"] == forgotten["memory_id"]
+    late = hub("store_memory", content="too late", idempotency_key="late")
+    assert late == {"memory_id": forgotten["memory_id"], "idempotency_hit": True}
+    assert (hub.find("too late"), hub.rows(Standing.FORGOTTEN)) == ([], 1)
+
+
+def test_an_update_brings_a_forgotten_memory_back(hub: Hub) -> None:
+    memory_id = hub("store_memory", content="tea", idempotency_key="k")["memory_id"]
+    hub("forget_memory", memory_id=memory_id, idempotency_key="f1")
+    hub("update_memory", memory_id=memory_id, content="tea again", idempotency_key="u1")
+    assert [one["content"] for one in hub.find("tea")] == ["tea again"]
+    assert hub("forget_memory", memory_id=memory_id, idempotency_key="f1")["idempotency_hit"] is True
+    assert len(hub.find("tea")) == 1
+
+
+def test_forgetting_what_was_never_there_is_no_error(hub: Hub) -> None:
+    assert hub("forget_memory", memory_id="nobody") == {
+        "memory_id": None,
+        "forgotten": False,
+        "idempotency_hit": False,
+    }
+
+
+def test_working_memories_are_those_of_the_context(hub: Hub) -> None:
+    for name, kind, context_id in (("a", "working", "c1"), ("b", "working", "c2"), ("c", "semantic", "c1")):
+        hub("store_memory", content=name, memory_type=kind, metadata={"context_id": context_id})
+    assert [one["content"] for one in hub("get_working_memory", context_filter="c1")["memories"]] == ["a"]
+    assert [one["content"] for one in hub("get_working_memory")["memories"]] == ["b", "a"]
+
+
+def test_linked_memories_come_with_their_links_until_one_end_is_forgotten(hub: Hub) -> None:
+    cause, effect = (hub("store_memory", content=name)["memory_id"] for name in ("cause", "effect"))
+    ends = {"source_memory_id": cause, "target_memory_id": effect, "link_type": "causal"}
+    first = hub("create_memory_link", **ends, strength=0.5, description="it led to it")
+    again = hub("create_memory_link", **ends, strength=1)
+    assert (first["link_id"], again["strength"]) == (again["link_id"], 1.0)
+    linked = hub("get_linked_memories", memory_ids=[effect, effect])
+    assert linked["links"] == [again]
+    assert [one["content"] for one in linked["memories"]] == ["cause"]
+    hub("forget_memory", memory_id=cause)
+    assert hub("get_linked_memories", memory_ids=[effect]) == {"links": [], "memories": []}
+
+
+def test_a_link_needs_both_its_ends(hub: Hub) -> None:
+    memory_id = hub("store_memory", content="x")["memory_id"]
+    with pytest.raises(UnknownMemory, match="target_memory_id"):
+        hub("create_memory_link", source_memory_id=memory_id, target_memory_id="nobody")
+
+
+def test_a_thought_is_a_memory_with_its_chain(hub: Hub) -> None:
+    thought = hub("record_thought", content="so it was the cache", chain_id="c9", idempotency_key="t")
+    assert thought["thought_id"] == thought["memory_id"]
+    assert hub("record_thought", content="again", idempotency_key="t")["idempotency_hit"] is True
+    found = hub.find("cache")[0]
+    assert (found["metadata"]["chain_id"], found["metadata"]["thought_type"]) == ("c9", "inference")
+
+
+@pytest.mark.parametrize("types", [["procedural"], "procedural", ["skill_development"]])
+def test_search_keeps_to_the_types_asked_for(hub: Hub, types: object) -> None:
+    hub("store_memory", content="tea one", memory_type="semantic")
+    hub("store_memory", content="tea two", memory_type="procedural")
+    assert [one["content"] for one in hub.find("tea", memory_types=types)] == ["tea two"]
+
+
+def test_search_gives_the_nearest_first_and_no_more_than_asked(hub: Hub) -> None:
+    for text in ("lunch was a sandwich", "rolled back the deploys", "deployment rollback", "the deploy went well"):
+        hub("store_memory", content=text)
+    found = hub.find("deployment rollback", limit=2)
+    assert [one["content"] for one in found] == ["deployment rollback", "rolled back the deploys"]
+
+
+@pytest.mark.parametrize("query", ["", "  \n", "🎉", '"(* NEAR', "x" * 1_000_000, "\x00"])
+def test_every_query_has_an_answer(hub: Hub, query: str) -> None:
+    hub("store_memory", content="tea")
+    assert isinstance(hub.find(query), list)
+
+
+def test_a_reply_never_grows_beyond_what_clients_read(hub: Hub) -> None:
+    for number in range(3):
+        hub("store_memory", content=f"tea {number} " + "x" * (REPLY_LIMIT_BYTES // 3), idempotency_key=str(number))
+    reply = hub("search_semantic_memories", query="tea")
+    assert len(reply["memories"]) == 2
+    assert reply["truncated"] is True
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        ("store_memory", {}, "content"),
+        ("store_memory", {"content": 7}, "content"),
+        ("store_memory", {"content": " "}, "content"),
+        ("store_memory", {"content": record("")}, "content"),
+        ("store_memory", {"content": "x", "memory_type": "dream"}, "memory_type"),
+        ("store_memory", {"content": "x", "metadata": []}, "metadata"),
+        ("store_memory", {"content": "x", "metadata": {"significance": "high"}}, "significance"),
+        ("store_memory", {"content": "x", "metadata": {"confidence": 2}}, "confidence"),
+        ("store_memory", {"content": "x", "idempotency_key": "k" * 513}, "idempotency_key"),
+        ("store_memory", {"content": "x", "idempotency_key": 5}, "idempotency_key"),
+        ("update_memory", {"content": "x"}, "memory_id"),
+        ("forget_memory", {}, "memory_id"),
+        ("search_semantic_memories", {"query": "x", "limit": "10"}, "limit"),
+        ("search_semantic_memories", {"query": "x", "limit": 0}, "limit"),
+        ("search_semantic_memories", {"query": "x", "memory_types": ["dream"]}, "memory_types"),
+        ("get_linked_memories", {"memory_ids": "one"}, "memory_ids"),
+        ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b", "strength": "x"}, "strength"),
+        ("record_thought", {"content": "x", "chain_id": 4}, "chain_id"),
+    ],
+)
+def test_wrong_parameters_are_refused_by_name(hub: Hub, method: str, params: JsonObject, field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        hub(method, **params)
+    assert refused.value.field == field
+    assert hub.rows(Standing.LIVE) == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unknown_parameters_are_ignored(hub: Hub, method: str) -> None:
+    stored = hub("store_memory", content="x")["memory_id"]
+    fitting = {"content": "x", "query": "x", "memory_id": stored, "memory_ids": [stored], "from_the_future": {}}
+    assert hub(method, **fitting, source_memory_id=stored, target_memory_id=stored)
+
+
+def test_an_unknown_method_is_named(hub: Hub) -> None:
+    with pytest.raises(UnknownMethod, match="Unknown method: divine"):
+        hub("divine")
+
+
+def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
+    assert hub("initialize_memory_system") == {
+        "success": True,
+        "server": "kingly-hub",
+        "version": "1.2.3",
+        "features": ["idempotency_keys", "update_memory", "forget_memory", "create_memory_link"],
+    }

@@ -1,0 +1,126 @@
+"""The hub's vectors: a matrix that finds the nearest, and its copy on disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.hub.engine import Engine, scope_name
+from kingly_memory.hub.matrix import Matrix
+from kingly_memory.hub.requests import SearchSemanticMemories, StoreMemory
+from kingly_memory.hub.vectors import packed, unpacked
+from kingly_memory.models import MemoryType
+from kingly_memory.testing import ManualClock
+
+SCOPE = scope_name("default", "app")
+
+numbers = st.floats(-1, 1, width=32)
+vectors = st.lists(numbers, min_size=4, max_size=4).filter(lambda vector: math.hypot(*vector) > 0.01)
+
+
+class RenamedEmbedder(HashedEmbedder):
+    """Gives other vectors under another name, as a later version would."""
+
+    embedded = 0
+
+    @property
+    def name(self) -> str:
+        return "renamed"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.embedded += len(texts)
+        return super().embed([text.upper() for text in texts])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DiskStore]:
+    store = DiskStore(tmp_path / "hub", durability="process")
+    yield store
+    store.close()
+
+
+def put(engine: Engine, text: str) -> str:
+    memory_id: str = engine.answer(SCOPE, StoreMemory(content=text))["memory_id"]
+    return memory_id
+
+
+def find(engine: Engine, text: str) -> list[str]:
+    reply = engine.answer(SCOPE, SearchSemanticMemories(query=text))
+    return [memory["memory_id"] for memory in reply["memories"]]
+
+
+@given(st.dictionaries(st.text(max_size=3), vectors, max_size=150), vectors, st.integers(1, 20))
+def test_similarities_descend_within_0_and_1_and_a_vector_is_nearest_to_itself(
+    stored: dict[str, list[float]], query: list[float], limit: int
+) -> None:
+    matrix = Matrix(4)
+    for name, vector in stored.items():
+        matrix.put(name, MemoryType.SEMANTIC, vector)
+    found = [similarity for _, similarity in matrix.nearest(query, None, limit)]
+    assert len(found) <= limit
+    assert found == sorted(found, reverse=True)
+    assert all(0 < similarity <= 1 for similarity in found)
+    for vector in stored.values():
+        assert matrix.nearest(vector, None, 1)[0][1] == pytest.approx(1.0, abs=1e-4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), vectors)), max_size=60))
+def test_whatever_was_put_and_removed_the_matrix_holds_what_a_plain_dictionary_holds(
+    changes: list[tuple[int, list[float] | None]],
+) -> None:
+    matrix = Matrix(4)
+    expected: dict[str, list[float]] = {}
+    for number, vector in changes:
+        name = str(number)
+        if vector is None:
+            matrix.remove(name)
+            expected.pop(name, None)
+        else:
+            matrix.put(name, MemoryType.SEMANTIC, vector)
+            expected[name] = vector
+    assert len(matrix) == len(expected)
+    for name, vector in expected.items():
+        assert dict(matrix.nearest(vector, None, 10))[name] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_only_the_wanted_types_are_found() -> None:
+    matrix = Matrix(2)
+    matrix.put("fact", MemoryType.SEMANTIC, [1.0, 0.1])
+    matrix.put("skill", MemoryType.PROCEDURAL, [1.0, 0.0])
+    assert [name for name, _ in matrix.nearest([1.0, 0.0], [MemoryType.SEMANTIC], 5)] == ["fact"]
+
+
+@given(st.lists(numbers, min_size=16, max_size=16).filter(lambda vector: math.hypot(*vector) > 0.01))
+def test_packing_keeps_the_direction(vector: list[float]) -> None:
+    back = unpacked(packed(vector))
+    cosine = math.fsum(map(float.__mul__, vector, map(float, back))) / math.hypot(*vector) / math.hypot(*back)
+    assert cosine > 0.999
+
+
+def test_a_hub_opened_again_finds_what_it_knew_without_embedding_it_again(store: DiskStore) -> None:
+    wanted = put(Engine(store, RenamedEmbedder(), ManualClock(), "1"), "the lighthouse keeper")
+    embedder = RenamedEmbedder()
+    assert find(Engine(store, embedder, ManualClock(), "1"), "lighthouse") == [wanted]
+    assert embedder.embedded == 1
+
+
+def test_another_embedder_embeds_what_it_finds_once(store: DiskStore) -> None:
+    wanted = put(Engine(store, HashedEmbedder(), ManualClock(), "1"), "the lighthouse keeper")
+    first, second = RenamedEmbedder(), RenamedEmbedder()
+    assert find(Engine(store, first, ManualClock(), "2"), "lighthouse") == [wanted]
+    assert find(Engine(store, second, ManualClock(), "2"), "lighthouse") == [wanted]
+    assert (first.embedded, second.embedded) == (2, 1)
+
+
+def test_a_memory_stored_after_the_first_search_is_found(store: DiskStore) -> None:
+    engine = Engine(store, HashedEmbedder(), ManualClock(), "1")
+    assert find(engine, "lighthouse") == []
+    wanted = put(engine, "the lighthouse keeper")
+    assert find(engine, "lighthouse") == [wanted]

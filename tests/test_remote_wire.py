@@ -1,0 +1,244 @@
+"""Our values become the remote's JSON and back; whatever shape comes in, nothing is raised and nothing is believed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.remote import strict_json, wire
+from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.models import Memory
+from tests.remote_samples import LIGHTHOUSE
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["memories", "results", "data", "memory_id", "id", "content", "score", "links"])
+            | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {"memory_id": "r1", "content": "fog", "relevance": 0.5, **changes}
+
+
+def echoed(memory: Memory = LIGHTHOUSE) -> dict[str, Any]:
+    """The entry of a server that gives back what it was given."""
+    return entry(content=wire.store_params(memory, memory.id)["content"])
+
+
+@pytest.mark.requirement("KNG-008")
+def test_the_whole_record_travels_in_the_content_and_its_confidence_with_it() -> None:
+    envelope = json.loads(wire.store_params(LIGHTHOUSE, LIGHTHOUSE.id)["content"])
+    assert envelope["key"] == "lighthouse"
+    rebuilt = Memory.from_json({**envelope["metadata"], "content": envelope["content"]})
+    assert rebuilt == LIGHTHOUSE
+
+
+@pytest.mark.requirement("KNG-008")
+def test_the_metadata_beside_it_is_the_seeds() -> None:
+    assert wire.store_params(LIGHTHOUSE, "k", supersedes="r7")["metadata"] == {
+        "confidence": 0.8,
+        "significance": 0.8,
+        "context_id": "watch-1",
+        "source": "kingly_agent",
+        "timestamp": 1_772_600_767_890,
+        "supersedes": "r7",
+    }
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [entry()],
+        {"memories": [entry()]},
+        {"results": [entry()]},
+        {"success": True, "data": {"memories": [entry()]}},
+        {"data": [entry()]},
+        {"memories": {"r1": {"content": "fog", "relevance": 0.5}}},
+        {"memories": [{"id": "r1", "content": "fog", "similarity": 0.5}]},
+        {"memories": [{"id": "r1", "content": "fog", "score": 0.5}]},
+    ],
+)
+def test_every_known_shape_of_a_search_reply_is_read(reply: Any) -> None:
+    (hit,) = wire.hits(reply)
+    assert (hit.remote_id, hit.content, hit.relevance, hit.memory_id) == ("r1", "fog", 0.5, None)
+
+
+@pytest.mark.requirement("KNG-028")
+def test_the_reply_for_working_memory_is_read_too() -> None:
+    assert [hit.remote_id for hit in wire.hits({"context_id": "c", "working_memories": [entry()]})] == ["r1"]
+
+
+def test_an_echo_of_our_own_record_brings_our_id_back() -> None:
+    (hit,) = wire.hits([echoed()])
+    assert hit.memory_id == LIGHTHOUSE.id
+    assert hit.content == LIGHTHOUSE.content
+    assert hit.record["key"] == "lighthouse"
+    assert hit.record["revision"] == 1
+
+
+@pytest.mark.parametrize("key", [LIGHTHOUSE.id, f"{LIGHTHOUSE.id}.3"])
+def test_an_echo_of_the_idempotency_key_brings_our_id_back(key: str) -> None:
+    (hit,) = wire.hits([entry(idempotency_key=key)])
+    assert hit.memory_id == LIGHTHOUSE.id
+
+
+@pytest.mark.parametrize("text", ['{"content": "x"}', '{"key": 1, "content": 2, "metadata": {}}', "{not json", "{}"])
+def test_a_memory_whose_own_text_is_json_keeps_it(text: str) -> None:
+    (hit,) = wire.hits([entry(content=text)])
+    assert hit.content == text
+
+
+@pytest.mark.parametrize(
+    ("said", "relevance"),
+    [
+        ({"relevance": 7}, 1.0),
+        ({"relevance": -1}, 0.0),
+        ({"relevance": None, "similarity": 0.25}, 0.25),
+        ({"relevance": "0.9"}, 0.0),
+        ({"relevance": True}, 0.0),
+        ({"relevance": float("nan"), "score": 0.5}, 0.5),
+        ({"relevance": 10**39}, 1.0),
+    ],
+)
+@pytest.mark.requirement("KNG-014")
+def test_relevance_is_between_0_and_1(said: dict[str, Any], relevance: float) -> None:
+    (hit,) = wire.hits([entry(**said)])
+    assert hit.relevance == relevance
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        "text",
+        7,
+        [],
+        entry(memory_id=None),
+        entry(memory_id=""),
+        entry(memory_id=True),
+        entry(memory_id="x" * 600),
+        entry(memory_id="a\nb"),
+        entry(content=None),
+        entry(content="   "),
+        entry(content={"deep": 1}),
+        entry(content="x" * (wire.CONTENT_LIMIT_BYTES + 1)),
+    ],
+)
+def test_an_entry_of_a_hostile_shape_is_left_out_and_the_others_stay(bad: Any) -> None:
+    assert [hit.remote_id for hit in wire.hits([bad, entry(memory_id="good")])] == ["good"]
+
+
+def test_hits_come_best_first_once_each_and_never_too_many() -> None:
+    entries = [entry(memory_id=number % 150, relevance=number / 1000) for number in range(500)]
+    hits = wire.hits(entries)
+    assert len(hits) == 150
+    assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
+
+
+@pytest.mark.requirement("KNG-028")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [{"link_id": 1}, {"link_id": 2}],
+        {"links": [{"link_id": 1}, {"link_id": 2}]},
+        {"links": {"outgoing": [{"link_id": 1}], "incoming": [{"link_id": 2}]}},
+        {"data": {"links": {"r1": [{"link_id": 1}, 5], "r2": [{"link_id": 2}]}}},
+    ],
+)
+def test_links_are_one_list_however_the_server_sorts_them(reply: Any) -> None:
+    assert [link["link_id"] for link in wire.links(reply)] == [1, 2]
+
+
+@given(JSON)
+def test_any_json_is_a_list_of_hits_and_a_list_of_links(reply: Any) -> None:
+    assert all(0.0 <= hit.relevance <= 1.0 and hit.content and hit.remote_id for hit in wire.hits(reply))
+    assert all(isinstance(link, dict) for link in wire.links(reply))
+    assert wire.server_info(reply).server
+
+
+@pytest.mark.parametrize("reply", [None, [], "r1", {}, {"memory_id": None}, {"memory_id": [1]}, {"memory_id": 1.5}])
+def test_a_stored_memory_without_an_id_is_an_unknown_outcome(reply: Any) -> None:
+    with pytest.raises(RemoteUnavailable, match="memory_id"):
+        wire.stored_id(reply)
+
+
+@pytest.mark.parametrize("reply", [{"memory_id": "7"}, {"id": 7}, {"success": True, "data": {"memory_id": "7"}}])
+def test_a_stored_memory_has_the_remotes_id(reply: Any) -> None:
+    assert wire.stored_id(reply) == "7"
+
+
+@pytest.mark.parametrize(
+    ("reply", "server", "honours"),
+    [
+        ({"server": "kingly-hub", "features": ["idempotency_keys"]}, "kingly-hub", True),
+        ({"server": "old", "features": []}, "old", False),
+        ({"features": "idempotency_keys"}, "unknown", False),
+        ({"server": "two\nlines"}, "unknown", False),
+        (None, "unknown", False),
+        ([], "unknown", False),
+    ],
+)
+def test_a_server_is_believed_to_honour_keys_only_when_it_says_so(reply: Any, server: str, honours: bool) -> None:
+    info = wire.server_info(reply)
+    assert (info.server, info.honours_keys) == (server, honours)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"   ",
+        b"<html></html>",
+        b'{"a": NaN}',
+        b"[Infinity]",
+        b"[-Infinity]",
+        b"[1e999]",
+        b"9" * 5_000,
+        b"9" * 41,
+        b"[" * 100_000,
+        b"[" * 65 + b"]" * 65,
+        b'{"a":' * 65 + b"1" + b"}" * 65,
+        b"\xff\xfe",
+        b'"\xed\xa0\x80"',
+        b"{'a': 1}",
+        b"[1] [2]",
+    ],
+)
+def test_json_that_is_none_has_one_error_class(body: bytes) -> None:
+    with pytest.raises(strict_json.NotJson) as refused:
+        strict_json.read(body)
+    assert len(str(refused.value)) < 60
+
+
+def test_a_lone_surrogate_becomes_a_replacement_character_and_a_pair_stays() -> None:
+    assert strict_json.read(rb'["\ud800", "\uD83D\uDE00", "\\ud800"]') == ["�", "😀", "\\ud800"]
+
+
+@given(JSON)
+def test_plain_json_is_read_as_the_standard_library_reads_it(value: Any) -> None:
+    text = json.dumps(value)
+    try:
+        assert strict_json.read(text) == json.loads(text)
+    except strict_json.NotJson:
+        assert any(character.isdigit() for character in text)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_json_or_not_json(body: bytes) -> None:
+    try:
+        strict_json.read(body)
+    except strict_json.NotJson:
+        return

@@ -1,0 +1,66 @@
+"""The requirement table, the tests' markers and the documents about them agree."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.requirements import complaints, taken_on
+
+ROOT = Path(__file__).parents[1]
+TABLE = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+
+
+def marked_rows() -> Iterator[tuple[str, str]]:
+    """(test file, row) for every requirement marker in tests/."""
+    for path in sorted((ROOT / "tests").glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
+                yield from ((path.name, ast.literal_eval(row)) for row in node.args)
+
+
+def test_every_marker_names_a_row_of_the_table() -> None:
+    rows = taken_on(TABLE)
+    assert [(name, row) for name, row in marked_rows() if row not in rows] == []
+
+
+def test_every_row_lives_where_the_table_says() -> None:
+    places = re.findall(r"\| `([^`|]+)` \|$", TABLE, re.MULTILINE)
+    assert len(places) == len(taken_on(TABLE))
+    assert [place for place in places if not (ROOT / "kingly_memory" / place).exists()] == []
+
+
+@pytest.mark.requirement("UNI-012")
+@pytest.mark.parametrize("decision", ["K1", "K2", "K3", "K4", "K5", *(f"K{number}" for number in range(11, 19))])
+def test_every_decision_is_a_line_of_the_deviations(decision: str) -> None:
+    lines = [line for line in DEVIATIONS.splitlines() if line.startswith(f"- **{decision}** ")]
+    assert len(lines) == 1
+    assert ":" in lines[0], "a deviation gives its reason after a colon"
+
+
+def test_first_deviation_is_where_adapters_and_router_live() -> None:
+    first = next(line for line in DEVIATIONS.splitlines() if line.startswith("- "))
+    assert first.startswith("- `adapters/` and `router/` are packages inside `kingly_memory`")
+
+
+def test_a_row_without_a_passing_test_is_complained_about() -> None:
+    rows = taken_on("| KNG-001 | one | `a/` |\n| KNG-002 | two | `b/` |\n")
+    outcome = {
+        "KNG-001": {"passed": ["t.py::a"], "failed": ["t.py::b"]},
+        "KNG-009": {"passed": ["t.py::c"], "failed": []},
+    }
+    assert complaints(rows, outcome) == [
+        "KNG-002  no passing test: two",
+        "KNG-001  fails in t.py::b",
+        "KNG-009  is not in the table, but tests name it",
+    ]
+
+
+def test_a_row_that_stands_twice_is_an_error() -> None:
+    with pytest.raises(ValueError, match="KNG-001 stands in the table twice"):
+        taken_on("| KNG-001 | one | `a/` |\n| KNG-001 | one | `a/` |\n")

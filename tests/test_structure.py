@@ -1,0 +1,186 @@
+"""The house rules that a reader relies on, read from the source: import order, import budget, names, no leaks."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pwd
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "kingly_memory"
+
+STEPS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("models",),
+    ("intake", "ports", "settings", "observe"),
+    ("retrieval", "lifecycle", "adapters"),
+    ("router",),
+    ("app",),
+    ("hub", "cli"),
+)
+"""Imports go from a later step to an earlier one; the rooms of one step do not know each other."""
+
+TESTING_SEES = 3
+"""`testing` may import from steps 0 to 3: up to the adapters."""
+
+OUTER = {"", "__main__"}
+"""The menu and `python -m kingly_memory` stand before the house: they may import everything, nothing imports them."""
+
+HEAVY = ("asyncio", "httpx", "pydantic", "mcp", "numpy", "starlette", "uvicorn", "tenacity")
+"""What a command that only reads locally must not pay for."""
+
+SKIPPED = {".git", ".venv", ".venv-constraints", "dist", "build", ".hypothesis", ".kingly"}
+TEXTS = {".py", ".md", ".toml", ".txt", ".json", ".jsonl", ".cfg", ".yml", ".yaml", ".sh", ""}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name below `kingly_memory` ("" is the package itself)."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every absolute module name that a file imports, wherever in the file; `from a import b` gives `a.b`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def inner_imports(path: Path, known: dict[str, Path]) -> set[str]:
+    """The package's own modules that a file imports."""
+    names = set()
+    for name in imported(path):
+        if name.split(".")[0] != "kingly_memory":
+            continue
+        inner = name.removeprefix("kingly_memory").removeprefix(".")
+        names.add(inner if inner in known else inner.rpartition(".")[0])
+    return names
+
+
+def room(module: str) -> str:
+    """The part that counts as one: `adapters.local.sql` is in `adapters.local`, `router.link` in `router`."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "adapters" else parts[0]
+
+
+def step(module: str) -> int:
+    """Where the module stands in the order. Raises StopIteration when its room has no place in it."""
+    return next(index for index, rooms in enumerate(STEPS) if room(module).split(".", 1)[0] in rooms)
+
+
+def allowed(module: str, target: str) -> bool:
+    if module in OUTER or room(module) == room(target):
+        return True
+    if target in OUTER or room(target) == "testing":
+        return False
+    if room(module) == "testing":
+        return step(target) <= TESTING_SEES
+    return step(target) < step(module)
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    known = {name for rooms in STEPS for name in rooms} | {"testing"} | OUTER
+    assert sorted({name.split(".")[0] for name in modules()} - known) == []
+
+
+def test_imports_point_one_way_and_neighbours_do_not_know_each_other() -> None:
+    known = modules()
+    upward = [
+        f"{module or 'kingly_memory'} imports {target or 'kingly_memory'}"
+        for module, path in known.items()
+        for target in sorted(inner_imports(path, known))
+        if not allowed(module, target)
+    ]
+    assert upward == []
+
+
+def test_imports_have_no_circle() -> None:
+    known = modules()
+    waiting = {name: inner_imports(path, known) - {name} for name, path in known.items()}
+    while free := [name for name, targets in waiting.items() if not targets & waiting.keys()]:
+        for name in free:
+            del waiting[name]
+    assert waiting == {}, "these modules import each other in a circle"
+
+
+def test_nothing_in_the_package_imports_tests_or_tools() -> None:
+    outside = {"tests", "tools", "benchmarks", "examples"}
+    found = [(name, one) for name, path in modules().items() for one in imported(path) if one.split(".")[0] in outside]
+    assert found == []
+
+
+def test_no_file_is_named_utils() -> None:
+    vague = {"util", "utils", "helper", "helpers", "common", "misc"}
+    assert [path.name for path in ROOT.glob("*/**/*.py") if path.stem in vague and not skipped(path)] == []
+
+
+def test_inner_menus_are_empty() -> None:
+    menus = {PACKAGE / "__init__.py", PACKAGE / "testing" / "__init__.py"}
+    inner = [path for path in PACKAGE.rglob("__init__.py") if path not in menus]
+    assert [str(path.relative_to(ROOT)) for path in inner if path.read_text(encoding="utf-8").strip()] == []
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    assert [str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+@pytest.mark.parametrize("module", ["kingly_memory", "kingly_memory.adapters.local.reader"])
+def test_local_reading_keeps_the_import_budget(module: str) -> None:
+    script = f"import sys, {module}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+def skipped(path: Path) -> bool:
+    parts = path.relative_to(ROOT).parts
+    return any(part in SKIPPED or part.endswith("_cache") or part == "__pycache__" for part in parts)
+
+
+def project_texts() -> Iterator[tuple[str, str]]:
+    """(name, text) of every text file of the project."""
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if not skipped(Path(folder, name))]
+        for name in files:
+            path = Path(folder, name)
+            if path.suffix in TEXTS and not skipped(path):
+                yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8", errors="replace")
+
+
+def test_no_file_names_a_path_of_this_machine() -> None:
+    user_home = pwd.getpwuid(os.getuid()).pw_dir
+    here = [re.escape(f"{place}/") for place in (ROOT, user_home) if str(place) != "/"]
+    pattern = re.compile("|".join([*here, r"/(?:home|Users)/\w+/", r"/(?:root)/"]))
+    assert [(name, match.group()) for name, text in project_texts() if (match := pattern.search(text))] == []
+
+
+def test_no_file_names_a_package_index() -> None:
+    # Put together here, so that the pattern is not found in its own file.
+    words = ["index" + "-url", "find" + "-links", "trusted" + "-host", "pypi.org" + "/simple", "registry" + r"\+http"]
+    pattern = re.compile("|".join(words))
+    assert [name for name, text in project_texts() if pattern.search(text)] == []
+
+
+def test_constraints_are_names_and_versions_only() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+]+", line)] == []
+
+
+def test_constraints_cover_every_declared_dependency() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    declared = {name.lower() for name in re.findall(r'^ +"([a-z0-9-]+)>=', project, re.MULTILINE)}
+    locked = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
+    pinned = {line.partition("==")[0].replace("_", "-") for line in locked.splitlines()}
+    assert declared - pinned == set()
