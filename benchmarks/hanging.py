@@ -70,7 +70,7 @@ async def _search(plan: Plan, endpoint: str) -> list[Figure]:
     notes = plan.writer.notes(min(plan.sizes))
     questions = plan.writer.questions(notes, plan.samples + 3)
     without = _Searched(plan.folder / "hung-search-without", None, Settings())
-    hung = _Searched(plan.folder / "hung-search-unaware", endpoint, Settings(offline_after=NEVER))
+    hung = _Searched(plan.folder / "hung-search-unaware", endpoint, Settings(offline_after=NEVER, call_timeout_s=NEVER))
     aware = Settings(offline_after=1, call_timeout_s=0.2, send_tries=1)
     offline = _Searched(plan.folder / "hung-search-aware", endpoint, aware)
     async with without.opened(notes, questions), hung.opened(notes, questions), offline.opened(notes, questions):

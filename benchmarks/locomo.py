@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.measure import Figure, Plan, figure, timed
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.intake import Draft, draft
+from kingly_memory.intake import Imported, draft
 
 UNANSWERABLE = 5
 
@@ -23,7 +23,7 @@ async def measure(plan: Plan) -> list[Figure]:
     for number, conversation in enumerate(conversations):
         home = plan.folder / "locomo"
         async with MemoryRouter.open(home, project=f"conversation {number}", settings=Settings()) as memory:
-            await memory.remember(list(_drafts(conversation["conversation"])))
+            await memory.remember(_turns(conversation["conversation"]))
             for question in _questions(conversation):
                 evidence = set(question["evidence"])
                 asked += 1
@@ -42,13 +42,13 @@ async def _search(memory: MemoryRouter, text: str, seconds: list[float]) -> Any:
     return results[0]
 
 
-def _drafts(conversation: dict[str, Any]) -> Iterator[Draft]:
+def _turns(conversation: dict[str, Any]) -> Iterator[Imported]:
     limit = Settings().content_limit_bytes
     number = 1
     while turns := conversation.get(f"session_{number}"):
         for turn in turns:
             text = f"{turn['speaker']}: {turn['text']}"
-            yield draft(text, content_limit_bytes=limit, key=turn["dia_id"], type="episodic")
+            yield Imported(draft(text, content_limit_bytes=limit, key=turn["dia_id"], type="episodic"))
         number += 1
 
 

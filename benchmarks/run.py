@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     for name in [name for name in os.environ if name.startswith("KINGLY_")]:
         del os.environ[name]
+    # A hung remote is warned about again and again, as it should be; the table says it once.
+    logging.getLogger("kingly_memory").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="kingly-bench-", dir=options.folder) as folder:
         plan = Plan(
             folder=Path(folder),

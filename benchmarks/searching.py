@@ -9,11 +9,10 @@ from benchmarks.floor import Floor
 from benchmarks.measure import Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import Note, Question
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.intake import Draft, draft
+from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Results
 
 AT_100_000 = (Goal("p50", 10.0), Goal("p99", 50.0))
-BATCH = 1_000
 
 
 async def measure(plan: Plan) -> list[Figure]:
@@ -31,15 +30,13 @@ async def measure(plan: Plan) -> list[Figure]:
 
 
 async def load(memory: MemoryRouter, notes: Sequence[Note]) -> None:
-    """Store notes in batches; keys are `k0`, `k1`, …"""
-    drafts = [_draft(f"k{number}", note) for number, note in enumerate(notes)]
-    for begin in range(0, len(drafts), BATCH):
-        await memory.remember(drafts[begin : begin + BATCH])
+    """Take the notes in; keys are `k0`, `k1`, …"""
+    await memory.remember(_imported(f"k{number}", note) for number, note in enumerate(notes))
 
 
-def _draft(key: str, note: Note) -> Draft:
+def _imported(key: str, note: Note) -> Imported:
     limit = Settings().content_limit_bytes
-    return draft(note.content, content_limit_bytes=limit, key=key, tags=note.tags, created_at=note.said_at)
+    return Imported(draft(note.content, content_limit_bytes=limit, key=key, tags=note.tags, created_at=note.said_at))
 
 
 async def _get(plan: Plan, memory: MemoryRouter, floor: Floor, size: int) -> list[Figure]:

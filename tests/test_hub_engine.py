@@ -36,7 +36,9 @@ class Hub:
         return self.engine.answer(scope, parsed(method, params))
 
     def find(self, query: str, scope: str = APP, **params: Any) -> list[JsonObject]:
-        found: list[JsonObject] = self("search_semantic_memories", scope, query=query, **params)["memories"]
+        while (reply := self("search_semantic_memories", scope, query=query, **params)).get("partial"):
+            """A loaded machine may take a moment to load what it knows."""
+        found: list[JsonObject] = reply["memories"]
         return found
 
     def rows(self, standing: Standing, scope: str = APP) -> int:
@@ -66,9 +68,8 @@ def test_content_type_and_metadata_come_back_as_they_were_sent(hub: Hub) -> None
 
 def test_text_title_and_tags_are_searched_and_the_json_around_them_is_not(hub: Hub) -> None:
     hub("store_memory", content=record("we drank tea", title="Meeting with Ada", tags=["budget"], source="wiki"))
-    nearness = {word: max((hit["similarity"] for hit in hub.find(word)), default=0.0) for word in ("tea", "Ada")}
-    assert min(*nearness.values(), hub.find("budget")[0]["similarity"]) > 0.2
-    assert all(hit["similarity"] < 0.2 for word in ("metadata", "wiki") for hit in hub.find(word))
+    assert min(hub.find(word)[0]["similarity"] for word in ("tea", "Ada", "budget")) > 0.2
+    assert max(hub.find(word)[0]["similarity"] for word in ("metadata", "wiki")) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -165,6 +166,7 @@ def test_a_forgotten_memory_is_found_nowhere_and_its_text_is_gone(hub: Hub) -> N
     assert hub("store_memory", content=content, idempotency_key="k") == {
         "memory_id": memory_id,
         "idempotency_hit": True,
+        "forgotten": True,
     }
     assert hub.find("canary") == []
 
@@ -179,7 +181,7 @@ def test_a_store_that_arrives_after_its_forget_does_not_come_back(hub: Hub) -> N
     forgotten = hub("forget_memory", store_key="late", idempotency_key="f1")
     assert hub("forget_memory", store_key="late", idempotency_key="f1")["memory_id"] == forgotten["memory_id"]
     late = hub("store_memory", content="too late", idempotency_key="late")
-    assert late == {"memory_id": forgotten["memory_id"], "idempotency_hit": True}
+    assert late == {"memory_id": forgotten["memory_id"], "idempotency_hit": True, "forgotten": True}
     assert (hub.find("too late"), hub.rows(Standing.FORGOTTEN)) == ([], 1)
 
 
@@ -241,6 +243,12 @@ def test_search_keeps_to_the_types_asked_for(hub: Hub, types: object) -> None:
     assert [one["content"] for one in hub.find("tea", memory_types=types)] == ["tea two"]
 
 
+def test_a_search_that_fits_nothing_still_gives_the_nearest(hub: Hub) -> None:
+    for number in range(30):
+        hub("store_memory", content=f"entry {number}")
+    assert len(hub.find("zebra", limit=1_000)) == 30
+
+
 def test_search_gives_the_nearest_first_and_no_more_than_asked(hub: Hub) -> None:
     for text in ("lunch was a sandwich", "rolled back the deploys", "deployment rollback", "the deploy went well"):
         hub("store_memory", content=text)
@@ -257,6 +265,7 @@ def test_every_query_has_an_answer(hub: Hub, query: str) -> None:
 def test_a_reply_never_grows_beyond_what_clients_read(hub: Hub) -> None:
     for number in range(3):
         hub("store_memory", content=f"tea {number} " + "x" * (REPLY_LIMIT_BYTES // 3), idempotency_key=str(number))
+    hub.find("tea")
     reply = hub("search_semantic_memories", query="tea")
     assert len(reply["memories"]) == 2
     assert reply["truncated"] is True

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kingly_memory.models import KINDS, MemoryType, Origin
 
 _ROOM = "kingly_memory.cli"
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """A positional (a bare name) or an option (`--name`). `settings` are what argparse takes besides."""
 
     name: str
@@ -21,8 +19,7 @@ class Argument:
     settings: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One verb. `target` names the function that does it; it is imported only when the verb is used."""
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import tempfile
 import threading
@@ -15,12 +14,13 @@ from pathlib import Path
 from statistics import median
 from types import FrameType
 
-from kingly_memory.app import SyncMemoryRouter
+from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.cli.demo_hub import HubProcess
 from kingly_memory.cli.demo_texts import ASKED, ASKED_AFTERWARDS, ASKED_OFFLINE, LEARNT, LEARNT_OFFLINE, Told
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.memories import receipt_lines, search_lines
 from kingly_memory.cli.output import Output, counted, duration
+from kingly_memory.cli.place import warnings_on
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
 
@@ -43,7 +43,7 @@ def demo(options: Namespace, out: Output) -> int:
     began = time.monotonic()
     with ExitStack() as stack:
         stack.enter_context(_ended_by_signals())
-        stack.enter_context(_quiet_log())
+        stack.enter_context(warnings_on(None))  # the story tells of the outage itself
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="kingly-demo-", ignore_cleanup_errors=True))
         )
@@ -61,12 +61,12 @@ def demo(options: Namespace, out: Output) -> int:
 
 def _told(story: _Story, memory: SyncMemoryRouter) -> bool:
     """The story between the first start of the hub and the end. True when the backlog arrived exactly once."""
-    story.chapter("An agent stores what its team learns. Every store is safe on this machine before it returns.")
+    story.chapter("An agent stores what its team learns. When a store returns, the memory is safe on this machine.")
     story.store_one(memory, LEARNT[1])
     story.store_one(memory, LEARNT[-2])
     story.store_many(memory, [told for told in LEARNT if told not in (LEARNT[1], LEARNT[-2])])
     story.sync(memory)
-    story.chapter("It searches. This machine and the hub answer together; typos and other words are fine.")
+    story.chapter("It searches. This machine and the hub answer together.")
     story.search(memory, ASKED)
     story.kill_hub()
     story.chapter("The agent goes on as if nothing had happened.")
@@ -182,14 +182,3 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _quiet_log() -> Iterator[None]:
-    """The story tells of the outage itself; warnings between its lines would only repeat it."""
-    log, handler = logging.getLogger("kingly_memory"), logging.NullHandler()
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)

@@ -47,7 +47,7 @@ class HubProcess:
         began = time.monotonic()
         port = str(urlsplit(self.url).port or 0)
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603  # this very program
                 [sys.executable, "-m", "kingly_memory", "hub", "--port", port, "--home", str(self._home)],
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -103,7 +103,7 @@ class HubProcess:
 
 
 def _environment() -> dict[str, str]:
-    """The caller's environment without Kingly's own settings, and with the package findable where it is not installed."""
+    """The caller's environment without Kingly's settings; the package is found even where it is not installed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KINGLY_")}
     here = str(Path(kingly_memory.__file__).parents[1])
     return kept | {"PYTHONPATH": os.pathsep.join(filter(None, [here, kept.get("PYTHONPATH")]))}

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from kingly_memory import intake
 from kingly_memory.cli.failures import NothingUnder
-from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, table, width
+from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import DeliveryState, Hit, Memory, Receipt, Results, Source
@@ -19,6 +20,8 @@ from kingly_memory.settings import Place, Settings
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
+
+LAST_POSITION = 2**62
 
 _TITLE_ROOM = 48
 
@@ -50,7 +53,9 @@ def store(options: Namespace, out: Output) -> int:
 def search(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     text = " ".join(options.query)
-    results = _searched_here(options, place, text) or _searched_everywhere(options, place, text, out)
+    results = _searched_here(options, place, text)
+    if results is None:
+        results = _searched_everywhere(options, place, text)
     out.show(results.to_json(), search_lines(results, datetime.now(UTC)))
     return 0
 
@@ -67,22 +72,22 @@ def get(options: Namespace, out: Output) -> int:
 
 def list_memories(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
+    before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
     with reading(place) as reader:
         page = reader.list(
             limit=options.limit,
-            before=options.before,
+            before=before,
             types=options.type,
             tags=options.tag,
             agent=options.agent,
             context_id=options.context,
             include_archived=options.archived,
         )
-    rows = [{**row.memory.to_json(), "standing": row.standing.value, "position": row.position} for row in page.rows]
     now = datetime.now(UTC)
-    lines = table([_listed(row.memory, now) for row in page.rows]) or ["no memories"]
+    lines = table([_listed(memory, now) for memory in page]) or ["no memories"]
     if page.next_before is not None:
         lines.append(f"more: --before {page.next_before}")
-    out.show({"memories": rows, "next_before": page.next_before}, lines)
+    out.show({"memories": [one.to_json() for one in page], "next_before": page.next_before}, lines)
     return 0
 
 
@@ -149,7 +154,7 @@ def _searched_here(options: Namespace, place: Place, text: str) -> Results | Non
         alone = options.local or options.no_semantic or place.remote is None or offline is not None
         if not alone and not options.prefer_speed:
             return None
-        results = reader.search_local(text, **_filters(options))
+        results = reader.search(text, **_filters(options))
     if not alone and not results:
         return None
     if offline is None or options.local or options.no_semantic:
@@ -157,8 +162,8 @@ def _searched_here(options: Namespace, place: Place, text: str) -> Results | Non
     return replace(results, source=Source.LOCAL_FALLBACK, failures={"remote": offline})
 
 
-def _searched_everywhere(options: Namespace, place: Place, text: str, out: Output) -> Results:
-    with routing(place, out) as router:
+def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results:
+    with routing(place) as router:  # the results themselves say who did not answer
         return router.search(text, prefer_speed=options.prefer_speed, **_filters(options))
 
 
@@ -188,7 +193,7 @@ def _standard_input() -> str:
     return sys.stdin.buffer.read(limit + 1).decode(errors="replace")
 
 
-def _metadata(text: str | None) -> object:
+def _metadata(text: str | None) -> Any:
     if text is None:
         return None
     try:
@@ -201,14 +206,14 @@ def _metadata(text: str | None) -> object:
 def _hit_lines(hit: Hit, now: datetime) -> Iterator[str]:
     memory = hit.memory
     text = f"{memory.title}: {memory.content}" if memory.title else memory.content
-    facts = [memory.type, ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
+    about = [memory.type, ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
     yield shortened(f"{hit.relevance:.2f}  {one_line(text[:1000])}", width())
-    yield f"      {' · '.join(facts)}"
+    yield f"      {' · '.join(about)}"
 
 
 def _details(memory: Memory) -> Iterator[str]:
     now = datetime.now(UTC)
-    facts = {
+    said = {
         "key": memory.key,
         "id": memory.id,
         "title": memory.title,
@@ -223,7 +228,7 @@ def _details(memory: Memory) -> Iterator[str]:
         "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
         "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
     }
-    yield from table([(name, value) for name, value in facts.items() if value])
+    yield from facts([(name, value) for name, value in said.items() if value])
     yield ""
     yield harmless(memory.content)
 

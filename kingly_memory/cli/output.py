@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TextIO
+from io import TextIOWrapper
+from typing import cast
 
+from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 
 _MINUTE = 60
@@ -22,10 +24,10 @@ _WIDTH = 100
 class Output:
     """Where a command writes. `as_json`: data only, nothing for people on standard output."""
 
-    def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    def __init__(self, as_json: bool, out: TextIOWrapper | None = None, err: TextIOWrapper | None = None) -> None:
         self.as_json = as_json
-        self._out = out or sys.stdout
-        self._err = err or sys.stderr
+        self._out = out or cast("TextIOWrapper", sys.stdout)
+        self._err = err or cast("TextIOWrapper", sys.stderr)
         self._noted: set[str] = set()
 
     def show(self, data: JsonObject | list[JsonObject], lines: Iterable[str]) -> None:
@@ -36,8 +38,7 @@ class Output:
             self.say(*lines)
 
     def data(self, data: JsonObject | list[JsonObject]) -> None:
-        unicode = (self._out.encoding or "").lower().replace("-", "") == "utf8"
-        self.write(json.dumps(data, ensure_ascii=not unicode) + "\n")
+        self.write_utf8(json.dumps(data, ensure_ascii=False) + "\n")
 
     def say(self, *lines: str) -> None:
         """Lines for a person. Characters that would steer the terminal are taken out."""
@@ -45,7 +46,14 @@ class Output:
             self.write(harmless(line) + "\n")
 
     def write(self, text: str) -> None:
-        self._out.write(text)
+        """Text in the terminal's encoding, with ? for what that lacks."""
+        encoding = self._out.encoding or "utf-8"
+        self._out.write(text.encode(encoding, "replace").decode(encoding))
+
+    def write_utf8(self, text: str) -> None:
+        """Text for a file or another program, whatever the terminal's encoding."""
+        self._out.flush()
+        self._out.buffer.write(text.encode())
 
     def note(self, sentence: str) -> None:
         """A remark beside the answer, on standard error; the same one only once."""
@@ -77,6 +85,13 @@ def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> list[str]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ("  ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)) for line in lines)
     return [shortened(line.rstrip(), width()) for line in padded]
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """A name and what is to be said of it, a line each; nothing is cut."""
+    told = list(rows)
+    widest = max((len(name) for name, _ in told), default=0)
+    return [f"{name.ljust(widest)}  {one_line(text)}" for name, text in told]
 
 
 def width() -> int:
@@ -126,7 +141,7 @@ def shortened(text: str, most: int) -> str:
 
 def harmless(text: str) -> str:
     """Without control characters, except line feeds and tabs: a memory may hold what repaints a terminal."""
-    return "".join(one for one in text if one in "\n\t" or not _steers(one))
+    return mended("".join(one for one in text if one in "\n\t" or not _steers(one)))
 
 
 def _steers(one: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kingly_memory.cli.commands import COMMANDS, COMMON, COMMON_DEFAULTS, Argument, Command
 from kingly_memory.cli.failures import UsageError
+from kingly_memory.cli.output import width
 from kingly_memory.settings import DEFAULT_ENDPOINT
 
 PROGRAM = "kingly-memory"
@@ -22,37 +23,47 @@ Then:        kingly-memory store "Deploys need two reviews" --key deploy
 """
 
 
+class _Formatter(RawDescriptionHelpFormatter):
+    """Asks for the width itself: argparse would load shutil for that, with three compression libraries."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=max(width() - 2, 40))
+
+
 class _Parser(ArgumentParser):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, "allow_abbrev": False, **settings})
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(self.prog, message)
 
 
 def parse(argv: Sequence[str]) -> Namespace:
     """The options of a command line; `target` is the command's function. Raises UsageError; --help exits."""
-    return build().parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, target=None))
+    parser = build([command for command in COMMANDS if command.name.partition(" ")[0] in argv])
+    return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, target=None))
 
 
-def build() -> ArgumentParser:
-    """The parser of every command."""
+def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
+    """The parser. Every command is known by name, the wanted ones with their arguments: those take time to prepare."""
     common = _Parser(add_help=False, argument_default=SUPPRESS)
     _add(common, COMMON)
     parser = _Parser(
         prog=PROGRAM,
         description=DESCRIPTION,
-        formatter_class=RawDescriptionHelpFormatter,
         parents=[common],
-        allow_abbrev=False,
     )
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog=PROGRAM)
     groups: dict[str, _SubParsersAction[_Parser]] = {"": verbs}
     for command in COMMANDS:
         group, _, verb = command.name.rpartition(" ")
         if group not in groups:
-            inner = verbs.add_parser(group, help=_group_summary(group), allow_abbrev=False)
+            inner = verbs.add_parser(group, help=_group_summary(group))
             groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        one = groups[group].add_parser(
-            verb, help=command.summary, description=command.summary, parents=[common], allow_abbrev=False
-        )
+        if command not in wanted:
+            groups[group].add_parser(verb, help=command.summary, add_help=False)
+            continue
+        one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=[common])
         _add(one, command.arguments)
         one.set_defaults(target=command.target)
     return parser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.settings import Place
 
 if TYPE_CHECKING:
-    from kingly_memory.app import Reader, SyncMemoryRouter
+    from kingly_memory.app.reading import LocalReader
+    from kingly_memory.app.sync import SyncMemoryRouter
 
 TOKEN_LIMIT_BYTES = 65_536
 
@@ -50,24 +51,24 @@ def token_of(options: Namespace) -> str | None:
 
 
 @contextmanager
-def reading(place: Place) -> Iterator[Reader]:
+def reading(place: Place) -> Iterator[LocalReader]:
     """The store for reading on this machine: no background task, no remote, nothing written."""
-    from kingly_memory.app import open_reader
+    from kingly_memory.app.reading import open_reader
 
-    with open_reader(place) as reader:
+    with closing(open_reader(place)) as reader:
         yield reader
 
 
 @contextmanager
-def routing(place: Place, out: Output) -> Iterator[SyncMemoryRouter]:
-    """The router, with its warnings as notes beside the answer."""
-    from kingly_memory.app import SyncMemoryRouter
+def routing(place: Place, out: Output | None = None) -> Iterator[SyncMemoryRouter]:
+    """The router, with its warnings as notes on `out`, if there is one."""
+    from kingly_memory.app.sync import SyncMemoryRouter
 
     with (
-        _noted_warnings(out),
+        warnings_on(out),
         SyncMemoryRouter.open(
             home=place.home,
-            remote=place.remote or "",
+            remote=place.remote or False,
             token=place.token,
             project=place.project,
             agent=place.agent,
@@ -77,18 +78,19 @@ def routing(place: Place, out: Output) -> Iterator[SyncMemoryRouter]:
 
 
 class _Notes(logging.Handler):
-    """Shows warnings as notes, each once."""
+    """Shows warnings as notes, or keeps them quiet where the answer says the same."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output | None) -> None:
         super().__init__(logging.WARNING)
         self._noted = out
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._noted.note(record.getMessage())
+        if self._noted is not None:
+            self._noted.note(record.getMessage())
 
 
 @contextmanager
-def _noted_warnings(out: Output) -> Iterator[None]:
+def warnings_on(out: Output | None) -> Iterator[None]:
     log = logging.getLogger("kingly_memory")
     handler = _Notes(out)
     log.addHandler(handler)

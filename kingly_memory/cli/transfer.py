@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
-    from kingly_memory.app import SyncMemoryRouter
+    from kingly_memory.app.sync import SyncMemoryRouter
 
 BATCH = 200
 """Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
@@ -39,14 +39,14 @@ Exported = Iterable[tuple[Memory, Standing]]
 def export(options: Namespace, out: Output) -> int:
     if options.layout not in ("jsonl", kingly_layout.FORMAT):
         raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl or kingly")
-    place = place_of(options, out)
+    place = replace(place_of(options, out), remote=None)
     with routing(place, out) as router:
         kept = ((memory, standing) for memory, standing in router.export() if standing in _KEPT)
         if options.layout == kingly_layout.FORMAT:
             return _export_views(kept, options.file, place, out)
         if options.file in (None, "-"):
             for memory, standing in kept:
-                out.write(jsonl.line(memory, standing) + "\n")
+                out.write_utf8(jsonl.line(memory, standing) + "\n")
             return 0
         return _export_file(kept, Path(options.file), out)
 
@@ -58,7 +58,11 @@ def import_path(options: Namespace, out: Output) -> int:
     found = source(path, content_limit_bytes=limit, format_name=options.format)
     tally = Tally(str(found.format))
     with routing(place, out) as router:
-        _take_in(found.entries, router, tally, Progress(out))
+        try:
+            _take_in(found.entries, router, tally, Progress(out))
+        except KeyboardInterrupt:
+            out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
+            raise
         waiting = router.status()["outbox"]["pending"] if place.remote else 0
     out.show(tally.to_json(), tally.lines(waiting))
     for problem in tally.problems[:PROBLEMS_SHOWN]:
@@ -104,13 +108,13 @@ class Tally:
 class Progress:
     """Shows how far an import is: one line that is redrawn on a terminal, else a line every few seconds."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, *, pause_s: float | None = None) -> None:
         self._out = out
+        self._pause_s = pause_s if pause_s is not None else REDRAW_S if out.watched else REPORT_S
         self._last = time.monotonic()
 
     def at(self, tally: Tally) -> None:
-        pause = REDRAW_S if self._out.watched else REPORT_S
-        if self._out.as_json or time.monotonic() - self._last < pause:
+        if self._out.as_json or time.monotonic() - self._last < self._pause_s:
             return
         self._last = time.monotonic()
         line = f"{counted(tally.done, 'memory')} so far"
@@ -131,8 +135,9 @@ _KEPT = (Standing.LIVE, Standing.ARCHIVED)
 def _export_file(kept: Exported, path: Path, out: Output) -> int:
     written = 0
     with replacing(path) as file:
-        for written, (memory, standing) in enumerate(kept, start=1):
+        for memory, standing in kept:
             file.write(jsonl.line(memory, standing) + "\n")
+            written += 1
     out.show({"file": str(path), "memories": written}, [f"{counted(written, 'memory')} written to {path}"])
     return 0
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.cli.failures import FAILED, NothingUnder
-from kingly_memory.cli.output import Output, counted, duration, table
+from kingly_memory.cli.output import Output, counted, duration, facts, table
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, user_data_folder
+from kingly_memory.version import __version__
 
 OUTBOX_STATES = ("pending", "leased", "dead")
 
@@ -35,6 +36,8 @@ def status(options: Namespace, out: Output) -> int:
 def sync(options: Namespace, out: Output) -> int:
     """Exit code 1 when something is still waiting."""
     place = _with_remote(place_of(options, out))
+    if not options.timeout >= 0:
+        raise InvalidInput("timeout", f"{options.timeout} is not a number of seconds")
     with routing(place, out) as router:
         report = router.sync(timeout=options.timeout)
     lines = [f"{counted(report.delivered, 'memory')} delivered, {report.pending:,} waiting, {report.dead:,} dead"]
@@ -57,8 +60,8 @@ def sweep(options: Namespace, out: Output) -> int:
 
 def outbox_list(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
-    with reading(place) as reader:
-        entries = reader.outbox(_states(options.state))
+    with routing(place, out) as router:
+        entries = router.outbox(_states(options.state))
     rows = [_outbox_row(entry.to_json()) for entry in entries]
     lines = table(rows, ("MEMORY", "STATE", "TRIES", "NEXT", "LAST ERROR")) if rows else ["the outbox is empty"]
     out.show({"entries": [entry.to_json() for entry in entries]}, lines)
@@ -92,11 +95,8 @@ def config(options: Namespace, out: Output) -> int:
 
 
 def version(options: Namespace, out: Output) -> int:
-    from importlib import metadata
-
-    own = metadata.version("kingly-memory")
-    facts = {"kingly-memory": own, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    out.show({"version": own, **facts}, [f"kingly-memory {own}"])
+    versions = {"version": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    out.show(versions, [f"kingly-memory {__version__}"])
     return 0
 
 
@@ -104,7 +104,7 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
     memories, outbox, versions = now["memories"], now["outbox"], now["versions"]
     kinds = " · ".join(f"{count:,} {kind}" for kind, count in memories["by_type"].items() if count)
     total = counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")
-    yield from table(
+    yield from facts(
         [
             ("home", now["home"]),
             ("project", now["project"]),
@@ -126,7 +126,7 @@ def _link_line(link: JsonObject) -> str:
         return "no remote; name one with --remote or KINGLY_REMOTE"
     line = f"{link['state']}, {link['endpoint']}"
     if link["last_error"]:
-        line += f" ({link['last_error']})"
+        line += f" ({link['last_error'].removeprefix(link['endpoint'] + ': ')})"
     if link["next_probe_s"] is not None:
         line += f"; tried again in {duration(link['next_probe_s'])}, or now with `kingly-memory sync`"
     return line
@@ -161,7 +161,7 @@ def _outbox_row(entry: JsonObject) -> tuple[str, ...]:
 
 def _ids(place: Place, names: list[str]) -> list[str]:
     """The ids of memories named by key or id. Raises NothingUnder for the first that is unknown."""
-    ids = []
+    ids: list[str] = []
     with reading(place) as reader:
         for name in names:
             memory = reader.get(name)

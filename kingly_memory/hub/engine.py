@@ -82,38 +82,40 @@ class Engine:
         return self._answers[type(request)](scope, request)
 
     def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
+        """Who says hello will soon search, so the scope's vectors begin to load."""
+        self._vectors.warm(scope)
         return {"success": True, "server": "kingly-hub", "version": self._version, "features": list(FEATURES)}
 
     def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:
         kind = request.memory_type or MemoryType.SEMANTIC.value
-        envelope = opened(request.content, kind, request.metadata, request.idempotency_key)
-        memory_id, hit = self._store_once(scope, envelope)
-        return {"memory_id": memory_id, "idempotency_hit": hit}
+        return self._store_once(scope, opened(request.content, kind, request.metadata, request.idempotency_key))
 
     def _record_thought(self, scope: str, request: RecordThought) -> JsonObject:
         metadata = request.model_dump(include={"thought_type", "chain_id", "parent_thought_id", "context_id"})
-        key = request.idempotency_key
-        envelope = opened(request.content, MemoryType.SEMANTIC.value, metadata, key)
+        envelope = opened(request.content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
         tags = intake.tag_list("thought_type", ("reasoning", request.thought_type))
-        memory_id, hit = self._store_once(scope, replace(envelope, draft=replace(envelope.draft, tags=tags)))
-        return {"thought_id": memory_id, "memory_id": memory_id, "idempotency_hit": hit}
+        reply = self._store_once(scope, replace(envelope, draft=replace(envelope.draft, tags=tags)))
+        return {"thought_id": reply["memory_id"], **reply}
 
-    def _store_once(self, scope: str, envelope: Envelope) -> tuple[MemoryId, bool]:
-        """The memory's id, and whether its key had been used before: then nothing is written, forgotten or not."""
+    def _store_once(self, scope: str, envelope: Envelope) -> JsonObject:
+        """Store, unless the key was used before: then nothing is written, and a sender whose memory was forgotten
+        meanwhile is told so."""
         now = self._clock.now()
         memory = envelope.memory(new_id(now), scope, created_at=now, now=now, revision=1)
         vector = self._vectors.of(searchable(memory))
 
-        def change(tx: Transaction) -> tuple[MemoryId, bool]:
+        def change(tx: Transaction) -> JsonObject:
             known = None if memory.key is None else tx.id_of_key(scope, memory.key)
-            if known is not None:
-                return known, True
-            self._put(tx, memory, envelope.sent(), vector)
-            return memory.id, False
+            if known is None:
+                self._put(tx, memory, envelope.sent(), vector)
+                return {"memory_id": memory.id, "idempotency_hit": False}
+            row = tx.row(known)
+            forgotten = row is not None and row.standing is Standing.FORGOTTEN
+            return {"memory_id": known, "idempotency_hit": True} | ({"forgotten": True} if forgotten else {})
 
-        memory_id, hit = self._store.write(change).result()
-        self._vectors.follow(scope, memory_id)
-        return memory_id, hit
+        reply = self._store.write(change).result()
+        self._vectors.follow(scope, reply["memory_id"])
+        return reply
 
     def _update_memory(self, scope: str, request: UpdateMemory) -> JsonObject:
         """Also how a forgotten memory comes back. What the request leaves out stays as it was sent before."""

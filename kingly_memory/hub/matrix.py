@@ -65,17 +65,21 @@ class Matrix:
     def nearest(
         self, vector: Sequence[float], kinds: Collection[MemoryType] | None, limit: int
     ) -> list[tuple[str, float]]:
-        """Ids with their similarity, a weighted cosine cut off at 0, the nearest first; equals in order of id."""
+        """The nearest ids of those kinds, the nearest first and equals in order of id, each with its similarity: a
+        weighted cosine, where less than 0 counts as 0."""
         if not self._ids:
             return []
-        self._weigh()
+        self.weigh()
         scores = self._similarities(_unit(np.asarray(vector, dtype=np.float32)))
         if kinds is not None:
             wanted = np.isin(self._types[: len(self)], [_TYPES[kind] for kind in kinds])
-            scores = np.where(wanted, scores, 0.0)
-        positions = np.argpartition(-scores, limit)[:limit] if limit < len(self) else np.arange(len(self))
-        found = [(self._ids[position], min(float(scores[position]), 1.0)) for position in positions]
-        return sorted(((one, score) for one, score in found if score > 0.0), key=lambda hit: (-hit[1], hit[0]))
+            positions = np.flatnonzero(wanted)
+        else:
+            positions = np.arange(len(self))
+        if limit < len(positions):
+            positions = positions[np.argpartition(-scores[positions], limit)[:limit]]
+        found = [(self._ids[position], float(min(max(scores[position], 0.0), 1.0))) for position in positions]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
     def _append(self, memory_id: str) -> int:
         position = len(self._ids)
@@ -93,14 +97,16 @@ class Matrix:
         similarities: Floats = (self._rows[: len(self)] @ weighed) / (self._lengths[: len(self)] * length)
         return similarities
 
-    def _weigh(self) -> None:
-        """Measure the spread of every dimension again if the scope has changed much since the last time."""
+    def weigh(self) -> None:
+        """Measure the spread of every dimension again if the size has changed much since the last time."""
         size = len(self)
-        if self._weighed_at and self._weighed_at / _DRIFT < size < self._weighed_at * _DRIFT:
+        if size == 0 or self._weighed_at / _DRIFT < size < self._weighed_at * _DRIFT:
             return
         rows = self._rows[:size]
         even = 1.0 / rows.shape[1]
-        variance = (size * rows.var(axis=0) + _PRIOR * even) / (size + _PRIOR)
+        # Not rows.var(), which would copy the whole matrix.
+        spread = np.einsum("ij,ij->j", rows, rows) / size - rows.mean(axis=0) ** 2
+        variance = (size * np.maximum(spread, 0.0) + _PRIOR * even) / (size + _PRIOR)
         self._weights = (even / variance).astype(np.float32)
         self._lengths[:size] = _lengths(rows, self._weights)
         self._weighed_at = size

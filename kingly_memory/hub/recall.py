@@ -28,15 +28,17 @@ class Recall:
         self._vectors = vectors
 
     def search(self, scope: str, request: SearchSemanticMemories) -> JsonObject:
-        """The nearest memories, best first. A blank query finds nothing."""
+        """The nearest memories, best first; `partial` while some are still being loaded. Blank queries find nothing."""
         wanted = [request.memory_types] if isinstance(request.memory_types, str) else request.memory_types
         types = wanted and [intake.memory_type("memory_types", one) for one in wanted]
         query = intake.query(request.query, project=scope, limit=request.limit, types=types)
         if not query.text.strip():
             return {"memories": []}
-        nearest = dict(self._vectors.nearest(scope, query.text, query.types, query.limit))
-        found = [memory for memory in self._live(scope, list(nearest)) if query.admits(memory)]
-        return self._reply(found, nearest)
+        nearest, complete = self._vectors.nearest(scope, query.text, query.types, query.limit)
+        similarity = dict(nearest)
+        found = [memory for memory in self._live(scope, list(similarity)) if query.admits(memory)]
+        reply = self._reply(found, similarity)
+        return reply if complete else {**reply, "partial": True}
 
     def working(self, scope: str, request: GetWorkingMemory) -> JsonObject:
         """Working memories of the context, the most recently stored first."""

@@ -9,11 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib import metadata
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from starlette.applications import Starlette
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
@@ -24,6 +24,7 @@ from kingly_memory.hub.access import Access
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.server import application
 from kingly_memory.settings import user_data_folder
+from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
@@ -56,20 +57,8 @@ def run_hub(
         store = DiskStore(folder)
         stack.callback(store.close)
         listener = stack.enter_context(_listener(host, port))
-        version = installed_version()
-        engine = Engine(store, HashedEmbedder(), SystemClock(), version)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                application(engine, access, version),
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                ws="none",
-                lifespan="off",
-                timeout_graceful_shutdown=_GRACE_S,
-            )
-        )
+        engine = Engine(store, HashedEmbedder(), SystemClock(), __version__)
+        server = _quiet_server(application(engine, access, __version__))
         stack.enter_context(_stopped_by_signals(server))
         _announce(host, listener.getsockname()[1], ready)
         server.run(sockets=[listener])
@@ -80,11 +69,19 @@ def default_home() -> Path:
     return user_data_folder() / "hub"
 
 
-def installed_version() -> str:
-    try:
-        return metadata.version("kingly-memory")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+def _quiet_server(hub: Starlette) -> uvicorn.Server:
+    """Without an access log: what is called, and by whom, is nobody's business."""
+    config = uvicorn.Config(
+        hub,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    return uvicorn.Server(config)
 
 
 @contextmanager

@@ -93,7 +93,8 @@ class Door:
         payload = _json(call.body)
         if not isinstance(payload, dict):
             raise InvalidInput("body", "expected a JSON object with method and params")
-        request = parsed(payload.get("method"), payload.get("params"), call.headers.get("idempotency-key"))
+        key = call.headers.get("idempotency-key")
+        request = parsed(payload.get("method"), payload.get("params"), None if key is None else unquote(key))
         return self._engine.answer(scope_name(call.namespace, _project(call.headers)), request)
 
 

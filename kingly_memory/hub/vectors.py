@@ -6,14 +6,17 @@ import base64
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from kingly_memory.hub.envelope import searchable
 from kingly_memory.hub.matrix import Matrix
 from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Query, Standing
+from kingly_memory.observe import log
 from kingly_memory.ports import Embedder, LocalStore, Row, Transaction
 
-_PAGE = 500
+_PAGE = 200
+_PATIENCE_S = 0.1
+"""Seconds that a search waits for its scope to be loaded; our router gives the whole search 0.15."""
 _SCOPES_KEPT = 64
 """Matrices in memory. The one that was asked least recently goes first, and is loaded again when it is needed."""
 _LEVELS = 127
@@ -44,31 +47,80 @@ class Vectors:
         """Bring one memory's place in the matrix up to what is committed. Costs nothing for a scope not in use."""
         with self._lock:
             scope = self._scopes.get(project)
-        if scope is None:
-            return
-        with scope.lock:
-            if scope.loaded:
+        if scope is not None:
+            with scope.lock:
                 self._read(scope.matrix, memory_id)
+
+    def warm(self, project: str) -> None:
+        """Begin to load a scope that will soon be searched."""
+        self._scope(project)
 
     def nearest(
         self, project: str, text: str, kinds: Collection[MemoryType] | None, limit: int
-    ) -> list[tuple[str, float]]:
-        """Ids of live memories with their similarity (0-1), the nearest first."""
+    ) -> tuple[list[tuple[str, float]], bool]:
+        """Ids of live memories with their similarity (0-1), the nearest first, and whether all were looked at.
+
+        The first search of a large scope looks at its newest memories, so that nobody's deadline passes meanwhile.
+        """
         vector = self.of(text)
         scope = self._scope(project)
+        complete = scope.loaded.wait(_PATIENCE_S)
         with scope.lock:
-            if not scope.loaded:
-                self._load(scope.matrix, project)
-                scope.loaded = True
-            return scope.matrix.nearest(vector, kinds, limit)
+            return scope.matrix.nearest(vector, kinds, limit), complete
 
     def _scope(self, project: str) -> _Scope:
         with self._lock:
-            scope = self._scopes.setdefault(project, _Scope(self._embedder.dimensions))
+            scope = self._scopes.get(project)
+            if scope is None:
+                scope = self._scopes[project] = _Scope(self._embedder.dimensions)
+                threading.Thread(target=self._load, args=(scope, project), name="hub-load", daemon=True).start()
             self._scopes.move_to_end(project)
             if len(self._scopes) > _SCOPES_KEPT:
                 self._scopes.popitem(last=False)
             return scope
+
+    def _load(self, scope: _Scope, project: str) -> None:
+        """Fill the matrix, page by page. What goes wrong is logged, and the next search begins again."""
+        try:
+            before: int | None = None
+            while rows := self._load_page(scope, project, before):
+                before = rows[-1].position
+        except Exception as error:  # noqa: BLE001  # the top of a thread
+            log.warning("HubScopeNotLoaded %s", type(error).__name__)
+            with self._lock:
+                self._scopes.pop(project, None)
+        else:
+            with scope.lock:
+                scope.matrix.weigh()
+            scope.loaded.set()
+
+    def _load_page(self, scope: _Scope, project: str, before: int | None) -> list[Row]:
+        """Read and put under one lock: a change that is committed later is followed later."""
+        with scope.lock:
+            rows = self._store.reader.page(Query("", project), (Standing.LIVE,), _PAGE, before)
+            known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
+            for row in rows:
+                if row.memory.id in known:
+                    scope.matrix.put(row.memory.id, row.memory.type, unpacked(known[row.memory.id]))
+        self._adopt(scope, [row.memory for row in rows if row.memory.id not in known])
+        return rows
+
+    def _adopt(self, scope: _Scope, memories: Sequence[Memory]) -> None:
+        """Embed what another embedder left behind, and write it down so that it happens once."""
+        if not memories:
+            return
+        vectors = self._embedder.embed([searchable(memory) for memory in memories])
+
+        def keep(tx: Transaction) -> None:
+            for memory, vector in zip(memories, vectors, strict=True):
+                row = tx.row(memory.id)
+                if row is not None and row.memory == memory:
+                    self.write(tx, memory.id, vector)
+
+        self._store.write(keep).result()
+        for memory in memories:
+            with scope.lock:
+                self._read(scope.matrix, memory.id)
 
     def _read(self, matrix: Matrix, memory_id: MemoryId) -> None:
         row = self._store.reader.row(memory_id)
@@ -78,46 +130,13 @@ class Vectors:
         else:
             matrix.put(memory_id, row.memory.type, unpacked(facet))
 
-    def _load(self, matrix: Matrix, project: str) -> None:
-        for rows in self._pages(project):
-            known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
-            strangers = [row.memory for row in rows if row.memory.id not in known]
-            known.update(self._embedded(strangers))
-            for row in rows:
-                matrix.put(row.memory.id, row.memory.type, unpacked(known[row.memory.id]))
-
-    def _pages(self, project: str) -> Iterator[list[Row]]:
-        query = Query("", project)
-        before: int | None = None
-        while rows := self._store.reader.page(query, (Standing.LIVE,), _PAGE, before):
-            yield rows
-            before = rows[-1].position
-
-    def _embedded(self, memories: Sequence[Memory]) -> dict[str, JsonObject]:
-        """Vectors of memories that another embedder left behind, written back so that it happens once."""
-        if not memories:
-            return {}
-        vectors = self._embedder.embed([searchable(memory) for memory in memories])
-        facets: dict[str, JsonObject] = {
-            memory.id: packed(vector) for memory, vector in zip(memories, vectors, strict=True)
-        }
-
-        def keep(tx: Transaction) -> None:
-            for memory in memories:
-                row = tx.row(memory.id)
-                if row is not None and row.memory == memory:
-                    tx.set_facet(self._facet, memory.id, facets[memory.id])
-
-        self._store.write(keep).result()
-        return facets
-
 
 class _Scope:
     """One scope's matrix and the lock that whoever touches it holds."""
 
     def __init__(self, dimensions: int) -> None:
         self.lock = threading.Lock()
-        self.loaded = False
+        self.loaded = threading.Event()
         self.matrix = Matrix(dimensions)
 
 

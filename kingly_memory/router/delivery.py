@@ -63,23 +63,30 @@ def at_rest(before: Delivery) -> Delivery:
 
 
 def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
-    """The process may send it until the lease lapses."""
+    """The process may send it until the lease lapses. A lapsed lease was an attempt of unknown outcome."""
     first = before.first_sent if before.remote_id is not None else before.first_sent or before.wanted
-    return replace(before, state=DeliveryState.LEASED, owner=owner, due=now_s + lease_s, first_sent=first)
+    tried = before.attempts + (before.state is DeliveryState.LEASED)
+    return replace(
+        before, state=DeliveryState.LEASED, owner=owner, due=now_s + lease_s, first_sent=first, attempts=tried
+    )
 
 
-def released(before: Delivery, now_s: float, *, first_sent: int) -> Delivery:
-    """Not sent after all; `first_sent` is what it was before the lease."""
-    return replace(before, state=DeliveryState.PENDING, owner=None, due=now_s, first_sent=first_sent)
+def released(before: Delivery, unleased: Delivery) -> Delivery:
+    """Not sent after all: it goes back to the place it had, as `unleased` tells, before the lease."""
+    return replace(before, state=DeliveryState.PENDING, owner=None, due=unleased.due, first_sent=unleased.first_sent)
 
 
 def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: float) -> Delivery:
-    """The remote has confirmed `change`. A newer one makes the memory due again."""
+    """The remote has confirmed `change`. A newer one makes the memory due again.
+
+    Forgetting what was never confirmed leaves no remote id: `first_sent` stays, since the remote may remember the key
+    of the first store and would answer a repeat of it without bringing the memory back.
+    """
     done = replace(
         before,
-        acknowledged=change,
+        acknowledged=max(before.acknowledged, change),
         remote_id=remote_id,
-        first_sent=0,
+        first_sent=0 if remote_id is not None else before.first_sent,
         attempts=0,
         refusals=0,
         owner=None,
@@ -102,8 +109,13 @@ def postponed(before: Delivery, reason: str, due: float) -> Delivery:
     )
 
 
-def refused(before: Delivery, reason: str, *, clear: bool, limit: int, due: float) -> Delivery:
-    """The remote will not take it: dead at once when that is clear, after `limit` refusals when it is not."""
+def refused(before: Delivery, change: int, reason: str, *, clear: bool, limit: int, due: float) -> Delivery:
+    """The remote will not take `change`: dead at once when that is clear, after `limit` refusals when it is not.
+
+    A newer change does not die with it.
+    """
+    if change < before.wanted:
+        return postponed(replace(before, refusals=0), reason, due)
     counted = replace(before, refusals=before.refusals + 1)
     if clear or counted.refusals >= limit:
         return replace(

@@ -32,6 +32,8 @@ T = TypeVar("T")
 SLOWER = 10
 """How many polls apart a process looks that does not lead, or that has just met trouble."""
 MOST_STALE = 1_000
+LONGEST_S = 300.0
+"""Neither a wait nor a lease is longer: the store takes what is due further ahead for a clock that went back."""
 POLITE_S = 0.002
 """Between two looks while closing."""
 
@@ -54,6 +56,14 @@ class SyncReport:
             "link": self.link.value,
             "reason": self.reason,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of one lease: how many memories it held, and which of them were tried in vain."""
+
+    size: int
+    failed: frozenset[MemoryId]
 
 
 class Drainer:
@@ -176,12 +186,12 @@ class Drainer:
 
     async def _drain_all(self, end: float) -> None:
         self._quiet_until = 0.0
-        tried: set[MemoryId] = set()
+        failed: frozenset[MemoryId] = frozenset()
         while self._clock.monotonic() < end and self._is_open_for_sending():
-            seen = await self._drain_batch(early=True, tried=tried, end=end)
-            if not seen:
+            batch = await self._drain_batch(early=True, failed=failed, end=end)
+            if not batch.size:
                 return
-            tried |= seen
+            failed |= batch.failed
 
     async def _have_it_drained(self, end: float) -> None:
         """Another process leads: make everything due at once, and watch it work."""
@@ -196,52 +206,62 @@ class Drainer:
     def _is_open_for_sending(self) -> bool:
         return self._link.is_connected and self._clock.monotonic() >= self._quiet_until
 
-    async def _drain_batch(
-        self, *, early: bool, tried: Collection[MemoryId] = (), end: float | None = None
-    ) -> set[MemoryId]:
-        """Lease a batch, send it, and return which memories were tried."""
+    async def _drain_batch(self, *, early: bool, failed: Collection[MemoryId] = (), end: float | None = None) -> Batch:
+        """Lease a batch and send it."""
         async with self._turn:
             self._events.emit(DeliveryStarted(self._name))
-            parcels = await self._claim(early, tried)
+            parcels = await self._claim(early, failed)
             self._events.emit(MemoriesLeased(tuple(parcel.memory.id for parcel in parcels)))
             half_lease_over = self._clock.monotonic() + self._settings.lease_s / 2
             try:
-                return await self._send_all(parcels, min(half_lease_over, end or half_lease_over))
+                failures = await self._send_all(parcels, min(half_lease_over, end or half_lease_over))
+                return Batch(len(parcels), failures)
             finally:
                 self._settled.set()
 
-    async def _send_all(self, parcels: list[Parcel], end: float) -> set[MemoryId]:
-        seen: set[MemoryId] = set()
+    async def _send_all(self, parcels: list[Parcel], end: float) -> frozenset[MemoryId]:
+        """Send one after the other; returns those that were tried in vain."""
+        failed: set[MemoryId] = set()
         waiting = list(parcels)
         try:
             while waiting and self._is_open_for_sending() and self._clock.monotonic() < end:
+                if self._is_outdated(waiting[0]):
+                    await self._release(waiting[:1])
+                    del waiting[0]
+                    continue
                 parcel = waiting.pop(0)
-                seen.add(parcel.memory.id)
-                await self._send(parcel)
+                if not await self._send(parcel):
+                    failed.add(parcel.memory.id)
         finally:
             await self._release(waiting)
-        return seen
+        return frozenset(failed)
 
-    async def _send(self, parcel: Parcel) -> None:
-        """Send one and write down the outcome."""
+    def _is_outdated(self, parcel: Parcel) -> bool:
+        """The memory was revised or forgotten while it waited for the others of its lease: this must not be sent."""
+        return self._facet(parcel.memory.id) != parcel.leased
+
+    async def _send(self, parcel: Parcel) -> bool:
+        """Send one, write down the outcome, and say whether the remote has taken it."""
         try:
             remote_id = await self._call(parcel)
         except RemoteUnavailable as error:
             await self._postpone(parcel, error)
         except RemoteUnauthorised as error:
-            await self._settle(parcel, partial(delivery.postponed, reason=error.reason, due=self._now_s()))
+            await self._settle(parcel, partial(delivery.postponed, reason=error.reason, due=parcel.place))
             await self._link.failed(error)
         except RemoteRefused as error:
             self._link.succeeded()
             await self._refuse(parcel, error)
         except asyncio.CancelledError:
-            interrupted = partial(delivery.postponed, reason="interrupted while sending", due=self._now_s())
+            interrupted = partial(delivery.postponed, reason="interrupted while sending", due=parcel.place)
             await asyncio.shield(self._settle(parcel, interrupted))
             raise
         else:
             self._link.succeeded()
             self._events.emit(MemorySent(parcel.memory.id))
             await self._acknowledge(parcel, remote_id)
+            return True
+        return False
 
     async def _call(self, parcel: Parcel) -> str | None:
         known, key = parcel.leased.remote_id, parcel.idempotency_key
@@ -258,32 +278,39 @@ class Drainer:
 
     async def _postpone(self, parcel: Parcel, error: RemoteUnavailable) -> None:
         """The remote could not: the memory waits, and a Retry-After holds everybody back."""
-        wait_s = delivery.backoff_s(parcel.leased.attempts, self._settings.longest_wait_s, self._chance())
-        if error.retry_after_s is not None:
-            wait_s = min(error.retry_after_s, self._settings.longest_wait_s)
-            self._quiet_until = self._clock.monotonic() + wait_s
-        due = self._now_s() + wait_s
-        await self._settle(parcel, lambda facet: delivery.postponed(facet, error.reason, due))
-        self._complain(parcel, error.reason, dead=False)
         if error.retry_after_s is None:
             await self._link.failed(error, tries=1 if error.reached else self._settings.send_tries)
+        due = self._due_after(parcel, error.retry_after_s)
+        if error.retry_after_s:
+            self._quiet_until = self._clock.monotonic() + due - self._now_s()
+        await self._settle(parcel, lambda facet: delivery.postponed(facet, error.reason, due))
+        self._complain(parcel, error.reason, dead=False)
 
     async def _refuse(self, parcel: Parcel, error: RemoteRefused) -> None:
-        wait_s = delivery.backoff_s(parcel.leased.attempts, self._settings.longest_wait_s, self._chance())
-        due, limit = self._now_s() + wait_s, self._settings.refusals_limit
+        due, limit, sent = self._due_after(parcel), self._settings.refusals_limit, parcel.leased.wanted
         moved = await self._settle(
-            parcel, lambda facet: delivery.refused(facet, error.reason, clear=error.clear, limit=limit, due=due)
+            parcel, lambda facet: delivery.refused(facet, sent, error.reason, clear=error.clear, limit=limit, due=due)
         )
         self._complain(parcel, error.reason, dead=moved is not None and moved.state is DeliveryState.DEAD)
 
+    def _due_after(self, parcel: Parcel, wished_s: float | None = None) -> float:
+        """When to try again: as the remote wished, else backed off. A Retry-After of 0 is no wish for a storm.
+
+        What met the outage first keeps its place: it waits for the link, and goes before what was stored later. If it
+        brings the link down again it may be the cause, and lets the others pass.
+        """
+        if parcel.leased.attempts == 0 and not self._link.is_connected:
+            return parcel.place
+        longest_s = min(self._settings.longest_wait_s, LONGEST_S)
+        backed_off_s = delivery.backoff_s(parcel.leased.attempts, longest_s, self._chance())
+        return self._now_s() + min(wished_s or backed_off_s, longest_s)
+
     async def _release(self, parcels: list[Parcel]) -> None:
         """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
-        now_s = self._now_s()
         for parcel in parcels:
-            move = partial(delivery.released, now_s=now_s, first_sent=parcel.before.first_sent)
-            await asyncio.shield(self._settle(parcel, move))
+            await asyncio.shield(self._settle(parcel, partial(delivery.released, unleased=parcel.before)))
 
-    async def _claim(self, early: bool, tried: Collection[MemoryId]) -> list[Parcel]:
+    async def _claim(self, early: bool, failed: Collection[MemoryId]) -> list[Parcel]:
         settings = self._settings
         return await self._write(
             outbox.claim(
@@ -291,9 +318,9 @@ class Drainer:
                 self._owner,
                 self._now_s(),
                 limit=settings.lease_size,
-                lease_s=settings.lease_s,
+                lease_s=min(settings.lease_s, LONGEST_S),
                 early=early,
-                tried=tried,
+                failed=failed,
             )
         )
 
@@ -301,7 +328,7 @@ class Drainer:
         """A look without a write, so that polling costs the disk nothing."""
         due = self._store.reader.next_due_s(self._name)
         now_s = self._now_s()
-        return due is not None and (due <= now_s or due > now_s + self._settings.longest_wait_s + 1)
+        return due is not None and (due <= now_s or due > now_s + LONGEST_S + 1)
 
     async def _settle(self, parcel: Parcel, move: Callable[[Delivery], Delivery]) -> Delivery | None:
         return await self._write(outbox.settle(self._name, parcel, self._owner, move))

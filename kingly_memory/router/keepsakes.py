@@ -51,21 +51,27 @@ class Keepsakes:
             if row is not None and row.standing is not Standing.FORGOTTEN and _is_asked_for(row, query):
                 yield row, hit
 
-    def take(self) -> Callable[[Transaction], None] | None:
-        """A change that keeps the copies made since the last call; None when there are none."""
-        fresh, self._fresh = self._fresh, {}
+    def take(self) -> Callable[[Transaction], list[str]] | None:
+        """A change that keeps the copies that are not `written` yet; None when there are none."""
+        fresh = dict(self._fresh)
         if not fresh:
             return None
         ends = self._clock.now().timestamp() + self._settings.remote_cache_lifetime_s
         lifetime = Lifetime(ends, self._settings.remote_cache_lifetime_s)
 
-        def change(transaction: Transaction) -> None:
+        def change(transaction: Transaction) -> list[str]:
             for remote_id, memory in fresh.items():
                 transaction.save(memory, Standing.CACHED)
                 transaction.set_facet("lifetime", memory.id, lifetime.to_json())
                 set_delivery(transaction, self._remote, memory.id, _at_home_there(remote_id))
+            return list(fresh)
 
         return change
+
+    def written(self, remote_ids: list[str]) -> None:
+        """Those copies are in the store, where `join` finds them from now on."""
+        for remote_id in remote_ids:
+            self._fresh.pop(remote_id, None)
 
     def _known(self, project: str, hit: RemoteHit, by_remote_id: Mapping[str, MemoryId]) -> Row | None:
         for memory_id in (by_remote_id.get(hit.remote_id), hit.memory_id):

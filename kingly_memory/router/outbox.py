@@ -25,7 +25,12 @@ class Parcel:
     @property
     def repeated(self) -> bool:
         """True when an earlier try may have had its effect."""
-        return self.before.attempts > 0 or self.before.state is DeliveryState.LEASED
+        return self.leased.attempts > 0 or self.before.first_sent > 0
+
+    @property
+    def place(self) -> float:
+        """The due time it was leased with: its place in the row, which it keeps when the fault is not its own."""
+        return self.before.due or 0.0
 
     @property
     def idempotency_key(self) -> str:
@@ -73,14 +78,16 @@ def remotes_of(transaction: Transaction, project: str) -> list[str]:
 
 
 def enrol(remote: str, endpoint: str, project: str) -> Callable[[Transaction], bool]:
-    """Note that the project's memories belong on this remote too. True when that is news."""
+    """Note that the project's memories belong on this remote too. True while its earlier ones are not all due there:
+    when that is news, and when the process that was seeing to it ended.
+    """
 
     def change(transaction: Transaction) -> bool:
-        known = transaction.facet("remote", remote) or {"endpoint": endpoint, "projects": []}
-        if project in known["projects"]:
-            return False
-        transaction.set_facet("remote", remote, {**known, "projects": [*known["projects"], project]})
-        return True
+        known = transaction.facet("remote", remote) or {"endpoint": endpoint, "projects": [], "backlog": []}
+        if project not in known["projects"]:
+            known = {**known, "projects": [*known["projects"], project], "backlog": [*known["backlog"], project]}
+            transaction.set_facet("remote", remote, known)
+        return project in known["backlog"]
 
     return change
 
@@ -92,22 +99,23 @@ def enrol_backlog(remote: str, project: str, now_s: float) -> Callable[[Transact
         batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH)
         for memory in batch:
             set_delivery(transaction, remote, memory.id, delivery.wanted(None, memory.revision, now_s))
+        known = transaction.facet("remote", remote)
+        if known is not None and not batch:
+            rest = [one for one in known["backlog"] if one != project]
+            transaction.set_facet("remote", remote, {**known, "backlog": rest})
         return len(batch)
 
     return change
 
 
 def claim(
-    remote: str, owner: str, now_s: float, *, limit: int, lease_s: float, early: bool, tried: Collection[str] = ()
+    remote: str, owner: str, now_s: float, *, limit: int, lease_s: float, early: bool, failed: Collection[str] = ()
 ) -> Callable[[Transaction], list[Parcel]]:
-    """Lease up to `limit` due memories, earliest first, leaving out those tried already."""
-
-    def lease(transaction: Transaction, memory_id: str) -> Parcel | None:
-        return _lease(transaction, remote, memory_id, owner=owner, now_s=now_s, lease_s=lease_s)
+    """Lease up to `limit` due memories, earliest first, leaving out those that have failed just now."""
 
     def change(transaction: Transaction) -> list[Parcel]:
-        due = transaction.due_deliveries(remote, now_s, limit + len(tried), early=early)
-        chosen = [memory_id for memory_id in due if memory_id not in tried][:limit]
+        due = transaction.due_deliveries(remote, now_s, limit + len(failed), early=early)
+        chosen = [memory_id for memory_id in due if memory_id not in failed][:limit]
         parcels = (
             _lease(transaction, remote, memory_id, owner=owner, now_s=now_s, lease_s=lease_s) for memory_id in chosen
         )

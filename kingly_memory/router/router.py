@@ -8,7 +8,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -101,6 +101,7 @@ class Router:
         self._chance = chance
         self._drainer: Drainer | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._flushing = asyncio.Lock()
         self._is_open = False
 
     async def __aenter__(self) -> Self:
@@ -108,7 +109,11 @@ class Router:
         self._tasks = [asyncio.create_task(self._flush_now_and_then(), name="kingly-flush")]
         if self._part is not None and self._side is not None:
             self._drainer = self._new_drainer(self._part, self._side)
-            self._tasks.append(asyncio.create_task(self._deliver(self._part, self._drainer), name="kingly-delivery"))
+            # Queued before any store can be, so that the first memory finds its remote known.
+            news = self._store.write(outbox.enrol(self._part.name, self._part.endpoint, self._station.project))
+            self._tasks.append(
+                asyncio.create_task(self._deliver(news, self._part, self._drainer), name="kingly-delivery")
+            )
         return self
 
     async def __aexit__(
@@ -350,20 +355,19 @@ class Router:
             leads=part.leads,
         )
 
-    async def _deliver(self, part: RemotePart, drainer: Drainer) -> None:
-        """The delivery task: make the project known at this remote, then drain for ever."""
+    async def _deliver(self, news: Future[bool], part: RemotePart, drainer: Drainer) -> None:
+        """The delivery task: bring the remote up to date with this project, then drain for ever."""
         try:
-            await self._enrol(part)
+            if await asyncio.wrap_future(news):
+                await self._enrol_backlog(part)
         except KinglyMemoryError as error:
-            log.warning("this project could not be enrolled at the remote yet: %s", error)
+            log.warning("earlier memories could not be made due yet: %s", error)
         await drainer.run()
 
-    async def _enrol(self, part: RemotePart) -> None:
+    async def _enrol_backlog(self, part: RemotePart) -> None:
         """A remote named for the first time gets the project's earlier memories above 0.3 as well."""
-        project = self._station.project
-        if await self._write(outbox.enrol(part.name, part.endpoint, project)):
-            while await self._write(outbox.enrol_backlog(part.name, project, self._now_s())):
-                pass
+        while await self._write(outbox.enrol_backlog(part.name, self._station.project, self._now_s())):
+            pass
 
     async def _flush_now_and_then(self) -> None:
         while True:
@@ -374,10 +378,16 @@ class Router:
                 log.warning("use counts could not be written down: %s", error)
 
     async def _flush(self) -> None:
-        changes = [self._usage.take(), None if self._side is None else self._side.keepsakes.take()]
-        for change in changes:
-            if change is not None:
-                await asyncio.wrap_future(self._store.write(change))
+        """Write down uses and copies; one flush at a time, or a use would be counted twice."""
+        async with self._flushing:
+            used = self._usage.take()
+            if used is not None:
+                await asyncio.wrap_future(self._store.write(used))
+                self._usage.written()
+            keepsakes = None if self._side is None else self._side.keepsakes
+            copied = None if keepsakes is None else keepsakes.take()
+            if keepsakes is not None and copied is not None:
+                keepsakes.written(await asyncio.wrap_future(self._store.write(copied)))
 
     async def _finish_sending(self) -> None:
         """Whatever the clock says, closing waits this long in real time and no longer."""

@@ -19,35 +19,49 @@ class Used:
 
 
 class UsageBuffer:
-    """Collects uses from any thread. `take` empties it into a change for the store."""
+    """Collects uses from any thread. `take` hands them to a change; until that is `written` they still count here."""
 
     def __init__(self) -> None:
         self._used: dict[str, Used] = {}
+        self._taken: dict[str, Used] = {}
         self._lock = threading.Lock()
 
     def note(self, memory_ids: list[str], now_s: float) -> None:
         with self._lock:
             for memory_id in memory_ids:
-                before = self._used.get(memory_id, Used(0, now_s))
-                self._used[memory_id] = Used(before.times + 1, max(before.last_s, now_s))
+                self._used[memory_id] = _together(self._used.get(memory_id), Used(1, now_s))
 
     def last_use(self, memory_id: str) -> float | None:
-        """The last use that is not written yet."""
-        used = self._used.get(memory_id)
+        """The last use that may not be in the store yet."""
+        used = self._used.get(memory_id) or self._taken.get(memory_id)
         return None if used is None else used.last_s
 
     def take(self) -> Callable[[Transaction], None] | None:
         """A change that writes the uses down and renews sliding lifetimes; None when there is nothing to write."""
         with self._lock:
-            used, self._used = self._used, {}
-        if not used:
+            for memory_id, used in self._used.items():
+                self._taken[memory_id] = _together(self._taken.get(memory_id), used)
+            self._used = {}
+            taken = dict(self._taken)
+        if not taken:
             return None
 
         def change(transaction: Transaction) -> None:
-            for memory_id, one in used.items():
+            for memory_id, one in taken.items():
                 _write(transaction, memory_id, one)
 
         return change
+
+    def written(self) -> None:
+        """The change is durable. Without this call the same uses are taken again."""
+        with self._lock:
+            self._taken = {}
+
+
+def _together(before: Used | None, more: Used) -> Used:
+    if before is None:
+        return more
+    return Used(before.times + more.times, max(before.last_s, more.last_s))
 
 
 def _write(transaction: Transaction, memory_id: str, used: Used) -> None:

@@ -12,6 +12,7 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Clock, RemoteHit, RemoteInfo
+from kingly_memory.testing.semantic import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,10 @@ class FakeRemote:
         _end(lost)
         return chosen
 
-    async def forget(self, memory_id: str, *, remote_id: str | None, idempotency_key: str) -> None:
-        arguments = {"memory_id": memory_id, "remote_id": remote_id, "idempotency_key": idempotency_key}
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> None:
+        arguments = {"memory": memory, "remote_id": remote_id, "idempotency_key": idempotency_key}
         lost = await self._begin("forget", arguments, self._call_timeout_s)
-        dropped = [known for known, memory in self.memories.items() if known == remote_id or memory.id == memory_id]
+        dropped = [known for known, held in self.memories.items() if known == remote_id or held.id == memory.id]
         for known in dropped:
             del self.memories[known]
             self.effects.append(idempotency_key)
@@ -116,11 +117,11 @@ class FakeRemote:
         wanted_types = None if types is None else tuple(types)
         arguments = {"text": text, "limit": limit, "types": wanted_types, "timeout_s": timeout_s}
         lost = await self._begin("search", arguments, timeout_s)
-        words = set(text.casefold().split())
+        wanted = words(text)
         found = [
             RemoteHit(remote_id, memory.content, relevance, memory.id, memory.to_json())
             for remote_id, memory in self.memories.items()
-            if (relevance := _overlap(words, memory.content)) > 0
+            if (relevance := _overlap(wanted, memory.content)) > 0
             and (wanted_types is None or memory.type in wanted_types)
         ]
         _end(lost)
@@ -147,5 +148,5 @@ def _end(lost: RemoteError | None) -> None:
         raise lost
 
 
-def _overlap(words: set[str], content: str) -> float:
-    return len(words & set(content.casefold().split())) / len(words) if words else 0.0
+def _overlap(wanted: set[str], content: str) -> float:
+    return len(wanted & words(content)) / len(wanted) if wanted else 0.0

@@ -25,6 +25,8 @@ FAULTS = {
     "nan": "no effect; 200 with NaN in the JSON",
     "huge-int": "no effect; 200 with an integer of 5,000 digits",
     "deep": "no effect; 200 with 100,000 nested lists",
+    "wide": "no effect; 200 with 1 MB of empty lists in a list",
+    "strings": "no effect; 200 with 90,000 short strings in a list",
     "bad-utf8": "no effect; 200 with bytes that are not UTF-8",
     "garbage": "no effect; not HTTP at all",
     "trickle": "no effect; a body of one byte every 20 ms, without end",

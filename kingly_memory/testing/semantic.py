@@ -85,12 +85,12 @@ class SemanticServer:
         return {"success": True, "forgotten": forgotten is not None}, forgotten is not None
 
     def _search(self, params: JsonObject) -> tuple[JsonObject, bool]:
-        wanted = _words(params.get("query"))
+        wanted = words(params.get("query"))
         types = params.get("memory_types")
         found = [
-            {"memory_id": remote_id, **memory, "relevance": len(wanted & _words(memory["content"])) / len(wanted)}
+            {"memory_id": remote_id, **memory, "relevance": len(wanted & words(memory["content"])) / len(wanted)}
             for remote_id, memory in self.memories.items()
-            if wanted & _words(memory["content"]) and (types is None or memory.get("memory_type") in types)
+            if wanted & words(memory["content"]) and (types is None or memory.get("memory_type") in types)
         ]
         found.sort(key=lambda entry: -entry["relevance"])
         return {"memories": found[: params.get("limit", 10)]}, False
@@ -138,5 +138,6 @@ class SemanticServer:
         return remote_id
 
 
-def _words(text: object) -> set[str]:
+def words(text: object) -> set[str]:
+    """What a text is found by."""
     return set(_WORD.findall(text.casefold())) if isinstance(text, str) else set()

@@ -138,6 +138,14 @@ async def _deep(line: Line) -> bool:
     return await line.send(200, b"[" * 100_000 + b"]" * 100_000)
 
 
+async def _wide(line: Line) -> bool:
+    return await line.send(200, b"[" + b"[]," * 349_000 + b"[]]")
+
+
+async def _strings(line: Line) -> bool:
+    return await line.send(200, json.dumps([f"{number % 256:x}" for number in range(90_000)]).encode())
+
+
 async def _bad_utf8(line: Line) -> bool:
     return await line.send(200, b'{"memory_id": "\xff\xfe"}')
 
@@ -199,6 +207,8 @@ PLAYS: dict[str, Play] = {
     "nan": _nan,
     "huge-int": _huge_int,
     "deep": _deep,
+    "wide": _wide,
+    "strings": _strings,
     "bad-utf8": _bad_utf8,
     "garbage": _garbage,
     "trickle": _trickle,

@@ -46,8 +46,7 @@ class Engine:
                 cache, connection = self._opened()
                 with cache.transact():
                     self._check_unchanged(connection)
-                    transaction = DiskTransaction(cache, connection)
-                    return [_run(change, transaction, connection) for change in changes]
+                    return _run_all(changes, DiskTransaction(cache, connection), connection)
             except (StoreError, sqlite3.Error, Timeout, OSError) as error:
                 self._release()
                 raise self._worded(error) from error
@@ -132,6 +131,14 @@ class Engine:
         if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
             return StoreUntrusted(str(self._folder.store), "cache.db is not a database")
         return StoreUnwritable(str(self._folder.store), str(error) or type(error).__name__)
+
+
+def _run_all(changes: Sequence[Change], transaction: Transaction, connection: sqlite3.Connection) -> list[Outcome]:
+    connection.execute(sql.BEGIN_BATCH)
+    outcomes = [_run(change, transaction, connection) for change in changes]
+    for statement in sql.END_BATCH:
+        connection.execute(statement)
+    return outcomes
 
 
 def _run(change: Change, transaction: Transaction, connection: sqlite3.Connection) -> Outcome:

@@ -114,6 +114,8 @@ class Reader:
         return min(times, default=None)
 
     def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
+        if not remote_ids:
+            return {}
         found = self._all(sql.BY_REMOTE_ID.format(marks=_marks(remote_ids)), (*remote_ids, remote))
         return {remote_id: MemoryId(memory_id) for remote_id, memory_id in found}
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
+from kingly_memory.adapters.local.sql import UNBROKEN
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Scope, Standing
 from kingly_memory.ports import Row
 
 SEARCHED = "{title body labels}"
+_UNBROKEN_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]")
+"""Scripts written without spaces: kana, han, hangul, thai."""
 _READABLE = (Standing.LIVE, Standing.CACHED)
 
 
@@ -40,7 +44,9 @@ def tokens(memory: Memory, standing: Standing) -> str:
 
     Digested, because the stemmer of the index would match `app` with `apps`.
     """
-    return " ".join([_standing(standing), *_scope(memory.scope), _type(memory.type), *map(_tag, memory.tags)])
+    unbroken = [UNBROKEN] if _has_unbroken(memory.content) else []
+    tags = map(_tag, memory.tags)
+    return " ".join([_standing(standing), *_scope(memory.scope), _type(memory.type), *tags, *unbroken])
 
 
 def standing_of(tag: str) -> Standing:
@@ -93,6 +99,10 @@ def any_term(terms: Sequence[str]) -> str:
 
 def readable(query: Query) -> tuple[Standing, ...]:
     return (*_READABLE, Standing.ARCHIVED) if query.include_archived else _READABLE
+
+
+def _has_unbroken(content: str) -> bool:
+    return not content.isascii() and _UNBROKEN_SCRIPT.search(content) is not None
 
 
 def _quoted(term: str) -> str:

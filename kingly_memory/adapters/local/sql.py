@@ -37,50 +37,44 @@ _STATE = "json_extract(value, '$.state')"
 _DUE = "json_extract(value, '$.due')"
 _OUTBOX = f"FROM Cache INDEXED BY km_outbox WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered' AND {_REMOTE} = ?"
 
+_TEXT_COLUMNS = "title, body, labels, scope"
 _INDEXED = """json_extract({row}value, '$.title'), json_extract({row}value, '$.content'),
  (SELECT group_concat(label.value, ' ') FROM json_each({row}value, '$.tags') AS label), {row}tag"""
-_TEXT_COLUMNS = "title, body, labels, scope"
-_UNBROKEN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]"
-"""Scripts written without spaces: kana, han, hangul, thai."""
-_HAS_UNBROKEN = f"json_extract({{row}}value, '$.content') GLOB '*{_UNBROKEN}*'"
+_PIECES = "json_extract({row}value, '$.content')"
+UNBROKEN = "unbroken"
+"""The last token of a memory row's tag when its content holds a script without word breaks: only such go into pieces."""
+_IS_UNBROKEN = f"substr({{row}}tag, -{len(UNBROKEN) + 1}) = ' {UNBROKEN}'"
+_IS_BATCH = "EXISTS (SELECT 1 FROM km_waiting WHERE id = 0)"
+_IS_INDEXED = "NOT EXISTS (SELECT 1 FROM km_waiting WHERE id = old.rowid)"
 
 
-def _trigger(name: str, event: str, row: str, *actions: str) -> str:
+def _trigger(name: str, event: str, condition: str, *actions: str) -> str:
     body = "; ".join(actions)
-    return f"CREATE TRIGGER {name} AFTER {event} ON Cache WHEN {_IS_MEMORY.format(row=row + '.')} BEGIN {body}; END"
+    return f"CREATE TRIGGER {name} AFTER {event} ON Cache WHEN {condition} BEGIN {body}; END"
 
 
-def _add_text(row: str) -> str:
-    return f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) VALUES ({row}.rowid, {_INDEXED.format(row=row + '.')})"
+def _add_text(columns: str) -> str:
+    return f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT {columns}"
 
 
-def _drop_text(row: str) -> str:
-    return (
-        f"INSERT INTO km_text(km_text, rowid, {_TEXT_COLUMNS}) "
-        f"VALUES ('delete', {row}.rowid, {_INDEXED.format(row=row + '.')})"
-    )
-
-
-def _add_pieces(row: str) -> str:
-    content = f"json_extract({row}.value, '$.content')"
-    return (
-        f"INSERT INTO km_pieces(rowid, body) SELECT {row}.rowid, {content} WHERE {_HAS_UNBROKEN.format(row=row + '.')}"
-    )
-
-
-def _drop_pieces(row: str) -> str:
-    content = f"json_extract({row}.value, '$.content')"
-    return (
-        f"INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', {row}.rowid, {content} "
-        f"WHERE {_HAS_UNBROKEN.format(row=row + '.')}"
-    )
-
-
-_CHANGED = "UPDATE OF key, tag, value"
+_ADD = (
+    f"{_add_text('new.rowid, ' + _INDEXED.format(row='new.'))} WHERE NOT {_IS_BATCH}",
+    f"INSERT INTO km_pieces(rowid, body) SELECT new.rowid, {_PIECES.format(row='new.')} "
+    f"WHERE {_IS_UNBROKEN.format(row='new.')} AND NOT {_IS_BATCH}",
+    f"INSERT OR IGNORE INTO km_waiting SELECT new.rowid WHERE {_IS_BATCH}",
+)
+_DROP = (
+    f"INSERT INTO km_text(km_text, rowid, {_TEXT_COLUMNS}) SELECT 'delete', old.rowid, {_INDEXED.format(row='old.')} "
+    f"WHERE {_IS_INDEXED}",
+    f"INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', old.rowid, {_PIECES.format(row='old.')} "
+    f"WHERE {_IS_UNBROKEN.format(row='old.')} AND {_IS_INDEXED}",
+    "DELETE FROM km_waiting WHERE id = old.rowid",
+)
 
 SCHEMA: dict[str, str] = {
+    "km_waiting": "CREATE TABLE km_waiting(id INTEGER PRIMARY KEY)",
     "km_text_source": (
-        "CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
+        f"CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
         "json_extract(value, '$.content') AS body, (SELECT group_concat(label.value, ' ') "
         "FROM json_each(value, '$.tags') AS label) AS labels, tag AS scope FROM Cache WHERE "
         + _IS_MEMORY.format(row="")
@@ -89,7 +83,7 @@ SCHEMA: dict[str, str] = {
         "CREATE VIEW km_pieces_source AS SELECT rowid, json_extract(value, '$.content') AS body FROM Cache WHERE "
         + _IS_MEMORY.format(row="")
         + " AND "
-        + _HAS_UNBROKEN.format(row="")
+        + _IS_UNBROKEN.format(row="")
     ),
     "km_text": (
         f"CREATE VIRTUAL TABLE km_text USING fts5({_TEXT_COLUMNS}, content='km_text_source', "
@@ -100,11 +94,11 @@ SCHEMA: dict[str, str] = {
         "tokenize='trigram')"
     ),
     "km_words": "CREATE VIRTUAL TABLE km_words USING fts5vocab(km_text, 'row')",
-    "km_added": _trigger("km_added", "INSERT", "new", _add_text("new"), _add_pieces("new")),
+    "km_added": _trigger("km_added", "INSERT", _IS_MEMORY.format(row="new."), *_ADD),
     "km_changed": _trigger(
-        "km_changed", _CHANGED, "new", _drop_text("old"), _drop_pieces("old"), _add_text("new"), _add_pieces("new")
+        "km_changed", "UPDATE OF key, tag, value", _IS_MEMORY.format(row="new."), *_DROP, *_ADD
     ),
-    "km_removed": _trigger("km_removed", "DELETE", "old", _drop_text("old"), _drop_pieces("old")),
+    "km_removed": _trigger("km_removed", "DELETE", _IS_MEMORY.format(row="old."), *_DROP),
     "km_outbox": (
         f"CREATE INDEX km_outbox ON Cache({_REMOTE}, {_STATE}, {_DUE}) WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered'"
     ),
@@ -137,7 +131,20 @@ WRITE_PRAGMAS = ("PRAGMA cell_size_check = ON",)
 GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
 GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
-OWNERS = "SELECT substr(key, ?) FROM Cache WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
+OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
+
+# --- a batch of changes ---------------------------------------------------------------------------------------------
+
+# Each savepoint makes FTS5 write its new entries out as one more segment, and every statement that fires a trigger is
+# one. So a batch notes its rows in km_waiting (0 says that a batch is under way) and indexes them together at its end.
+BEGIN_BATCH = "INSERT OR IGNORE INTO km_waiting VALUES (0)"
+END_BATCH = (
+    f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT rowid, {_TEXT_COLUMNS} FROM km_text_source "
+    "WHERE rowid IN (SELECT id FROM km_waiting)",
+    "INSERT INTO km_pieces(rowid, body) SELECT rowid, body FROM km_pieces_source "
+    "WHERE rowid IN (SELECT id FROM km_waiting)",
+    "DELETE FROM km_waiting",
+)
 
 # --- scope and text ----------------------------------------------------------------------------------------------
 

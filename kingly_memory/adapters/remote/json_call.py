@@ -41,7 +41,7 @@ class JsonCallRemote:
         call_timeout_s: float = 5.0,
     ) -> None:
         self._transport = transport
-        self._project = quote(project, safe="")
+        self._project = project
         self._clock = clock
         self._tries = max(tries, 1)
         self._pause_s = pause_s
@@ -71,15 +71,15 @@ class JsonCallRemote:
 
         return await self._persistently(attempt)
 
-    async def forget(self, memory_id: str, *, remote_id: str | None, idempotency_key: str) -> None:
-        params = {"memory_id": remote_id, "store_key": memory_id, "idempotency_key": idempotency_key}
-        await self._call_persistently("forget_memory", params)
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> None:
+        params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
+        await self._call_persistently("forget_memory", params, memory.scope.project)
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         params = wire.search_params(text, limit, types)
-        reply = await self._call("search_semantic_memories", params, timeout_s)
+        reply = await self._call("search_semantic_memories", params, timeout_s=timeout_s)
         return wire.hits(reply)[:limit]
 
     async def working_memory(self, context_filter: str | None = None) -> list[RemoteHit]:
@@ -112,36 +112,37 @@ class JsonCallRemote:
                     raise
                 self._can_update = False
         if maybe_there and not self._honours_keys:
-            there = await self._find(memory)
+            there = await self._find(memory, any_revision=remote_id is None)
             if there is not None:
                 return there
         return await self._create(memory, key, supersedes=remote_id)
 
     async def _update(self, memory: Memory, key: str, remote_id: str) -> str:
-        await self._call("update_memory", wire.update_params(memory, remote_id, key))
+        await self._call("update_memory", wire.update_params(memory, remote_id, key), memory.scope.project)
         return remote_id
 
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
-        reply = await self._call("store_memory", wire.store_params(memory, key, supersedes))
-        remote_id = wire.stored_id(reply)
-        if supersedes is None and memory.revision > 1 and wire.was_known(reply):
-            # The key was known: the server may have kept the revision of an earlier, unacknowledged try.
-            return await self._bring(memory, f"{memory.id}.{memory.revision}", remote_id, maybe_there=False)
-        return remote_id
+        params = wire.store_params(memory, key, supersedes)
+        return wire.stored_id(await self._call("store_memory", params, memory.scope.project))
 
-    async def _find(self, memory: Memory) -> str | None:
-        """The remote id of this very revision, on a server that would store it twice."""
+    async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
+        """The remote id of an earlier try's copy, on a server that would store the memory twice.
+
+        A server that cannot search is taken as one that does not have it: at least once is better than never.
+        """
         params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
         try:
-            hits = wire.hits(await self._call("search_semantic_memories", params))
+            hits = wire.hits(await self._call("search_semantic_memories", params, memory.scope.project))
         except RemoteRefused:
             return None
-        this = (memory.id, memory.revision)
-        return next((hit.remote_id for hit in hits if (hit.memory_id, hit.record.get("revision")) == this), None)
+        for hit in hits:
+            if hit.memory_id == memory.id and (any_revision or hit.record.get("revision") == memory.revision):
+                return hit.remote_id
+        return None
 
-    async def _call_persistently(self, method: str, params: JsonObject) -> JsonObject:
+    async def _call_persistently(self, method: str, params: JsonObject, project: str | None = None) -> JsonObject:
         async def attempt() -> Any:
-            return await self._call(method, params)
+            return await self._call(method, params, project)
 
         reply = await self._persistently(attempt)
         return reply if isinstance(reply, dict) else {}
@@ -165,14 +166,16 @@ class JsonCallRemote:
         pause_s = self._pause_s * state.attempt_number
         return isinstance(problem, RemoteUnavailable) and (problem.retry_after_s or 0.0) <= pause_s
 
-    async def _call(self, method: str, params: JsonObject, timeout_s: float | None = None) -> Any:
-        headers = {"Kingly-Project": self._project}
+    async def _call(
+        self, method: str, params: JsonObject, project: str | None = None, *, timeout_s: float | None = None
+    ) -> Any:
+        """One call for a project: the memory's own where there is one, since an outbox may serve several."""
+        headers = {"Kingly-Project": quote(project or self._project, safe="")}
         if "idempotency_key" in params:
             headers["Idempotency-Key"] = quote(params["idempotency_key"], safe="")
         payload = {"method": method, "params": params}
-        return await self._transport.post(
-            CALL_PATH, payload, headers=headers, timeout_s=self._call_timeout_s if timeout_s is None else timeout_s
-        )
+        deadline_s = self._call_timeout_s if timeout_s is None else timeout_s
+        return await self._transport.post(CALL_PATH, payload, headers=headers, timeout_s=deadline_s)
 
 
 def _keyed(params: JsonObject) -> JsonObject:

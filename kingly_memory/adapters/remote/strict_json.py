@@ -11,6 +11,8 @@ from kingly_memory.intake import mended
 _DEEPEST = 64
 _LONGEST_INT = 40
 """Digits; enough for any id or timestamp, and too few to overflow anything that looks at the number later."""
+_MOST_PARTS = 100_000
+"""A megabyte of `[],` would become 25 MB of lists. Counted in the text, where brackets in strings count too."""
 
 
 class NotJson(ValueError):
@@ -20,10 +22,13 @@ class NotJson(ValueError):
 def read(body: bytes | str) -> Any:
     """The value of a JSON text: finite numbers, at most 64 levels, no lone surrogates.
 
-    Raises NotJson on bad UTF-8, NaN, Infinity, HTML, an empty text, numbers of more than 40 digits, deeper nesting.
+    Raises NotJson on bad UTF-8, NaN, Infinity, HTML, an empty text, numbers of more than 40 digits, deeper nesting,
+    and more than 100,000 brackets and commas.
     """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8")
+        if sum(map(text.count, "[{,")) > _MOST_PARTS:
+            raise NotJson("the reply has too many parts")
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_short)
         if "\\ud" in text or "\\uD" in text:
             value = json.loads(mended(json.dumps(value, ensure_ascii=False)))

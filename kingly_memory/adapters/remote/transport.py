@@ -11,6 +11,7 @@ import base64
 import json
 import logging
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import Clock
 
+_TOKEN = re.compile(r"[!-~]+")
 _MOST_REDIRECTS = 3
 _FOLLOWED = frozenset({307, 308})
 """The redirects that keep method and body; they are followed to the same origin only."""
@@ -177,8 +179,8 @@ def _encoded(payload: JsonObject) -> bytes:
 
 def _authorization(endpoint: Endpoint, token: str | None) -> str | None:
     if token is not None:
-        if not token.isascii() or not token.isprintable() or token != token.strip():
-            raise InvalidInput("token", "contains characters that an HTTP header cannot hold")
+        if not _TOKEN.fullmatch(token):
+            raise InvalidInput("token", "is empty or contains characters that an HTTP header cannot hold")
         return f"Bearer {token}"
     if endpoint.credentials is not None:
         return "Basic " + base64.b64encode(":".join(endpoint.credentials).encode()).decode()

@@ -70,12 +70,6 @@ def stored_id(reply: Any) -> str:
     return remote_id
 
 
-def was_known(reply: Any) -> bool:
-    """True when the server says that it had this idempotency key already and kept what it had."""
-    told = _unwrapped(reply)
-    return isinstance(told, Mapping) and told.get("idempotency_hit") is True
-
-
 def hits(reply: Any) -> list[RemoteHit]:
     """The memories in a reply, best first, one per remote id. Entries of an unknown shape are left out."""
     found: dict[str, RemoteHit] = {}

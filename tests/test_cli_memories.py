@@ -1,0 +1,269 @@
+"""store, search, get, list, forget, restore."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.models import MemoryType, Origin
+from tests.cli_runner import Run, runner
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def test_what_was_stored_is_found_and_shown(run: Run) -> None:
+    receipt = run("store", "Deploys need two reviews.", "--key", "deploy", "--json").json
+    assert receipt["layers"] == ["local"]
+    hit = run("search", "who", "reviews", "deploys", "--json").json["hits"][0]
+    assert (hit["id"], hit["key"], hit["content"]) == (receipt["id"], "deploy", "Deploys need two reviews.")
+    assert run("get", "deploy", "--json").json["id"] == run("get", receipt["id"], "--json").json["id"]
+
+
+def test_every_option_of_store_reaches_the_memory(run: Run) -> None:
+    said = {"type": "skill_development", "significance": "0.9", "confidence": "1", "title": "Deploys", "context": "c1"}
+    options = [word for name, value in said.items() for word in (f"--{name}", value)]
+    tags = ["--tag", "ops", "--tag", "process"]
+    run("store", "Two reviews.", "--key", "k", *options, *tags, "--origin", "tool", "--metadata", '{"a": [1]}')
+    memory = run("get", "k", "--json").json
+    assert (memory["type"], memory["significance"], memory["confidence"]) == (MemoryType.PROCEDURAL, 0.9, 1.0)
+    assert (memory["title"], memory["tags"], memory["origin"]) == ("Deploys", ["ops", "process"], Origin.TOOL)
+    assert (memory["scope"]["context_id"], memory["metadata"]) == ("c1", {"a": [1]})
+
+
+@pytest.mark.parametrize(("options", "origin"), [((), "user"), (("--agent", "planner"), "agent")])
+def test_a_person_speaks_unless_an_agent_is_named(run: Run, options: tuple[str, ...], origin: str) -> None:
+    run("store", "x", "--key", "k", *options)
+    memory = run("get", "k", "--json").json
+    assert (memory["origin"], memory["scope"]["agent"]) == (origin, options[-1] if options else None)
+
+
+def test_standard_input_is_stored_byte_for_byte(run: Run) -> None:
+    text = "first\r\n\tsecond \u2028 東京\n\n"
+    run("store", "-", "--key", "k", stdin=text.encode())
+    assert run("get", "k", "--json").json["content"] == text
+
+
+def test_standard_input_that_is_not_utf_8_is_mended(run: Run) -> None:
+    run("store", "-", "--key", "k", stdin=b"caf\xe9")
+    assert run("get", "k", "--json").json["content"] == "caf\ufffd"
+
+
+def test_storing_a_key_again_revises_the_memory(run: Run) -> None:
+    run("store", "one", "--key", "k")
+    assert "as revision 2" in run("store", "two", "--key", "k").out
+    assert run("get", "k", "--json").json["content"] == "two"
+
+
+def test_people_get_a_screen_and_no_control_characters(run: Run) -> None:
+    run("store", "evil \x1b[2J\x9b text\nsecond line", "--key", "k", "--title", "Screens")
+    for argv in (["search", "evil"], ["list"], ["get", "k"]):
+        ran = run(*argv)
+        assert ran.code == 0
+        assert "Screens" in ran.out
+        assert not set(ran.out) & set("\x1b\x9b")
+    assert "second line" in run("get", "k").out
+
+
+def test_a_search_says_where_it_looked_and_how_long_it_took(run: Run) -> None:
+    run("store", "The harbour opens at six.")
+    ran = run("search", "harbor", "--json").json
+    assert (ran["source"], list(ran["layers"])) == ("local", ["local"])
+    assert ran["took_ms"] >= 0
+    assert run("search", "harbour").out.startswith("1 hit in ")
+
+
+def test_search_and_list_narrow_by_type_tag_context_agent_and_time(run: Run) -> None:
+    run("store", "ferry one", "--key", "a", "--type", "episodic", "--tag", "x", "--tag", "y", "--context", "c")
+    run("store", "ferry two", "--key", "b", "--tag", "x", "--agent", "planner")
+    expected = {
+        ("--type", "episodic"): {"a"},
+        ("--type", "task_cache"): set(),
+        ("--type", "episodic", "--type", "semantic"): {"a", "b"},
+        ("--tag", "x"): {"a", "b"},
+        ("--tag", "x", "--tag", "y"): {"a"},
+        ("--context", "c"): {"a"},
+        ("--agent", "planner"): {"b"},
+    }
+    for options, keys in expected.items():
+        assert {hit["key"] for hit in run("search", "ferry", "--json", *options).json["hits"]} == keys, options
+        assert {one["key"] for one in run("list", "--json", *options).json["memories"]} == keys, options
+    assert len(run("search", "ferry", "--since", "2001-01-01", "--json").json["hits"]) == 2
+    assert run("search", "ferry", "--until", "2001-01-01", "--json").json["hits"] == []
+
+
+def test_a_long_list_comes_in_pages(run: Run) -> None:
+    for number in range(5):
+        run("store", f"memory {number}", "--key", str(number))
+    keys, before = [], None
+    for _ in range(9):
+        page = run("list", "--limit", "2", *(["--before", str(before)] if before is not None else []), "--json").json
+        keys += [one["key"] for one in page["memories"]]
+        before = page["next_before"]
+        if before is None:
+            break
+    assert keys == ["4", "3", "2", "1", "0"]
+    assert "more: --before" in run("list", "--limit", "2").out
+
+
+def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
+    run("store", "the secret door", "--key", "door")
+    assert run("forget", "door").code == 0
+    assert run("get", "door").code == 1
+    assert run("search", "door", "--json").json["hits"] == []
+    assert run("restore", "door").out.startswith("restored: the secret door")
+    assert run("get", "door").code == 0
+
+
+@pytest.mark.parametrize("verb", ["get", "forget", "restore"])
+def test_an_unknown_name_is_nothing_under_it(run: Run, verb: str) -> None:
+    ran = run(verb, "nobody", "--project", "apollo")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "kingly-memory: nothing under 'nobody' in project 'apollo'\n"
+    assert run(verb, "nobody", "--project", "apollo", "--json").json["error"]["type"] == "NothingUnder"
+
+
+def test_projects_do_not_see_each_other(run: Run) -> None:
+    run("store", "the moon", "--key", "k", "--project", "apollo")
+    for argv in (["get", "k"], ["forget", "k"], ["restore", "k"]):
+        assert run(*argv, "--project", "gemini").code == 1
+    assert run("search", "moon", "--project", "gemini", "--json").json["hits"] == []
+    assert run("list", "--project", "gemini", "--json").json["memories"] == []
+
+
+BAD_INPUT = [
+    (["store", ""], "content"),
+    (["store", " \n\t"], "content"),
+    (["store", "-"], "content"),
+    (["store", "x" * 1_048_577], "content"),
+    (["store", "x", "--significance", "1.01"], "significance"),
+    (["store", "x", "--significance", "-0.1"], "significance"),
+    (["store", "x", "--significance", "nan"], "significance"),
+    (["store", "x", "--confidence", "inf"], "confidence"),
+    (["store", "x", "--type", "eternal"], "type"),
+    (["store", "x", "--origin", "nobody"], "origin"),
+    (["store", "x", "--key", "a\0b"], "key"),
+    (["store", "x", "--key", "k" * 10_000], "key"),
+    (["store", "x", "--key", ""], "key"),
+    (["store", "x", "--context", "a\nb"], "context_id"),
+    (["store", "x", "--context", "c" * 10_000], "context_id"),
+    (["store", "x", "--tag", ""], "tags"),
+    (["store", "x", "--metadata", "{"], "metadata"),
+    (["store", "x", "--metadata", "[1]"], "metadata"),
+    (["store", "x", "--metadata", '{"a": NaN}'], "metadata"),
+    (["store", "x", "--metadata", "[" * 100_000], "metadata"),
+    (["store", "x", "--wait", "-1"], "wait"),
+    (["store", "x", "--wait", "nan"], "wait"),
+    (["store", "x", "--project", "a\nb"], "project"),
+    (["store", "x", "--agent", ""], "agent"),
+    (["search", "x", "--limit", "-5"], "limit"),
+    (["search", "x", "--limit", "0"], "limit"),
+    (["search", "x", "--limit", "9" * 30], "limit"),
+    (["search", "x", "--type", "eternal"], "types"),
+    (["search", "x", "--since", "yesterday"], "since"),
+    (["list", "--limit", "-1"], "limit"),
+    (["list", "--before", "-1"], "before"),
+    (["list", "--before", "9" * 30], "before"),
+    (["get", "a\0b"], "key_or_id"),
+    (["forget", "x" * 10_000], "key_or_id"),
+    (["restore", ""], "key_or_id"),
+]
+
+
+@pytest.mark.parametrize(("argv", "field"), BAD_INPUT, ids=lambda value: str(value)[:40])
+def test_bad_input_is_refused_by_field_and_stores_nothing(run: Run, argv: list[str], field: str) -> None:
+    ran = run(*argv, "--json")
+    assert ran.code == 2
+    assert ran.json["error"]["field"] == field
+    assert ran.err.startswith(f"kingly-memory: {field}: ")
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+    assert run("list", "--json").json["memories"] == []
+
+
+HOSTILE_NAMES = ["../../x", "/abs", "..", "$HOME", "~root", "CON", "a:b", "x" * 512, "\u202egnp", "é", "m:1", "%"]
+
+
+def test_hostile_names_are_names_and_never_paths(run: Run, tmp_path: Path) -> None:
+    run("store", "x")
+    before = {path for path in tmp_path.rglob("*") if "store" not in path.parts}
+    for number, name in enumerate(HOSTILE_NAMES):
+        stored = run("store", f"memory {number}", "--key", name, "--context", name, "--tag", name, "--json")
+        assert stored.code == 0, name
+        assert run("get", name, "--json").json["content"] == f"memory {number}"
+        assert len(run("list", "--context", name, "--tag", name, "--json").json["memories"]) == 1
+    assert {path for path in tmp_path.rglob("*") if "store" not in path.parts} == before
+
+
+ODD_QUERIES = [
+    "", " ", '"', "'", "AND OR NOT", "a NEAR b", "multi-agent", "C++", "node.js", "who's", "secret:harbour", "harb*",
+    "(", ")" * 50, "👩‍👩‍👧", "\ud800", "%_%", "x " * 60_000, "1" * 200_000, "東京", "\n\0\t", "--",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ODD_QUERIES, ids=lambda query: ascii(query)[:24])
+def test_every_query_gets_a_sensible_answer(run: Run, query: str) -> None:
+    run("store", "The harbour opens at six.")
+    ran = run("search", "--json", "--", query)
+    assert ran.code == 0
+    assert ran.json["source"] == "local"
+    assert run("search", "--", query).code == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host", "not a url", "http://", "http://[::1", "http://host:99999", "http://x:0"]
+)
+def test_an_unusable_remote_is_said_once_and_work_goes_on(run: Run, url: str) -> None:
+    stored = run("store", "x", "--key", "k", "--remote", url, "--json")
+    assert stored.code == 0
+    assert stored.json["layers"] == ["local"]
+    assert stored.err.count("\n") == 1
+    assert stored.err.startswith("kingly-memory: remote: ")
+    found = run("search", "x", "--remote", url, "--json")
+    assert (found.code, len(found.json["hits"]), found.err.count("\n")) == (0, 1, 1)
+
+
+def test_an_unreachable_remote_costs_nothing_but_a_note(run: Run) -> None:
+    stored = run("store", "The harbour opens at six.", "--remote", "http://127.0.0.1:9", "--json")
+    assert (stored.code, stored.json["delivery"]) == (0, "pending")
+    found = run("search", "harbour", "--remote", "http://127.0.0.1:9", "--json").json
+    assert (found["source"], len(found["hits"])) == ("local_fallback", 1)
+    assert "remote" in found["failures"]
+
+
+def test_a_memory_that_must_be_on_the_remote_fails_with_its_receipt(run: Run) -> None:
+    ran = run("store", "x", "--require-remote", "--wait", "0", "--remote", "http://127.0.0.1:9", "--json")
+    error = ran.json["error"]
+    assert (ran.code, error["type"]) == (1, "RemoteUnavailable")
+    assert run("get", error["receipt"]["id"]).code == 0
+
+
+def test_the_token_comes_from_a_file_and_is_never_shown(run: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("canary-token\n")
+    for argv in (["config", "--json"], ["status"], ["store", "x", "--remote", "http://127.0.0.1:9"]):
+        ran = run(*argv, "--token-file", str(token))
+        assert ran.code == 0
+        assert "canary-token" not in ran.out + ran.err
+    assert '"token", "value": "set"' in run("config", "--json", "--token-file", str(token)).out
+
+
+@pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff\xfe"])
+def test_a_token_file_that_holds_no_token_is_refused(run: Run, tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    ran = run("status", "--token-file", str(file), "--json")
+    assert (ran.code, ran.json["error"]["field"]) == (2, "token_file")
+
+
+def test_json_is_one_value_on_one_line(run: Run) -> None:
+    run("store", "two\nlines", "--key", "k")
+    for argv in (["get", "k"], ["list"], ["search", "lines"], ["status"], ["config"], ["version"], ["forget", "k"]):
+        ran = run(*argv, "--json")
+        assert ran.out.count("\n") == 1
+        json.loads(ran.out)

@@ -1,0 +1,126 @@
+"""What people get to see."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from io import BytesIO, TextIOWrapper
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table
+
+NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+
+
+def stream(encoding: str = "utf-8") -> TextIOWrapper:
+    return TextIOWrapper(BytesIO(), encoding=encoding, newline="")
+
+
+def written(file: TextIOWrapper) -> bytes:
+    file.flush()
+    file.buffer.seek(0)
+    return file.buffer.read()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "just now"),
+        (-30, "just now"),
+        (60, "1 min ago"),
+        (7_200, "2 h ago"),
+        (86_400 * 3, "3 d ago"),
+        (-3_600, "in 1 h"),
+        (86_400 * 14, "2024-04-17"),
+        (-86_400 * 400, "2025-06-05"),
+    ],
+)
+def test_times_are_told_as_a_person_would(seconds: float, words: str) -> None:
+    assert ago(NOW - timedelta(seconds=seconds), NOW) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 ms"),
+        (0.0012, "1.2 ms"),
+        (0.25, "250 ms"),
+        (1.25, "1.2 s"),
+        (240, "4 min"),
+        (9_000, "2 h"),
+        (1e9, "11574 d"),
+    ],
+)
+def test_lengths_of_time_have_one_unit(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@given(st.floats(0, 1e12))
+def test_every_length_of_time_can_be_told(seconds: float) -> None:
+    assert duration(seconds).split()[1] in ("ms", "s", "min", "h", "d")
+
+
+@pytest.mark.parametrize(
+    ("number", "thing", "words"),
+    [(1, "memory", "1 memory"), (0, "memory", "0 memories"), (1_204, "hit", "1,204 hits"), (2, "entry", "2 entries")],
+)
+def test_things_are_counted_in_words(number: int, thing: str, words: str) -> None:
+    assert counted(number, thing) == words
+
+
+@given(st.text())
+def test_nothing_that_steers_a_terminal_gets_through(text: str) -> None:
+    shown = harmless(text)
+    assert all(one in "\n\t" or (one.isprintable() or not one.isascii()) for one in shown)
+    assert not set(shown) & set("\x1b\x07\x9b\u202e\u2066\r")
+    shown.encode()
+
+
+def test_text_that_only_looks_odd_is_shown_as_it_is() -> None:
+    assert harmless("naïve – 東京 👩‍👩‍👧 שלום") == "naïve – 東京 👩‍👩‍👧 שלום"
+
+
+@given(st.text(), st.integers(0, 20))
+def test_shortened_text_fits(text: str, most: int) -> None:
+    assert len(shortened(text, most)) <= max(most, 1)
+    assert "\n" not in one_line(text)
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert table([("a", "long cell", "x"), ("bbb", "c", "y\nz")], ("K", "V", "W")) == [
+        "K    V          W",
+        "a    long cell  x",
+        "bbb  c          y z",
+    ]
+    assert table([]) == []
+
+
+def test_a_long_table_line_is_cut_and_a_fact_is_not() -> None:
+    assert len(table([("a", "x" * 500)])[0]) == 100
+    assert facts([("a", "x" * 500), ("bb", "y")]) == ["a   " + "x" * 500, "bb  y"]
+
+
+def test_what_the_terminal_cannot_show_becomes_a_question_mark_and_data_stays_utf_8() -> None:
+    out = stream("latin-1")
+    output = Output(False, out, stream())
+    output.say("é 東")
+    output.write_utf8("東\n")
+    assert written(out) == b"\xe9 ?\n" + "東\n".encode()
+
+
+def test_data_is_one_line_of_json() -> None:
+    out = stream("ascii")
+    Output(True, out, stream()).show({"text": "a\nb\x1b東"}, ["not shown"])
+    assert json.loads(written(out)) == {"text": "a\nb\x1b東"}
+    assert written(out).count(b"\n") == 1
+
+
+def test_the_same_remark_is_made_once() -> None:
+    err = stream()
+    output = Output(False, stream(), err)
+    for sentence in ("first", "second", "first"):
+        output.note(sentence)
+    assert written(err) == b"kingly-memory: first\nkingly-memory: second\n"

@@ -1,0 +1,98 @@
+"""From a command line to a command, or to one sentence."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.cli.commands import COMMANDS, Command
+from kingly_memory.cli.failures import UsageError
+from kingly_memory.cli.parser import parse
+from kingly_memory.settings import DEFAULT_ENDPOINT
+from tests.cli_runner import Run, runner
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_help(run: Run, command: Command) -> None:
+    ran = run(*command.name.split(), "--help")
+    assert ran.code == 0
+    assert command.summary.split()[0] in ran.out
+    assert all(one.name in ran.out or str(one.settings.get("metavar")) in ran.out for one in command.arguments)
+
+
+def test_without_a_command_the_help_is_shown(run: Run) -> None:
+    ran = run()
+    assert (ran.code, ran.err) == (0, "")
+    assert all(command.name.split()[0] in ran.out for command in COMMANDS)
+
+
+COMMON = ["--json", "--home", "h", "--remote", "http://r", "--token-file", "t", "--project", "p", "--agent", "a"]
+
+
+@pytest.mark.parametrize("argv", [[*COMMON, "get", "x"], ["get", *COMMON, "x"], ["get", "x", *COMMON]])
+def test_common_options_may_stand_before_and_after_the_command(argv: list[str]) -> None:
+    options = parse(argv)
+    assert (options.json, options.home, options.remote, options.token_file) == (True, "h", "http://r", "t")
+    assert (options.project, options.agent, options.memory) == ("p", "a", "x")
+
+
+@pytest.mark.parametrize(
+    ("argv", "remote"),
+    [
+        (["--remote", "search", "x"], DEFAULT_ENDPOINT),
+        (["search", "x", "--remote"], True),
+        (["--remote", "http://r", "search", "x"], "http://r"),
+        (["--remote=http://r", "search", "x"], "http://r"),
+        (["--remote", "--json", "search", "x"], True),
+        (["search", "x"], None),
+    ],
+)
+def test_remote_without_an_address_takes_none_from_the_command(argv: list[str], remote: object) -> None:
+    options = parse(argv)
+    assert (options.remote, options.query) == (remote, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["nonsense"], "COMMAND: invalid choice: 'nonsense'"),
+        (["store"], "the following arguments are required: CONTENT (see `kingly-memory store --help`)"),
+        (["outbox"], "the following arguments are required: COMMAND (see `kingly-memory outbox --help`)"),
+        (["store", "x", "--significance", "much"], "significance: 'much' is not a number"),
+        (["search", "x", "--limit", "3.5"], "limit: '3.5' is not a whole number"),
+        (["search", "x", "--lim", "3"], "unrecognized arguments: --lim 3"),
+        (["get", "a", "b"], "unrecognized arguments: b"),
+        (["store", "x", "--token", "secret"], "unrecognized arguments: --token secret"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(run: Run, argv: list[str], sentence: str) -> None:
+    ran = run(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"kingly-memory: {sentence}")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_wrong_command_line_is_json_for_a_program(run: Run) -> None:
+    ran = run("store", "x", "--significance", "much", "--json")
+    assert ran.json["error"]["type"] == "UsageError"
+    assert ran.json["error"]["field"] == "significance"
+    assert ran.code == 2
+
+
+def test_json_behind_two_dashes_is_content(run: Run) -> None:
+    assert run("store", "--", "--json").out.startswith("stored ")
+    assert "--json" in run("list").out
+
+
+@given(st.lists(st.text(max_size=8) | st.sampled_from([command.name for command in COMMANDS]), max_size=4))
+def test_no_command_line_raises_anything_but_a_usage_error(argv: list[str]) -> None:
+    try:
+        parse(argv)
+    except (UsageError, SystemExit):
+        return

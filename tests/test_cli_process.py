@@ -1,0 +1,107 @@
+"""The command line as a process: exit codes, pipes, signals, and what it costs to start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import ROOT, environment, process
+
+HEAVY = ("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil")
+"""What a command that only reads on this machine must not pay for."""
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["version"], ["search", "--local", "x", "--remote", "http://127.0.0.1:9"], ["search", "x"], ["get", "k"], ["list"],
+     ["status"], ["config"], ["--help"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_reading_on_this_machine_loads_nothing_heavy(argv: list[str]) -> None:
+    process("store", "x", "--key", "k")
+    script = f"import sys; from kingly_memory.cli.main import main; main({argv!r}); print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_command_that_knows_the_link_is_offline_loads_nothing_heavy() -> None:
+    process("store", "x", "--remote", "http://127.0.0.1:9", "--wait", "2")
+    script = f"""
+import sys
+from kingly_memory.cli.main import main
+main(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
+print(sorted(set({HEAVY!r}) & set(sys.modules)))"""
+    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
+    answer, loaded = done.stdout.splitlines()
+    assert '"source": "local_fallback"' in answer
+    assert loaded == "[]"
+
+
+def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:
+    assert process("store", "x", "--key", "k").code == 0
+    assert process("get", "nobody").code == 1
+    assert process("store", "").code == 2
+    assert process("store").code == 2
+
+
+def test_standard_input_reaches_the_store_unchanged() -> None:
+    text = "a\r\nb\u2028c\x1b東\n"
+    assert process("store", "-", "--key", "k", stdin=text.encode()).code == 0
+    [row] = process("export").rows
+    assert row["content"] == text
+
+
+def test_bytes_that_are_not_utf_8_are_accepted_as_arguments() -> None:
+    argv = [sys.executable.encode(), b"-m", b"kingly_memory", b"store", b"caf\xe9", b"--key", b"k"]
+    assert subprocess.run(argv, env=environment(), capture_output=True, check=False).returncode == 0
+    [row] = process("export").rows
+    assert row["content"] == "caf\ufffd"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_no_terminal_encoding_stops_an_answer(encoding: str) -> None:
+    process("store", "naïve 東京", "--key", "k")
+    for argv in (["get", "k"], ["search", "naïve"], ["list"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "kingly_memory", *argv],
+            env=environment(PYTHONIOENCODING=encoding),
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    process("import", str(_many(Path("many.jsonl"))))
+    with subprocess.Popen(
+        [sys.executable, "-m", "kingly_memory", "export"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as export:
+        assert export.stdout is not None
+        assert export.stderr is not None
+        export.stdout.readline()
+        export.stdout.close()
+        assert export.wait(timeout=30) == 141
+        assert export.stderr.read() == b""
+
+
+def test_a_damaged_store_is_one_sentence() -> None:
+    process("store", "x", "--home", "home")
+    for path in Path("home").rglob("cache.db*"):
+        path.write_bytes(b"garbage" * 1000)
+    ran = process("list", "--home", "home", "--json")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert ran.json["error"]["type"] == "StoreDamaged"
+
+
+def _many(path: Path) -> Path:
+    path.write_text("".join(f'{{"content": "memory {n} {"x" * 400}"}}\n' for n in range(400)))
+    return path

@@ -1,0 +1,31 @@
+"""docs/cli.md says what the parser does."""
+
+from __future__ import annotations
+
+import pytest
+
+from kingly_memory.cli.commands import COMMANDS, Command
+from kingly_memory.cli.reference import cli_reference
+from tests.cli_runner import ROOT
+
+PAGE = ROOT / "docs" / "cli.md"
+
+
+def test_the_page_is_in_step_with_the_commands() -> None:
+    assert PAGE.read_text(encoding="utf-8") == cli_reference(), (
+        "run: python -m kingly_memory.cli.reference > docs/cli.md"
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_and_argument_is_on_the_page(command: Command) -> None:
+    _, found, section = cli_reference().partition(f"\n## {command.name}\n")
+    assert found
+    section = section.partition("\n## ")[0]
+    assert command.summary in section
+    assert all(one.help.replace("|", "\\|") in section for one in command.arguments)
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [command.name for command in COMMANDS if f"`{command.name.split()[0]}" not in readme] == []

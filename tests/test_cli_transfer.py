@@ -1,0 +1,222 @@
+"""export and import."""
+
+from __future__ import annotations
+
+import json
+import stat
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.cli import transfer
+from kingly_memory.cli.output import Output
+from tests.cli_runner import Run, runner
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def lines(path: Path, count: int) -> Path:
+    path.write_text("".join(json.dumps({"content": f"memory {number}"}) + "\n" for number in range(count)))
+    return path
+
+
+def test_an_export_brings_everything_to_another_home(run: Run, tmp_path: Path) -> None:
+    run("store", "one \u2028 東京\r\n", "--key", "a", "--tag", "x", "--type", "episodic")
+    run("store", "two", "--agent", "planner", "--context", "c", "--metadata", '{"n": 1}')
+    file = tmp_path / "out.jsonl"
+    assert run("export", str(file), "--json").json == {"file": str(file), "memories": 2}
+    taken = run("import", str(file), "--home", str(tmp_path / "other"), "--json").json
+    assert (taken["stored"], taken["problems"]) == (2, [])
+    there = run("list", "--home", str(tmp_path / "other"), "--json").json["memories"]
+    here = run("list", "--json").json["memories"]
+    changing = ("updated_at", "revision")
+    strip = [{name: one[name] for name in one if name not in changing} for one in here + there]
+    assert sorted(map(str, strip[:2])) == sorted(map(str, strip[2:]))
+
+
+def test_export_without_a_file_goes_to_standard_output(run: Run) -> None:
+    run("store", "one", "--key", "a")
+    for argv in (["export"], ["export", "-"]):
+        [row] = run(*argv).rows
+        assert (row["key"], row["standing"]) == ("a", "live")
+
+
+def test_an_exported_file_is_private(run: Run, tmp_path: Path) -> None:
+    run("store", "one")
+    run("export", str(tmp_path / "out.jsonl"))
+    assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
+
+
+def test_forgotten_memories_are_not_exported_and_archived_ones_stay_archived(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("store", "forgotten", "--key", "f")
+    run("forget", "f")
+    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
+    run("store", "archived", "--key", "a")
+    run("sweep")
+    monkeypatch.delenv("KINGLY_SEMANTIC_LIFETIME_S")
+    assert [row["standing"] for row in run("export").rows] == ["archived"]
+    run("export", str(tmp_path / "out.jsonl"))
+    run("import", str(tmp_path / "out.jsonl"), "--home", str(tmp_path / "other"))
+    assert run("list", "--home", str(tmp_path / "other"), "--json").json["memories"] == []
+    assert len(run("list", "--archived", "--home", str(tmp_path / "other"), "--json").json["memories"]) == 1
+
+
+@pytest.mark.requirement("KNG-049")
+def test_the_kingly_layout_is_written_and_read_back(run: Run, tmp_path: Path) -> None:
+    run("store", "one", "--key", "a", "--type", "working", "--context", "c")
+    ran = run("export", "--layout", "kingly", str(tmp_path / "views"), "--json").json
+    assert ran["files"] == {"quick_cache.json": 1, "session_state.json": 1, "task_history.json": 0}
+    taken = run("import", str(tmp_path / "views"), "--home", str(tmp_path / "other"), "--json").json
+    assert (taken["format"], taken["stored"]) == ("kingly", 1)
+    assert run("get", "a", "--home", str(tmp_path / "other"), "--json").json["scope"]["context_id"] == "c"
+
+
+@pytest.mark.requirement("KNG-087")
+def test_an_old_memory_file_can_be_imported(run: Run, tmp_path: Path) -> None:
+    old = tmp_path / "memory.json"
+    old.write_text(json.dumps([{"key": "editor", "value": "vim", "category": "taste", "timestamp": 1683554160}]))
+    assert run("import", str(old)).out.startswith("1 memory from legacy in ")
+    assert run("get", "editor", "--json").json["content"] == "vim"
+
+
+@pytest.mark.parametrize("name", ["memories.jsonl", "notes", "locomo.json"])
+def test_an_import_can_be_repeated(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    turns = [{"speaker": "Mara", "dia_id": f"D1:{n}", "text": f"said {n}"} for n in range(3)]
+    conversation = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+    if name == "notes":
+        path.mkdir()
+        for number in range(3):
+            (path / f"{number}.md").write_text(f"# Note {number}")
+    elif name == "locomo.json":
+        path.write_text(json.dumps([{"sample_id": "s", "conversation": conversation}]))
+    else:
+        lines(path, 3)
+    first, second = run("import", str(path), "--json").json, run("import", str(path), "--json").json
+    assert (first["stored"], first["unchanged"]) == (3, 0)
+    assert (second["stored"], second["revised"], second["unchanged"]) == (0, 0, 3)
+    assert run("status", "--json").json["memories"]["total"] == 3
+
+
+def test_an_edited_note_is_revised(run: Run, tmp_path: Path) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("first")
+    run("import", str(note))
+    note.write_text("second")
+    assert run("import", str(note), "--json").json["revised"] == 1
+    assert [one["content"] for one in run("list", "--json").json["memories"]] == ["second"]
+
+
+def test_an_interrupted_import_is_finished_by_repeating_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = lines(tmp_path / "memories.jsonl", 5)
+    monkeypatch.setattr(transfer, "BATCH", 2)
+    remember, calls = SyncMemoryRouter.remember, []
+
+    def interrupted(router: SyncMemoryRouter, items: list[transfer.Imported]) -> object:
+        calls.append(items)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return remember(router, items)
+
+    monkeypatch.setattr(SyncMemoryRouter, "remember", interrupted)
+    ran = run("import", str(file))
+    assert ran.code == 130
+    assert ran.err == "kingly-memory: 2 memories imported; repeat the command to bring in the rest\n"
+    again = run("import", str(file), "--json").json
+    assert (again["stored"], again["unchanged"]) == (3, 2)
+
+
+def test_bad_lines_are_named_the_rest_is_imported_and_the_command_fails(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "memories.jsonl"
+    file.write_text('{"content": "good"}\nnot json\n{"content": ""}\n{"content": "good too"}\n')
+    ran = run("import", str(file))
+    assert ran.code == 1
+    assert ran.out.startswith("2 memories from jsonl")
+    assert f"kingly-memory: {file}, line 2: json: cannot be read" in ran.err
+    assert f"kingly-memory: {file}, line 3: content: is empty" in ran.err
+    again = run("import", str(file), "--json")
+    assert (again.code, [one["place"] for one in again.json["problems"]]) == (1, ["line 2", "line 3"])
+
+
+def test_many_problems_are_counted_rather_than_listed(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "memories.jsonl"
+    file.write_text("x\n" * 30)
+    ran = run("import", str(file))
+    assert ran.err.count("\n") == transfer.PROBLEMS_SHOWN + 1
+    assert ran.err.endswith("and 10 more parts that could not be used\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "field"),
+    [
+        (["import", "missing.jsonl"], "file"),
+        (["import", "."], None),
+        (["import", ".", "--format", "csv"], "format"),
+        (["export", "no/such/folder/out.jsonl"], "file"),
+        (["export", "--layout", "kingly"], "file"),
+        (["export", "--layout", "xml", "x"], "layout"),
+    ],
+)
+def test_paths_and_formats_that_cannot_be_used_are_refused(run: Run, argv: list[str], field: str | None) -> None:
+    ran = run(*argv, "--json")
+    assert ran.code == (0 if field is None else 2)
+    assert ran.json.get("error", {}).get("field") == field
+
+
+def test_a_failed_export_leaves_the_old_file_alone(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "out.jsonl"
+    file.write_text("old")
+    run("store", "x")
+
+    def failing(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transfer.jsonl, "line", failing)
+    assert run("export", str(file)).code == 130
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+class _Terminal(TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("as_json", "terminal", "shown"),
+    [
+        (False, True, b"\r\x1b[K3 memories so far\r\x1b[K"),
+        (False, False, b"kingly-memory: 3 memories so far\n"),
+        (True, True, b""),
+    ],
+)
+def test_progress_is_redrawn_on_a_terminal_and_told_elsewhere(as_json: bool, terminal: bool, shown: bytes) -> None:
+    err = (_Terminal if terminal else TextIOWrapper)(BytesIO())
+    progress = transfer.Progress(Output(as_json, TextIOWrapper(BytesIO()), err), pause_s=0)
+    progress.at(transfer.Tally("jsonl", stored=3))
+    progress.over()
+    err.flush()
+    err.buffer.seek(0)
+    assert err.buffer.read() == shown
+
+
+def test_progress_is_not_told_more_often_than_anybody_reads() -> None:
+    err = TextIOWrapper(BytesIO())
+    progress = transfer.Progress(Output(False, TextIOWrapper(BytesIO()), err))
+    for _ in range(3):
+        progress.at(transfer.Tally("jsonl", stored=3))
+    assert err.buffer.tell() == 0
+
+
+def test_an_import_for_a_remote_says_what_is_on_its_way(run: Run, tmp_path: Path) -> None:
+    ran = run("import", str(lines(tmp_path / "m.jsonl", 2)), "--remote", "http://127.0.0.1:9")
+    assert "2 memories on the way to the remote; `kingly-memory sync`" in ran.out

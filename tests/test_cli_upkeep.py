@@ -1,0 +1,161 @@
+"""status, sync, sweep, outbox, config, version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.cli import upkeep
+from kingly_memory.version import __version__
+from tests.cli_runner import Run, runner
+
+NOBODY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there."""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def test_status_tells_a_program_everything(run: Run, tmp_path: Path) -> None:
+    run("store", "x", "--type", "working")
+    now = run("status", "--json").json
+    assert set(now) >= {"home", "project", "durability", "memories", "link", "outbox", "versions"}
+    assert now["memories"]["total"] == 1
+    assert now["memories"]["by_type"]["working"] == 1
+    assert set(now["link"]) >= {"state", "endpoint", "next_probe_s", "last_error"}
+    assert set(now["outbox"]) == {"pending", "leased", "dead", "oldest_s"}
+    assert Path(now["home"]).is_relative_to(tmp_path)
+
+
+def test_status_is_a_screen_for_a_person(run: Run) -> None:
+    run("store", "x", "--type", "working")
+    ran = run("status")
+    assert ran.code == 0
+    for words in ("1 memory: 1 working", "no remote; name one with", "survives a power cut", "outbox", "empty"):
+        assert words in ran.out
+
+
+def test_status_before_the_first_store_creates_nothing(run: Run, tmp_path: Path) -> None:
+    assert run("status", "--home", str(tmp_path / "new")).code == 0
+    assert not (tmp_path / "new").exists()
+
+
+def test_status_says_what_an_outage_means(run: Run) -> None:
+    run("store", "x", "--key", "k", "--remote", NOBODY, "--wait", "2")
+    ran = run("status", "--remote", NOBODY)
+    assert "offline, http://127.0.0.1:9 (" in ran.out
+    assert "tried again in" in ran.out
+    assert "1 waiting" in ran.out
+
+
+@pytest.mark.parametrize("argv", [["sync"], ["outbox", "list"], ["outbox", "retry"], ["outbox", "drop", "x"]])
+def test_verbs_about_a_remote_need_one(run: Run, argv: list[str]) -> None:
+    ran = run(*argv)
+    assert ran.code == 2
+    assert ran.err == "kingly-memory: remote: none is named; add --remote or set KINGLY_REMOTE\n"
+
+
+def test_sync_without_an_answer_says_so_and_fails(run: Run) -> None:
+    run("store", "x", "--remote", NOBODY)
+    ran = run("sync", "--remote", NOBODY, "--timeout", "5")
+    assert ran.code == 1
+    assert "0 memories delivered, 1 waiting, 0 dead" in ran.out
+    assert run("sync", "--remote", NOBODY, "--timeout", "5", "--json").json["pending"] == 1
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1"])
+def test_a_timeout_must_be_a_length_of_time(run: Run, seconds: str) -> None:
+    ran = run("sync", "--remote", NOBODY, "--timeout", seconds, "--json")
+    assert (ran.code, ran.json["error"]["field"]) == (2, "timeout")
+
+
+def test_the_outbox_is_listed_retried_and_dropped_by_key(run: Run) -> None:
+    run("store", "x", "--key", "k", "--remote", NOBODY)
+    listed = run("outbox", "list", "--remote", NOBODY, "--json").json["entries"]
+    assert [(one["key"], one["state"]) for one in listed] == [("k", "pending")]
+    assert "k" in run("outbox", "list", "--remote", NOBODY).out
+    assert run("outbox", "list", "--state", "dead", "--remote", NOBODY).out == "the outbox is empty\n"
+    assert run("outbox", "retry", "--remote", NOBODY, "--json").json == {"retried": 0}
+    assert run("outbox", "drop", "k", "--remote", NOBODY, "--json").json == {"dropped": 1}
+    assert run("outbox", "list", "--remote", NOBODY, "--json").json["entries"] == []
+    assert run("get", "k").code == 0
+
+
+@pytest.mark.parametrize("verb", ["retry", "drop"])
+def test_an_unknown_outbox_name_is_nothing_under_it(run: Run, verb: str) -> None:
+    ran = run("outbox", verb, "nobody", "--remote", NOBODY, "--project", "p")
+    assert (ran.code, ran.err) == (1, "kingly-memory: nothing under 'nobody' in project 'p'\n")
+
+
+def test_an_unknown_outbox_state_is_refused(run: Run) -> None:
+    ran = run("outbox", "list", "--state", "lost", "--remote", NOBODY, "--json")
+    assert (ran.code, ran.json["error"]["field"]) == (2, "state")
+
+
+def test_a_sweep_of_fresh_memories_takes_nothing(run: Run) -> None:
+    run("store", "x", "--key", "k", "--type", "working")
+    plan = run("sweep", "--dry-run", "--json").json
+    assert (plan["archived"], plan["erased"], plan["dry_run"]) == (0, 0, True)
+    assert run("sweep").out.startswith("0 memories archived, 0 erased")
+    assert run("get", "k").code == 0
+
+
+def test_a_sweep_tells_what_it_would_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
+    run("store", "x", "--key", "k")
+    assert run("sweep", "--dry-run").out.startswith("1 memory would be archived")
+    assert run("sweep").out.startswith("1 memory archived")
+    assert run("restore", "k").code == 0
+
+
+def rows(run: Run, *argv: str) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in run("config", "--json", *argv).json["settings"]}
+
+
+def test_config_names_the_source_of_every_setting(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated_environment: Path
+) -> None:
+    assert rows(run)["home"]["from"] == "user data folder"
+    (isolated_environment / ".git").mkdir()
+    assert rows(run)["home"]["from"] == "nearest project folder"
+    assert rows(run)["project"] == {"name": "project", "value": isolated_environment.name, "from": "folder name"}
+    for name in ("HOME", "PROJECT", "AGENT", "REMOTE", "TOKEN", "LEASE_S"):
+        monkeypatch.setenv(f"KINGLY_{name}", "7" if name == "LEASE_S" else "http://x" if name == "REMOTE" else "e")
+    named = rows(run)
+    for name in ("home", "project", "agent", "remote", "token", "lease_s"):
+        assert named[name]["from"] == f"KINGLY_{name.upper()}"
+    assert (named["token"]["value"], named["lease_s"]["value"]) == ("set", 7.0)
+    said = rows(run, "--home", "h", "--project", "p", "--agent", "a", "--remote", "http://y")
+    assert [said[name]["from"] for name in ("home", "project", "agent", "remote")] == [
+        "--home",
+        "--project",
+        "--agent",
+        "--remote",
+    ]
+    assert run("config").out.startswith("SETTING")
+
+
+def test_a_setting_that_cannot_be_read_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_LEASE_S", "soon")
+    ran = run("config", "--json")
+    assert (ran.code, ran.json["error"]["type"]) == (2, "InvalidSetting")
+    assert "KINGLY_LEASE_S" in ran.err
+
+
+def test_version_is_the_package_version(run: Run) -> None:
+    assert run("version").out == f"kingly-memory {__version__}\n"
+    assert run("version", "--json").json["version"] == __version__
+
+
+def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(upkeep, "version", fail)
+    ran = run("version", "--json")
+    assert (ran.code, ran.json["error"]["type"]) == (1, "ZeroDivisionError")
+    assert ran.err.startswith("kingly-memory: something unexpected happened (ZeroDivisionError: by nought)")

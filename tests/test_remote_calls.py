@@ -1,0 +1,365 @@
+"""What goes over the wire, to the byte and the header, and what comes of each reply."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import httpx
+import pytest
+import respx
+
+from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
+from kingly_memory.models import MemoryType
+from kingly_memory.settings import DEFAULT_ENDPOINT
+from kingly_memory.testing import ManualClock
+from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
+
+ENVELOPE = (
+    '{"key": "lighthouse", "content": "The lighthouse keeper writes “fog” 🌫 in the log.", "metadata": '
+    '{"id": "0195f0a0-0000-7000-8000-000000000001", "key": "lighthouse", "type": "episodic", "significance": 0.8, '
+    '"confidence": 0.25, "tags": ["sea", "night"], "title": "Fog", "scope": {"project": "Küste", "agent": "keeper", '
+    '"context_id": "watch-1"}, "origin": "user", "created_at": "2026-03-04T05:06:07.890000+00:00", '
+    '"updated_at": "2026-03-04T05:06:07.890000+00:00", "revision": 1, "metadata": {"wind": 7}}}'
+)
+METADATA = (
+    '{"confidence":0.8,"significance":0.8,"context_id":"watch-1","source":"kingly_agent","timestamp":1772600767890}'
+)
+
+
+@pytest.fixture
+def route(respx_mock: respx.MockRouter) -> respx.Route:
+    return respx_mock.post(f"{DEFAULT_ENDPOINT}/mcp/call")
+
+
+def sent(route: respx.Route, number: int = -1) -> dict[str, Any]:
+    """The body of a request, as JSON."""
+    body: dict[str, Any] = json.loads(route.calls[number].request.content)
+    return body
+
+
+@pytest.mark.requirement("KNG-008", "KNG-067")
+async def test_store_sends_the_seeds_call(route: respx.Route) -> None:
+    route.respond(json={"memory_id": "r1"})
+    assert await stored(remote_at(DEFAULT_ENDPOINT)) == "r1"
+    request = route.calls.last.request
+    content = json.dumps(ENVELOPE, ensure_ascii=False)
+    expected = (
+        f'{{"method":"store_memory","params":{{"content":{content},"memory_type":"episodic",'
+        f'"metadata":{METADATA},"idempotency_key":"{LIGHTHOUSE.id}"}}}}'
+    )
+    assert request.content.decode() == expected
+    assert request.method == "POST"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["idempotency-key"] == LIGHTHOUSE.id
+    assert request.headers["kingly-project"] == "K%C3%BCste"
+    assert "authorization" not in request.headers
+
+
+async def test_a_token_is_sent_as_a_bearer(route: respx.Route) -> None:
+    route.respond(json={})
+    await remote_at(DEFAULT_ENDPOINT, token="t0ken").connect()
+    assert route.calls.last.request.headers["authorization"] == "Bearer t0ken"
+
+
+async def test_user_info_is_sent_as_a_header_and_never_in_the_url(route: respx.Route) -> None:
+    route.respond(json={})
+    await remote_at("http://user:p%40ss@localhost:8000").connect()
+    request = route.calls.last.request
+    assert request.headers["authorization"] == "Basic dXNlcjpwQHNz"
+    assert str(request.url) == "http://localhost:8000/mcp/call"
+
+
+@pytest.mark.parametrize("token", ["two\r\nlines", "schlüssel", " padded ", ""])
+def test_a_token_that_no_header_can_hold_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Transport(endpoint(DEFAULT_ENDPOINT), clock=ManualClock(), token=token)
+    assert token.strip() == "" or token.strip() not in str(refused.value)
+
+
+@pytest.mark.requirement("KNG-066")
+async def test_connect_initialises_the_memory_system_and_learns_what_it_can(route: respx.Route) -> None:
+    route.respond(json={"success": True, "server": "hub", "features": ["idempotency_keys"]})
+    info = await remote_at(DEFAULT_ENDPOINT).connect()
+    assert (info.server, info.honours_keys) == ("hub", True)
+    assert sent(route) == {"method": "initialize_memory_system", "params": {}}
+    assert "idempotency-key" not in route.calls.last.request.headers
+
+
+@pytest.mark.requirement("KNG-071")
+async def test_search_sends_query_limit_and_types_and_cuts_to_the_limit(route: respx.Route) -> None:
+    entries = [{"memory_id": number, "content": "fog", "score": number / 10} for number in range(5)]
+    route.respond(json=entries)
+    types = [MemoryType.SEMANTIC, MemoryType.WORKING]
+    hits = await remote_at(DEFAULT_ENDPOINT).search("fog", limit=2, types=types, timeout_s=1)
+    assert [hit.remote_id for hit in hits] == ["4", "3"]
+    assert sent(route) == {
+        "method": "search_semantic_memories",
+        "params": {"query": "fog", "limit": 2, "memory_types": ["semantic", "working"]},
+    }
+
+
+@pytest.mark.requirement("KNG-071")
+async def test_the_wrappers_send_the_seeds_names(route: respx.Route) -> None:
+    route.respond(json={"working_memory": [{"id": 1, "content": "now"}], "links": [{"link_id": 9}], "thought_id": "t1"})
+    remote = remote_at(DEFAULT_ENDPOINT)
+    (working,) = await remote.working_memory("watch-1")
+    assert working.content == "now"
+    assert await remote.linked_memories(["r1", "r2"]) == [{"link_id": 9}]
+    assert (await remote.record_thought("so it was the fog", chain_id="c"))["thought_id"] == "t1"
+    await remote.link("r1", "r2", "causal")
+    calls = [sent(route, number) for number in range(4)]
+    keys = [call["params"].pop("idempotency_key", None) for call in calls]
+    assert calls == [
+        {"method": "get_working_memory", "params": {"context_filter": "watch-1"}},
+        {"method": "get_linked_memories", "params": {"memory_ids": ["r1", "r2"]}},
+        {"method": "record_thought", "params": {"content": "so it was the fog", "chain_id": "c"}},
+        {
+            "method": "create_memory_link",
+            "params": {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal"},
+        },
+    ]
+    assert keys[:2] == [None, None]
+    assert keys[2] != keys[3]
+
+
+async def test_a_thoughts_own_key_is_kept(route: respx.Route) -> None:
+    route.respond(json={})
+    await remote_at(DEFAULT_ENDPOINT).record_thought("so", idempotency_key="mine")
+    assert route.calls.last.request.headers["idempotency-key"] == "mine"
+
+
+async def test_a_later_revision_updates_the_remotes_copy(route: respx.Route) -> None:
+    route.respond(json={"memory_id": "r1"})
+    second = revised()
+    key = f"{second.id}.2"
+    assert await stored(remote_at(DEFAULT_ENDPOINT), second, idempotency_key=key, remote_id="r1") == "r1"
+    body = sent(route)
+    assert body["method"] == "update_memory"
+    assert body["params"]["memory_id"] == "r1"
+    assert body["params"]["idempotency_key"] == key
+    assert json.loads(body["params"]["content"])["metadata"]["revision"] == 2
+
+
+async def test_without_update_a_later_revision_is_stored_anew_and_supersedes(route: respx.Route) -> None:
+    unknown = httpx.Response(404, json={"error": "unknown method: update_memory"})
+    route.side_effect = [unknown, httpx.Response(200, json={"memory_id": "r2"}), httpx.Response(200, json={"id": "r3"})]
+    remote = remote_at(DEFAULT_ENDPOINT)
+    second, third = revised(), revised(revised())
+    assert await stored(remote, second, idempotency_key=f"{second.id}.2", remote_id="r1") == "r2"
+    assert await stored(remote, third, idempotency_key=f"{third.id}.3", remote_id="r2") == "r3"
+    assert [sent(route, number)["method"] for number in range(3)] == ["update_memory", "store_memory", "store_memory"]
+    params = sent(route, 1)["params"]
+    assert params["idempotency_key"] == f"{second.id}.2"
+    assert params["metadata"]["supersedes"] == "r1"
+
+
+async def test_an_update_that_is_refused_for_another_reason_is_not_stored_anew(route: respx.Route) -> None:
+    route.respond(422, json={"error": "content: too long"})
+    with pytest.raises(RemoteRefused, match="HTTP 422"):
+        await stored(remote_at(DEFAULT_ENDPOINT), revised(), remote_id="r1")
+    assert route.call_count == 1
+
+
+async def test_forget_names_the_memory_both_ways(route: respx.Route) -> None:
+    route.respond(json={"success": True})
+    await remote_at(DEFAULT_ENDPOINT).forget(LIGHTHOUSE, remote_id=None, idempotency_key="k.2")
+    assert sent(route) == {
+        "method": "forget_memory",
+        "params": {"memory_id": None, "store_key": LIGHTHOUSE.id, "idempotency_key": "k.2"},
+    }
+
+
+async def test_a_memory_travels_under_its_own_project_not_under_the_routers(route: respx.Route) -> None:
+    route.respond(json={"memory_id": "r1"})
+    remote = remote_at(DEFAULT_ENDPOINT, project="other")
+    await stored(remote)
+    await remote.forget(LIGHTHOUSE, remote_id="r1", idempotency_key="k")
+    await remote.search("fog", limit=1, types=None, timeout_s=1)
+    projects = [call.request.headers["kingly-project"] for call in route.calls]
+    assert projects == ["K%C3%BCste", "K%C3%BCste", "other"]
+
+
+@pytest.mark.parametrize("kind", [300, 301, 302, 303, 305, 307, 308])
+async def test_no_redirect_leaves_the_origin(route: respx.Route, respx_mock: respx.MockRouter, kind: int) -> None:
+    route.respond(kind, headers={"Location": "http://localhost:9999/mcp/call"})
+    elsewhere = respx_mock.post("http://localhost:9999/mcp/call")
+    elsewhere.respond(json={"memory_id": "stolen"})
+    with pytest.raises(RemoteUnavailable, match=f"HTTP {kind}") as unavailable:
+        await stored(remote_at(DEFAULT_ENDPOINT, tries=1))
+    assert unavailable.value.reached
+    assert "9999" not in str(unavailable.value)
+    assert elsewhere.call_count == 0
+
+
+@pytest.mark.parametrize("location", ["/elsewhere", "http://localhost:8000/elsewhere", "elsewhere/../../elsewhere"])
+async def test_a_redirect_within_the_origin_is_followed_with_the_body(
+    route: respx.Route, respx_mock: respx.MockRouter, location: str
+) -> None:
+    route.respond(307, headers={"Location": location})
+    there = respx_mock.post("http://localhost:8000/elsewhere")
+    there.respond(json={"memory_id": "r1"})
+    assert await stored(remote_at(DEFAULT_ENDPOINT, token="t0ken")) == "r1"
+    assert there.calls.last.request.content == route.calls.last.request.content
+    assert there.calls.last.request.headers["authorization"] == "Bearer t0ken"
+
+
+@pytest.mark.parametrize(
+    "location", ["http://user@localhost:8000/x", "https://localhost:8000/x", "http://[::1", "//x/"]
+)
+async def test_a_redirect_that_only_looks_like_home_is_not_followed(route: respx.Route, location: str) -> None:
+    route.respond(308, headers={"Location": location})
+    with pytest.raises(RemoteUnavailable):
+        await stored(remote_at(DEFAULT_ENDPOINT, tries=1))
+    assert route.call_count == 1
+
+
+async def test_a_circle_of_redirects_ends(route: respx.Route) -> None:
+    route.respond(307, headers={"Location": "/mcp/call"})
+    with pytest.raises(RemoteUnavailable, match="circle"):
+        await stored(remote_at(DEFAULT_ENDPOINT, tries=1))
+    assert route.call_count == 4
+
+
+async def test_lone_surrogates_leave_as_replacement_characters(route: respx.Route) -> None:
+    route.respond(json=[])
+    await remote_at(DEFAULT_ENDPOINT).search("fog \ud800", limit=1, types=None, timeout_s=1)
+    assert sent(route)["params"]["query"] == "fog �"
+
+
+@pytest.mark.requirement("KNG-065", "KNG-070")
+async def test_three_tries_pause_one_second_then_two(route: respx.Route) -> None:
+    route.respond(503)
+    clock = ManualClock()
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    clock.sleep = sleep  # type: ignore[method-assign]  # the log of pauses is the point
+    with pytest.raises(RemoteUnavailable, match="HTTP 503: Service Unavailable"):
+        await stored(remote_at(DEFAULT_ENDPOINT, clock=clock, tries=3, pause_s=1.0))
+    assert route.call_count == 3
+    assert pauses == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "calls"),
+    [
+        (["0", "0", "0"], 3),
+        (["1", "2", "3"], 3),
+        (["abc", "-5", ""], 3),
+        (["1.5"], 1),
+        (["0", "2.5"], 2),
+        (["999999999"], 1),
+        (["Wed, 21 Oct 2099 07:28:00 GMT"], 1),
+    ],
+)
+async def test_a_retry_after_beyond_the_pause_ends_the_tries(route: respx.Route, wishes: list[str], calls: int) -> None:
+    route.side_effect = [httpx.Response(429, headers={"Retry-After": wish}) for wish in wishes]
+    clock = ManualClock()
+
+    async def sleep(seconds: float) -> None:
+        clock.tick(seconds)
+
+    clock.sleep = sleep  # type: ignore[method-assign]  # pauses pass at once
+    with pytest.raises(RemoteUnavailable, match="HTTP 429"):
+        await stored(remote_at(DEFAULT_ENDPOINT, clock=clock, pause_s=1.0))
+    assert route.call_count == calls
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"Content-Encoding": "gzip"}, gzip.compress(b"unknown method")),
+        ({"Content-Length": "999999999"}, b"unknown method"),
+    ],
+)
+async def test_a_hostile_body_does_not_hide_a_refusal(route: respx.Route, headers: dict[str, str], body: bytes) -> None:
+    route.respond(422, headers=headers, stream=httpx.ByteStream(body))
+    with pytest.raises(RemoteRefused, match="HTTP 422") as refused:
+        await stored(remote_at(DEFAULT_ENDPOINT))
+    assert refused.value.clear
+    assert not refused.value.unknown_method
+
+
+@pytest.mark.parametrize("answer", [401, 403, 400, 404, 422])
+async def test_what_is_refused_is_not_tried_again(route: respx.Route, answer: int) -> None:
+    route.respond(answer)
+    with pytest.raises(Exception, match=f"HTTP {answer}"):
+        await stored(remote_at(DEFAULT_ENDPOINT))
+    assert route.call_count == 1
+
+
+async def test_connect_and_search_are_tried_once(route: respx.Route) -> None:
+    route.respond(500)
+    remote = remote_at(DEFAULT_ENDPOINT)
+    with pytest.raises(RemoteUnavailable):
+        await remote.connect()
+    with pytest.raises(RemoteUnavailable):
+        await remote.search("fog", limit=1, types=None, timeout_s=1)
+    assert route.call_count == 2
+
+
+class TestServerWithoutKeys:
+    """An outcome that is not known is looked up before the memory is sent again."""
+
+    @pytest.fixture
+    def found(self) -> dict[str, Any]:
+        return {"memory_id": "r1", "content": ENVELOPE, "score": 0.9}
+
+    async def test_the_copy_of_an_earlier_try_is_found_and_not_stored_twice(
+        self, route: respx.Route, found: dict[str, Any]
+    ) -> None:
+        route.respond(json={"memories": [{"id": "r0", "content": "fog"}, found]})
+        assert await stored(remote_at(DEFAULT_ENDPOINT), repeated=True) == "r1"
+        assert sent(route) == {
+            "method": "search_semantic_memories",
+            "params": {"query": LIGHTHOUSE.content, "limit": 5, "memory_types": None},
+        }
+        assert route.call_count == 1
+
+    async def test_a_lost_reply_is_looked_up_within_the_same_attempt(
+        self, route: respx.Route, found: dict[str, Any]
+    ) -> None:
+        route.side_effect = [httpx.ReadError("reset"), httpx.Response(200, json=[found])]
+        assert await stored(remote_at(DEFAULT_ENDPOINT)) == "r1"
+        assert [sent(route, number)["method"] for number in range(2)] == ["store_memory", "search_semantic_memories"]
+
+    async def test_what_is_not_found_is_sent_again(self, route: respx.Route) -> None:
+        route.side_effect = [httpx.Response(200, json=[]), httpx.Response(200, json={"memory_id": "r1"})]
+        assert await stored(remote_at(DEFAULT_ENDPOINT), repeated=True) == "r1"
+
+    async def test_a_server_that_cannot_search_gets_it_again(self, route: respx.Route) -> None:
+        route.side_effect = [httpx.Response(404), httpx.Response(200, json={"memory_id": "r1"})]
+        assert await stored(remote_at(DEFAULT_ENDPOINT), repeated=True) == "r1"
+
+    async def test_a_lookup_that_fails_sends_nothing(self, route: respx.Route) -> None:
+        route.respond(500)
+        with pytest.raises(RemoteUnavailable):
+            await stored(remote_at(DEFAULT_ENDPOINT, tries=1), repeated=True)
+        assert sent(route)["method"] == "search_semantic_memories"
+
+    async def test_an_older_copy_does_not_pass_for_a_superseding_one(
+        self, route: respx.Route, found: dict[str, Any]
+    ) -> None:
+        route.side_effect = [
+            httpx.Response(404, json={"error": "unknown method"}),
+            httpx.Response(200, json=[found]),
+            httpx.Response(200, json={"memory_id": "r2"}),
+        ]
+        assert await stored(remote_at(DEFAULT_ENDPOINT), revised(), remote_id="r1", repeated=True) == "r2"
+
+    async def test_a_server_that_honours_keys_is_not_searched(self, route: respx.Route) -> None:
+        route.side_effect = [
+            httpx.Response(200, json={"features": ["idempotency_keys"]}),
+            httpx.Response(200, json={"memory_id": "r1"}),
+        ]
+        remote = remote_at(DEFAULT_ENDPOINT)
+        await remote.connect()
+        assert await stored(remote, repeated=True) == "r1"
+        assert sent(route)["method"] == "store_memory"

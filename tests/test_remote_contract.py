@@ -1,0 +1,180 @@
+"""What every remote must do, whichever it is: the adapter in front of real servers, and the fake in their place.
+
+A new server is one more function in `SERVERS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.models import Memory, MemoryId, MemoryType, Scope
+from kingly_memory.ports import Remote
+from kingly_memory.testing import FakeRemote, HubProcess, ScriptedRemote
+from tests.remote_samples import LIGHTHOUSE, remote_at, revised
+
+MakeRemote = Callable[[str], Remote]
+"""A remote for a project that nobody used before."""
+
+_numbers = itertools.count(1)
+
+
+@contextlib.contextmanager
+def scripted(_folder: Path) -> Iterator[MakeRemote]:
+    with ScriptedRemote() as server:
+        yield lambda project: remote_at(server.url, project=project)
+
+
+@contextlib.contextmanager
+def scripted_without_keys(_folder: Path) -> Iterator[MakeRemote]:
+    with ScriptedRemote(honours_keys=False) as server:
+        yield lambda project: remote_at(server.url, project=project)
+
+
+@contextlib.contextmanager
+def hub(folder: Path) -> Iterator[MakeRemote]:
+    with HubProcess(folder / "hub") as process:
+        yield lambda project: remote_at(process.url, project=project)
+
+
+@contextlib.contextmanager
+def fake(_folder: Path) -> Iterator[MakeRemote]:
+    yield lambda _project: FakeRemote()
+
+
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[MakeRemote]]] = {
+    "scripted": scripted,
+    "scripted without keys": scripted_without_keys,
+    "hub": hub,
+    "fake": fake,
+}
+
+pytestmark = pytest.mark.requirement("KNG-071", "KNG-090")
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def make_remote(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRemote]:
+    with SERVERS[request.param](tmp_path_factory.mktemp("server")) as make:
+        yield make
+
+
+@pytest.fixture
+def project() -> str:
+    return f"Küste {next(_numbers)}"
+
+
+@pytest.fixture
+async def remote(make_remote: MakeRemote, project: str) -> AsyncIterator[Remote]:
+    remote = make_remote(project)
+    await remote.connect()
+    yield remote
+    await remote.aclose()
+
+
+@pytest.fixture
+def memory(project: str) -> Memory:
+    number = next(_numbers)
+    return replace(LIGHTHOUSE, id=MemoryId(f"memory-{number}"), key=f"key-{number}", scope=Scope(project))
+
+
+async def first_delivery(remote: Remote, memory: Memory, *, repeated: bool = False) -> str:
+    return await remote.store(memory, idempotency_key=memory.id, remote_id=None, repeated=repeated)
+
+
+async def found(remote: Remote, memory: Memory, text: str | None = None) -> list[str]:
+    """The contents under which the remote knows a memory."""
+    hits = await remote.search(text or memory.content, limit=20, types=None, timeout_s=10)
+    return [hit.content for hit in hits if hit.memory_id == memory.id]
+
+
+async def test_a_remote_introduces_itself(remote: Remote) -> None:
+    assert (await remote.connect()).server
+
+
+async def test_what_was_stored_is_found_with_our_id(remote: Remote, memory: Memory) -> None:
+    remote_id = await first_delivery(remote, memory)
+    hits = await remote.search("lighthouse keeper", limit=20, types=None, timeout_s=10)
+    (hit,) = [hit for hit in hits if hit.memory_id == memory.id]
+    assert hit.remote_id == remote_id
+    assert hit.content == memory.content
+    assert hit.record["revision"] == memory.revision
+    assert 0.0 < hit.relevance <= 1.0
+
+
+async def test_a_repeated_store_has_one_effect_and_the_same_id(remote: Remote, memory: Memory) -> None:
+    first = await first_delivery(remote, memory)
+    assert await first_delivery(remote, memory, repeated=True) == first
+    assert await found(remote, memory) == [memory.content]
+
+
+async def test_a_later_revision_replaces_the_earlier(remote: Remote, memory: Memory) -> None:
+    remote_id = await first_delivery(remote, memory)
+    second = revised(memory)
+    for repeated in (False, True):
+        key = f"{memory.id}.2"
+        assert await remote.store(second, idempotency_key=key, remote_id=remote_id, repeated=repeated) == remote_id
+    assert await found(remote, second) == [second.content]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_is_forgotten_is_not_found(remote: Remote, memory: Memory, known: bool) -> None:
+    remote_id = await first_delivery(remote, memory)
+    await remote.forget(memory, remote_id=remote_id if known else None, idempotency_key=f"{memory.id}.2")
+    assert await found(remote, memory) == []
+
+
+async def test_forgetting_twice_or_what_never_arrived_is_no_error(remote: Remote, memory: Memory) -> None:
+    for _ in range(2):
+        await remote.forget(memory, remote_id=None, idempotency_key=f"{memory.id}.2")
+
+
+async def test_what_was_forgotten_can_come_back(remote: Remote, memory: Memory) -> None:
+    remote_id = await first_delivery(remote, memory)
+    await remote.forget(memory, remote_id=remote_id, idempotency_key=f"{memory.id}.2")
+    again = revised(memory)
+    await remote.store(again, idempotency_key=f"{memory.id}.3", remote_id=remote_id, repeated=False)
+    assert await found(remote, again) == [again.content]
+
+
+async def test_hits_come_best_first_within_limit_and_types(remote: Remote, memory: Memory, project: str) -> None:
+    for number in range(6):
+        one = replace(
+            memory,
+            id=MemoryId(f"{memory.id}-{number}"),
+            content=f"heron {'by the quiet pond ' * number}",
+            type=MemoryType.SEMANTIC if number % 2 else MemoryType.PROCEDURAL,
+        )
+        await first_delivery(remote, one)
+    hits = await remote.search("heron pond", limit=4, types=None, timeout_s=10)
+    assert len(hits) == 4
+    assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
+    semantic = await remote.search("heron pond", limit=10, types=[MemoryType.SEMANTIC], timeout_s=10)
+    assert {hit.memory_id for hit in semantic} == {f"{memory.id}-{number}" for number in (1, 3, 5)}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "CRLF\r\nCR\rLF\n tab\t trailing  ",
+        "emoji 👩\u200d🚀 separators \u2028\u2029 right-to-left \u202eabc\u202c combining e\u0301",
+        "NUL \x00 and bell \x07",
+        '{"key": "k", "content": "not me", "metadata": 1}',
+        "日本語の文章も残る word",
+    ],
+)
+async def test_content_comes_back_byte_for_byte(remote: Remote, memory: Memory, content: str) -> None:
+    strange = replace(memory, content=content)
+    await first_delivery(remote, strange)
+    assert await found(remote, strange, "CRLF emoji bell not me word") == [content]
+
+
+async def test_closing_twice_is_safe(make_remote: MakeRemote, project: str) -> None:
+    remote = make_remote(project)
+    await remote.aclose()
+    await remote.aclose()

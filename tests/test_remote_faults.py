@@ -1,0 +1,361 @@
+"""Against a real server that misbehaves: every fault ends in time, in one error class, with at most one effect."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import pytest
+
+from kingly_memory.adapters.remote.json_call import JsonCallRemote
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.models import Memory, MemoryId
+from kingly_memory.settings import Settings
+from kingly_memory.testing import ScriptedRemote, Weather
+from kingly_memory.testing.wire_faults import CANARY
+from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
+
+SOON_S = 0.4
+"""A deadline for what will not answer; nothing waits for it otherwise."""
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedRemote]:
+    with ScriptedRemote() as running:
+        yield running
+
+
+@pytest.fixture
+async def remote(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
+    remote = remote_at(server.url)
+    yield remote
+    await remote.aclose()
+
+
+@pytest.fixture
+async def once(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
+    """One try."""
+    remote = remote_at(server.url, tries=1)
+    yield remote
+    await remote.aclose()
+
+
+@pytest.fixture
+async def hurried(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
+    """One try, a short deadline."""
+    remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
+    yield remote
+    await remote.aclose()
+
+
+@pytest.mark.requirement("KNG-003")
+@pytest.mark.parametrize(
+    ("fault", "reason", "reached"),
+    [
+        ("status=500", "HTTP 500: Internal Server Error", True),
+        ("status=502", "HTTP 502", True),
+        ("status=408", "HTTP 408", True),
+        ("status=425", "HTTP 425", True),
+        ("status=429 7", "HTTP 429", True),
+        ("status=599", "HTTP 599", True),
+        ("redirect=302 https://portal.example/login", "HTTP 302", True),
+        ("html", "not JSON", True),
+        ("no-content", "empty", True),
+        ("empty", "empty", True),
+        ("nan", "NaN", True),
+        ("huge-int", "too large", True),
+        ("deep", "nested too deeply", True),
+        ("wide", "too many parts", True),
+        ("bad-utf8", "UTF-8", True),
+        ("json=[]", "memory_id", True),
+        ("json=17", "memory_id", True),
+        ("json={}", "memory_id", True),
+        ("gzip-bomb", "compressed", True),
+        ("double-gzip", "compressed", True),
+        ("huge", "longer than", True),
+        ("endless", "longer than", True),
+        ("truncated", "broke", True),
+        ("reset", "broke|reset", False),
+        ("garbage", "does not speak HTTP", False),
+    ],
+)
+async def test_trouble_is_one_error_and_worth_another_try(
+    server: ScriptedRemote, once: JsonCallRemote, fault: str, reason: str, reached: bool
+) -> None:
+    server.always(fault)
+    with pytest.raises(RemoteUnavailable, match=reason) as unavailable:
+        await stored(once)
+    assert unavailable.value.reached is reached
+
+
+@pytest.mark.requirement("KNG-003", "KNG-064")
+@pytest.mark.parametrize(
+    ("fault", "reached"), [("hang", False), ("header-trickle", False), ("trickle", True), ("tiny-chunks", True)]
+)
+async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
+    server: ScriptedRemote, hurried: JsonCallRemote, fault: str, reached: bool
+) -> None:
+    server.always(fault)
+    with pytest.raises(RemoteUnavailable, match=r"no complete answer within 0\.4 s") as unavailable:
+        await stored(hurried)
+    assert unavailable.value.reached is reached
+
+
+@pytest.mark.parametrize(
+    ("fault", "clear"),
+    [("failure=INVALID_PARAMETER", True), ("failure=TOOL_ERROR", False), ("failure", False), ("error", False)],
+)
+async def test_a_failure_inside_a_success_is_a_refusal(
+    server: ScriptedRemote, remote: JsonCallRemote, fault: str, clear: bool
+) -> None:
+    server.always(fault)
+    with pytest.raises(RemoteRefused) as refused:
+        await stored(remote)
+    assert refused.value.clear is clear
+    assert len(server.requests) == 1
+
+
+async def test_an_expired_token_is_unauthorised_and_tried_once() -> None:
+    with ScriptedRemote(token="right") as server:
+        wrong, right = remote_at(server.url, token="wrong"), remote_at(server.url, token="right")
+        with pytest.raises(RemoteUnauthorised):
+            await stored(wrong)
+        assert await stored(right)
+        assert len(server.requests) == 1
+        await wrong.aclose()
+        await right.aclose()
+
+
+@pytest.mark.requirement("KNG-065")
+async def test_a_store_that_meets_trouble_twice_arrives_with_the_third_try(
+    server: ScriptedRemote, remote: JsonCallRemote
+) -> None:
+    await remote.connect()
+    server.script("status=500", "reset")
+    assert await stored(remote) == "remote-1"
+    keys = [call.headers.get("idempotency-key") for call in server.requests]
+    assert keys == [None, *[LIGHTHOUSE.id] * 3]
+    assert len(server.effects) == 1
+
+
+async def test_three_tries_are_all(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+    await remote.connect()
+    server.always("status=503")
+    with pytest.raises(RemoteUnavailable):
+        await stored(remote)
+    assert [call.method for call in server.requests] == ["initialize_memory_system", *["store_memory"] * 3]
+    settings = Settings()
+    assert (settings.send_tries, settings.send_pause_s) == (3, 1.0)
+
+
+@pytest.mark.parametrize("fault", ["lost-reply", "truncated", "late"])
+@pytest.mark.parametrize("honours_keys", [True, False])
+async def test_an_effect_whose_reply_was_lost_is_not_repeated(fault: str, honours_keys: bool) -> None:
+    with ScriptedRemote(honours_keys=honours_keys) as server:
+        server.script(fault, method="store_memory")
+        remote = remote_at(server.url, call_timeout_s=SOON_S)
+        await remote.connect()
+        assert await stored(remote) == "remote-1"
+        assert len(server.effects) == 1
+        await remote.aclose()
+
+
+async def test_bad_weather_has_one_effect_per_memory() -> None:
+    weather = Weather(fail_500=0.1, fail_429=0.05, drop_reply=0.08, retry_after="0", seed=4)
+    with ScriptedRemote(weather=weather) as server:
+        remote = remote_at(server.url, tries=20)
+        memories = [_numbered(number) for number in range(150)]
+        remote_ids = [await stored(remote, memory) for memory in memories]
+        await remote.aclose()
+        assert len(server.requests) > len(memories)
+        assert [call.params["idempotency_key"] for call in server.effects] == [memory.id for memory in memories]
+        assert len(set(remote_ids)) == len(memories)
+
+
+def _numbered(number: int) -> Memory:
+    return replace(LIGHTHOUSE, id=MemoryId(f"{number:08}"), content=f"memory {number}")
+
+
+async def test_a_memory_is_stored_updated_superseded_and_forgotten(
+    server: ScriptedRemote, remote: JsonCallRemote
+) -> None:
+    remote_id = await stored(remote)
+    second = revised()
+    assert await stored(remote, second, idempotency_key=f"{second.id}.2", remote_id=remote_id) == remote_id
+    (hit,) = await remote.search("fog still", limit=5, types=None, timeout_s=5)
+    assert (hit.memory_id, hit.remote_id, hit.content) == (second.id, remote_id, second.content)
+    await remote.forget(second, remote_id=None, idempotency_key=f"{second.id}.3")
+    assert await remote.search("fog", limit=5, types=None, timeout_s=5) == []
+    assert [call.method for call in server.effects] == ["store_memory", "update_memory", "forget_memory"]
+
+
+@pytest.mark.requirement("KNG-064")
+async def test_the_deadline_is_five_seconds_unless_told_otherwise() -> None:
+    assert Settings().call_timeout_s == 5.0
+    assert inspect.signature(JsonCallRemote).parameters["call_timeout_s"].default == 5.0
+
+
+@pytest.mark.requirement("KNG-064", "KNG-079")
+async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+    server.always("hang")
+    with pytest.raises(RemoteUnavailable, match=r"within 0\.05 s"):
+        await remote.search("fog", limit=1, types=None, timeout_s=0.05)
+
+
+async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(
+    server: ScriptedRemote, remote: JsonCallRemote
+) -> None:
+    server.always("hang")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await stored(remote)
+
+
+async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+    server.script("hang")
+    call = asyncio.create_task(stored(remote))
+    await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == 1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await stored(remote)
+    assert len(server.requests) == 2
+
+
+async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote) -> None:
+    remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
+    server.always("hang")
+    searches = (remote.search("fog", limit=1, types=None, timeout_s=SOON_S) for _ in range(120))
+    outcomes = await asyncio.gather(*searches, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {RemoteUnavailable}
+    server.always("ok")
+    await remote.connect()
+    await remote.aclose()
+
+
+async def test_a_server_that_is_killed_and_restarted_is_found_again(
+    server: ScriptedRemote, remote: JsonCallRemote
+) -> None:
+    assert await stored(remote) == "remote-1"
+    server.stop()
+    with pytest.raises(RemoteUnavailable, match=r"refused|broke|reset") as unavailable:
+        await stored(remote, revised())
+    assert not unavailable.value.reached
+    server.start()
+    assert await stored(remote) == "remote-1"
+
+
+async def test_nothing_listening_is_said_in_one_sentence(unused_tcp_port: int) -> None:
+    remote = remote_at(f"http://127.0.0.1:{unused_tcp_port}", tries=1)
+    with pytest.raises(RemoteUnavailable) as unavailable:
+        await remote.connect()
+    assert unavailable.value.reason == f"http://127.0.0.1:{unused_tcp_port}: Connection refused"
+    assert not unavailable.value.reached
+    await remote.aclose()
+
+
+async def test_a_host_that_does_not_exist_is_unavailable() -> None:
+    remote = remote_at("http://no-such-host.invalid", tries=1, call_timeout_s=5.0)
+    with pytest.raises(RemoteUnavailable):
+        await remote.connect()
+    await remote.aclose()
+
+
+async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+    await remote.connect()
+    await remote.connect()
+    assert all("cookie" not in call.headers for call in server.requests)
+    assert len(server.requests) == 2
+
+
+async def test_a_proxy_of_the_environment_does_not_see_loopback(
+    server: ScriptedRemote, remote: JsonCallRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert await stored(remote)
+
+
+async def test_a_proxy_setting_that_does_not_work_is_said_without_repeating_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "nonsense://user:hunter2@proxy")
+    remote = remote_at("http://memory.example", tries=1)
+    with pytest.raises(RemoteUnavailable, match="HTTPS_PROXY") as unavailable:
+        await remote.connect()
+    assert "hunter2" not in str(unavailable.value)
+
+
+async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+    server.script("redirect=307 /moved/mcp/call", f"redirect=308 {server.url}/again/mcp/call")
+    assert await stored(remote)
+    assert len(server.effects) == 1
+
+
+async def test_no_redirect_carries_anything_to_another_port(server: ScriptedRemote) -> None:
+    with ScriptedRemote() as other:
+        server.always(f"redirect=307 {other.url}/mcp/call")
+        remote = remote_at(server.url, token="t0ken")
+        with pytest.raises(RemoteUnavailable):
+            await stored(remote)
+        await remote.aclose()
+        assert other.requests == []
+
+
+async def test_a_remote_that_is_closed_twice_is_closed(server: ScriptedRemote) -> None:
+    remote = remote_at(server.url)
+    await remote.aclose()
+    await remote.connect()
+    await remote.aclose()
+    await remote.aclose()
+
+
+CANARIES = ("t0ken-canary", "user-canary", "password-canary", "query-canary", CANARY, "lighthouse keeper")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "ok",
+        "status=500",
+        "status=422",
+        "status=403",
+        "failure",
+        "error",
+        "html",
+        "garbage",
+        "bad-utf8",
+        "hang",
+        "reset",
+        "gzip-bomb",
+        "redirect=302 http://query-canary.example/?user-canary",
+    ],
+)
+@pytest.mark.parametrize("token", ["t0ken-canary", None])
+async def test_no_secret_and_no_text_reaches_a_log_or_an_error(
+    server: ScriptedRemote, caplog: pytest.LogCaptureFixture, fault: str, token: str | None
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.always(fault)
+    url = f"http://user-canary:password-canary@127.0.0.1:{server.port}/base?api_key=query-canary"
+    remote = remote_at(url, token=token, tries=2, call_timeout_s=SOON_S)
+    said = [repr(remote)]
+    try:
+        await stored(remote)
+    except RemoteError as error:
+        said += [str(error), repr(error), error.reason if hasattr(error, "reason") else ""]
+    await remote.aclose()
+    everything = "\n".join([*said, caplog.text, *(str(record.__dict__) for record in caplog.records)])
+    assert [canary for canary in CANARIES if canary in everything] == []
+
+
+async def test_the_transport_shows_no_secret() -> None:
+    remote = remote_at("http://user-canary:password-canary@localhost?k=query-canary", token="t0ken-canary")
+    transport = remote._transport
+    assert isinstance(transport, Transport)
+    assert repr(transport) == "<Transport http://localhost>"
+    assert repr(remote) == "<JsonCallRemote http://localhost>"

@@ -1,0 +1,56 @@
+"""A hostile reply costs next to nothing: measured in a process of its own, against a server in another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MOST_BYTES = 16 * 1024 * 1024
+MOST_GAP_S = 0.1
+ENDED = {
+    "gzip-bomb": "compressed",
+    "double-gzip": "compressed",
+    "huge": "longer than 1,048,576 bytes",
+    "endless": "longer than 1,048,576 bytes",
+    "tiny-chunks": "no complete answer within 2 s",
+    "deep": "nested too deeply",
+    "wide": "too many parts",
+    "huge-int": "a number that is too large",
+    "strings": "value",
+}
+"""Each fault and what the caller is told."""
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What each fault cost the client, by fault."""
+    port_file = tmp_path_factory.mktemp("remote") / "port"
+    serve = [sys.executable, "-m", "kingly_memory.testing.remote", "--port-file", str(port_file)]
+    server = subprocess.Popen([*serve, "--script", "ok", *ENDED], cwd=ROOT)
+    try:
+        while not port_file.exists():
+            assert server.poll() is None
+            time.sleep(0.02)
+        url = f"http://127.0.0.1:{port_file.read_text(encoding='utf-8')}"
+        call = [sys.executable, "-m", "tests.hostile_client", url, str(len(ENDED))]
+        client = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+        yield dict(zip(ENDED, json.loads(client.stdout), strict=True))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.mark.parametrize("fault", ENDED)
+def test_a_hostile_reply_costs_little_memory_and_no_stall(reports: dict[str, Any], fault: str) -> None:
+    report = reports[fault]
+    assert ENDED[fault] in report["outcome"]
+    assert report["grown"] <= MOST_BYTES
+    assert report["gap_s"] <= MOST_GAP_S

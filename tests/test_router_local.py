@@ -1,0 +1,310 @@
+"""The router without a remote: everything works with nothing set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import InvalidInput, MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory.models import DeliveryState, LinkState, Source
+from kingly_memory.testing import ManualClock
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
+    async with MemoryRouter.open(tmp_path / "home", project="app", clock=ManualClock()) as router:
+        yield router
+
+
+def with_clock(home: Path, clock: ManualClock, project: str = "app") -> MemoryRouter:
+    return MemoryRouter.open(home, project=project, clock=clock)
+
+
+@pytest.mark.requirement("KNG-044")
+@pytest.mark.requirement("UNI-006")
+async def test_store_search_get_forget_restore_need_no_remote(memory: MemoryRouter) -> None:
+    receipt = await memory.store("Deploys go out on Tuesdays", key="deploys", tags=["ops"])
+    assert (receipt.revision, receipt.layers, receipt.delivery) == (1, ("local",), DeliveryState.LOCAL_ONLY)
+    found = await memory.search("when do deploys go out")
+    assert found.source is Source.LOCAL
+    assert [hit.memory.id for hit in found] == [receipt.id]
+    stored = await memory.get("deploys")
+    assert stored is not None
+    assert stored == await memory.get(receipt.id)
+    assert await memory.forget("deploys") == stored
+    assert await memory.get("deploys") is None
+    assert len(await memory.search("deploys")) == 0
+    assert await memory.restore("deploys") == stored
+    assert await memory.get("deploys") == stored
+    assert len(await memory.search("deploys")) == 1
+
+
+async def test_storing_a_key_again_is_a_new_revision_of_the_same_memory(memory: MemoryRouter) -> None:
+    first = await memory.store("blue", key="colour")
+    second = await memory.store("green", key="colour")
+    assert (second.id, second.revision) == (first.id, 2)
+    kept = await memory.get("colour")
+    assert kept is not None
+    assert kept.content == "green"
+    assert len(await memory.search("blue")) == 0
+
+
+async def test_storing_without_a_key_is_always_a_new_memory(memory: MemoryRouter) -> None:
+    first, second = await memory.store("same"), await memory.store("same")
+    assert first.id != second.id
+    assert len(await memory.search("same")) == 2
+
+
+async def test_storing_under_a_forgotten_key_brings_the_memory_back(memory: MemoryRouter) -> None:
+    first = await memory.store("one", key="k")
+    await memory.forget("k")
+    again = await memory.store("two", key="k")
+    assert (again.id, again.revision) == (first.id, 2)
+    assert [hit.memory.content for hit in await memory.search("two")] == ["two"]
+
+
+async def test_unknown_names_are_none_and_not_errors(memory: MemoryRouter) -> None:
+    assert await memory.get("nothing") is None
+    assert await memory.forget("nothing") is None
+    assert await memory.restore("nothing") is None
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "k" * 10_000, ""])
+async def test_hostile_names_are_refused_by_every_verb(memory: MemoryRouter, name: str) -> None:
+    for verb in (memory.get, memory.forget, memory.restore):
+        with pytest.raises(InvalidInput, match="key_or_id"):
+            await verb(name)
+
+
+@pytest.mark.requirement("KNG-085")
+async def test_refused_memory_leaves_nothing_behind(memory: MemoryRouter) -> None:
+    with pytest.raises(InvalidInput, match="significance"):
+        await memory.store("half a thing", key="half", significance=2)
+    assert await memory.get("half") is None
+    assert memory.status()["memories"]["total"] == 0
+
+
+@pytest.mark.requirement("KNG-014")
+@pytest.mark.requirement("KNG-015")
+async def test_hits_come_with_relevance_and_type_best_first(memory: MemoryRouter) -> None:
+    await memory.store("the cache is stale after a deploy", type="episodic")
+    await memory.store("the cache", type="procedural")
+    await memory.store("a deploy of the stale cache, deploy, cache, stale", type="semantic")
+    hits = list(await memory.search("stale cache deploy"))
+    relevances = [hit.relevance for hit in hits]
+    assert relevances == sorted(relevances, reverse=True)
+    assert all(0 <= relevance <= 1 for relevance in relevances)
+    assert {hit.memory.type.value for hit in hits} == {"episodic", "procedural", "semantic"}
+
+
+async def test_filters_narrow_a_search(memory: MemoryRouter) -> None:
+    await memory.store("note one", type="episodic", tags=["a", "b"], context_id="c1")
+    await memory.store("note two", type="semantic", tags=["a"], context_id="c2")
+
+    async def found(**filters: object) -> set[str]:
+        return {hit.memory.content for hit in await memory.search("note", **filters)}  # type: ignore[arg-type]
+
+    assert await found() == {"note one", "note two"}
+    assert await found(types=["episodic"]) == {"note one"}
+    assert await found(types=["conversation_context", "semantic"]) == {"note one", "note two"}
+    assert await found(tags=["a"]) == {"note one", "note two"}
+    assert await found(tags=["a", "b"]) == {"note one"}
+    assert await found(context_id="c2") == {"note two"}
+    assert await found(agent="somebody") == set()
+
+
+async def test_time_filters_are_inclusive(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 3, 1, tzinfo=UTC))
+    async with with_clock(tmp_path / "home", clock) as memory:
+        await memory.store("note first")
+        await clock.advance(60)
+        await memory.store("note second")
+        noon = clock.now()
+        assert [hit.memory.content for hit in await memory.search("note", since=noon)] == ["note second"]
+        before = noon - timedelta(seconds=60)
+        assert [hit.memory.content for hit in await memory.search("note", until=before)] == ["note first"]
+
+
+async def test_projects_in_one_home_never_see_each_other(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with (
+        MemoryRouter.open(home, project="app") as ours,
+        MemoryRouter.open(home, project="apps") as theirs,
+    ):
+        receipt = await ours.store("secret plan", key="plan")
+        assert len(await theirs.search("secret plan")) == 0
+        assert await theirs.get("plan") is None
+        assert await theirs.get(receipt.id) is None
+        assert await theirs.forget(receipt.id) is None
+        assert len(await theirs.list()) == 0
+        assert theirs.status()["memories"]["total"] == 0
+        assert await ours.get("plan") is not None
+
+
+async def test_agent_is_stamped_and_can_be_asked_for(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", project="app", agent="planner") as memory:
+        await memory.store("who said this")
+        hits = await memory.search("said", agent="planner")
+    assert [hit.memory.scope.agent for hit in hits] == ["planner"]
+
+
+async def test_memories_are_there_for_the_next_process(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with MemoryRouter.open(home, project="app") as memory:
+        await memory.store("still here", key="k")
+    async with MemoryRouter.open(home, project="app") as memory:
+        assert await memory.get("k") is not None
+        assert len(await memory.search("still")) == 1
+
+
+@pytest.mark.requirement("KNG-048")
+async def test_home_is_the_nearest_project_folder(isolated_environment: Path) -> None:
+    (isolated_environment / ".git").mkdir()
+    nested = isolated_environment / "deep" / "down"
+    nested.mkdir(parents=True)
+    async with MemoryRouter.open() as memory:
+        await memory.store("found it")
+        assert memory.status()["project"] == isolated_environment.name
+    assert (isolated_environment / ".kingly" / "memory" / "store" / "cache.db").exists()
+
+
+async def test_listing_pages_from_the_newest_to_the_oldest(memory: MemoryRouter) -> None:
+    for number in range(5):
+        await memory.store(f"note {number}")
+    first = await memory.list(limit=2)
+    second = await memory.list(limit=2, before=first.next_before)
+    third = await memory.list(limit=2, before=second.next_before)
+    assert [one.content for page in (first, second, third) for one in page] == [f"note {n}" for n in (4, 3, 2, 1, 0)]
+    assert third.next_before is None
+
+
+@pytest.mark.requirement("KNG-022")
+@pytest.mark.requirement("UNI-008")
+async def test_working_memory_ends_thirty_minutes_after_its_last_use(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with with_clock(tmp_path / "home", clock) as memory:
+        await memory.store("scratch", key="s", type="task_cache")
+        await clock.advance(29 * 60 + 59)
+        assert await memory.get("s") is not None
+        await clock.advance(29 * 60 + 59)
+        assert len(await memory.search("scratch")) == 1
+        await clock.advance(30 * 60)
+        assert await memory.get("s") is None
+        assert len(await memory.search("scratch")) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "days"),
+    [
+        pytest.param("conversation_context", 7, marks=pytest.mark.requirement("KNG-058")),
+        pytest.param("pattern_learning", 30, marks=pytest.mark.requirement("KNG-059")),
+        pytest.param("skill_development", 90, marks=pytest.mark.requirement("KNG-060")),
+    ],
+)
+async def test_other_types_rest_in_the_archive_after_their_days(tmp_path: Path, kind: str, days: int) -> None:
+    clock = ManualClock()
+    async with with_clock(tmp_path / "home", clock) as memory:
+        await memory.store("a lasting thing", key="k", type=kind)
+        clock.jump(days * 86_400 - 1)
+        assert len(await memory.search("lasting")) == 1 if kind == "pattern_learning" else True
+        clock.jump(1 + (days * 86_400 if kind == "skill_development" else 0))
+        assert len(await memory.search("lasting")) == 0
+        report = await memory.sweep()
+        assert (report.archived, report.erased) == (1, 0)
+        assert len(await memory.search("lasting", include_archived=True)) == 1
+        assert memory.status()["memories"]["archived"] == 1
+        assert await memory.restore("k") is not None
+        assert len(await memory.search("lasting")) == 1
+
+
+@pytest.mark.requirement("KNG-057")
+@pytest.mark.requirement("KNG-084")
+async def test_sweep_reports_beforehand_exactly_what_it_does(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with with_clock(tmp_path / "home", clock) as memory:
+        for number in range(3):
+            await memory.store(f"scratch {number}", type="working")
+        await memory.store("episode", type="episodic")
+        await memory.store("fact")
+        clock.jump(8 * 86_400)
+        dry = await memory.sweep(dry_run=True)
+        assert memory.status()["memories"]["total"] == 5
+        wet = await memory.sweep()
+        assert (dry.archived, dry.erased, dry.waiting) == (wet.archived, wet.erased, wet.waiting) == (1, 3, 0)
+        assert dry.dry_run
+        assert memory.status()["memories"]["total"] == 1
+        again = await memory.sweep()
+        assert (again.archived, again.erased) == (0, 0)
+
+
+async def test_use_is_written_behind_and_survives_a_restart(tmp_path: Path) -> None:
+    clock, home = ManualClock(), tmp_path / "home"
+    async with with_clock(home, clock) as memory:
+        await memory.store("scratch", key="s", type="working")
+        await clock.advance(20 * 60)
+        await memory.get("s")
+    async with with_clock(home, clock) as memory:
+        await clock.advance(20 * 60)
+        assert await memory.get("s") is not None
+
+
+async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -> None:
+    await memory.store("one")
+    status = memory.status()
+    assert list(status) == ["home", "project", "durability", "memories", "link", "outbox", "versions"]
+    assert status["durability"] == "power"
+    assert status["memories"] == {
+        "total": 1,
+        "by_type": {"working": 0, "episodic": 0, "semantic": 1, "procedural": 0},
+        "archived": 0,
+    }
+    assert status["link"]["state"] == LinkState.DISABLED
+    assert {"state", "endpoint", "next_probe_s", "last_error"} <= set(status["link"])
+    assert set(status["outbox"]) == {"pending", "leased", "dead", "oldest_s"}
+    assert "link=disabled" in repr(memory)
+
+
+async def test_closed_router_says_how_to_use_it(tmp_path: Path) -> None:
+    memory = MemoryRouter.open(tmp_path / "home", project="app")
+    with pytest.raises(RouterClosed, match="async with"):
+        await memory.store("too early")
+    async with memory:
+        await memory.store("in time")
+    with pytest.raises(RouterClosed):
+        await memory.search("too late")
+
+
+@pytest.mark.parametrize("remote", ["ftp://example.org", "not a url", "http://", "http://host:notaport"])
+async def test_unusable_remote_is_said_once_and_work_goes_on(
+    tmp_path: Path, remote: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with MemoryRouter.open(tmp_path / "home", remote, project="app") as memory:
+        await memory.store("still works")
+        assert len(await memory.search("works")) == 1
+        assert memory.status()["link"]["state"] == LinkState.DISABLED
+    assert len([record for record in caplog.records if "working locally" in record.getMessage()]) == 1
+
+
+def test_sync_router_has_the_same_verbs_and_results(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", project="app", settings=Settings(durability="process")) as memory:
+        receipt = memory.store("from sync code", key="k")
+        assert memory.get("k") is not None
+        assert [hit.memory.id for hit in memory.search("sync code")] == [receipt.id]
+        assert memory.status()["durability"] == "process"
+        assert len(memory.list()) == 1
+        assert memory.forget("k") is not None
+        assert memory.restore("k") is not None
+        assert memory.sync(timeout=1).reason == "no remote is named"
+        assert memory.sweep(dry_run=True).to_json()["archived"] == 0
+    with pytest.raises(RouterClosed):
+        memory.get("k")
+
+
+def test_sync_router_offers_every_verb_of_the_router() -> None:
+    def verbs(owner: type) -> set[str]:
+        return {name for name in dir(owner) if not name.startswith("_")}
+
+    assert verbs(MemoryRouter) == verbs(SyncMemoryRouter)

@@ -1,0 +1,229 @@
+"""Hybrid search: two layers, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.app import parts
+from kingly_memory.models import Results, Source
+from kingly_memory.observe import LinkChanged
+from kingly_memory.ports import RemoteHit
+from kingly_memory.router.router import RemotePart, Router
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Place, Settings
+from kingly_memory.testing import FakeRemote, ManualClock
+
+NAME = "0123456789abcdef"
+SETTINGS = Settings(durability="process", closing_s=0.0)
+
+
+class Bench:
+    """A router over a fake remote, on a clock of its own."""
+
+    def __init__(self, home: Path, *, project: str = "app") -> None:
+        self.clock = ManualClock()
+        self.remote = FakeRemote(clock=self.clock)
+        self.changes: list[LinkChanged] = []
+        place = Place(home, project, None, "http://fake", None)
+        self.router = Router(
+            Station(str(home), project, SETTINGS.durability, NAME, "http://fake"),
+            None,
+            store=parts.open_store(place, SETTINGS),
+            part=RemotePart(NAME, "http://fake", self.remote, lambda: True, lambda: None),
+            settings=SETTINGS,
+            clock=self.clock,
+            observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),
+            chance=lambda: 0.5,
+        )
+
+    async def store(self, content: str, **said: Any) -> str:
+        receipt = await self.router.store(content, **said)
+        await self.router.sync(timeout=5)
+        return receipt.id
+
+    async def texts(self, query: str, **filters: Any) -> list[str]:
+        return [hit.memory.content for hit in await self.router.search(query, **filters)]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path / "home")
+    async with made.router:
+        await made.router.sync(timeout=5)
+        yield made
+
+
+def only_remote(content: str, **said: Any) -> RemoteHit:
+    return RemoteHit(f"theirs-{content}", content, 0.9, None, said)
+
+
+@pytest.mark.requirement("KNG-011")
+@pytest.mark.requirement("KNG-018")
+@pytest.mark.requirement("KNG-055")
+async def test_local_only_memories_are_found_beside_remote_ones(bench: Bench) -> None:
+    await bench.store("deploy on tuesday", significance=0.9)
+    await bench.store("deploy quietly", significance=0.1)
+    bench.remote.elsewhere = [only_remote("deploy from elsewhere")]
+    found = await bench.router.search("deploy")
+    assert found.source is Source.HYBRID
+    assert set(found.layers) == {"local", "remote"}
+    assert {hit.memory.content for hit in found} == {"deploy on tuesday", "deploy quietly", "deploy from elsewhere"}
+    relevances = [hit.relevance for hit in found]
+    assert relevances == sorted(relevances, reverse=True)
+    assert len(await bench.router.search("deploy", limit=2)) == 2
+
+
+@pytest.mark.requirement("KNG-021")
+async def test_memory_that_both_layers_know_appears_once(bench: Bench) -> None:
+    await bench.store("deploy on tuesday", significance=0.9)
+    (hit,) = await bench.router.search("deploy tuesday")
+    assert hit.layers == ("local", "remote")
+
+
+@pytest.mark.requirement("KNG-021")
+async def test_memory_without_our_id_is_joined_by_the_remote_id(bench: Bench) -> None:
+    memory_id = await bench.store("deploy on tuesday", significance=0.9)
+    (remote_id,) = bench.remote.memories
+    bench.remote.memories.clear()
+    bench.remote.elsewhere = [RemoteHit(remote_id, "deploy on tuesday", 0.8)]
+    (hit,) = await bench.router.search("deploy")
+    assert hit.memory.id == memory_id
+
+
+@pytest.mark.requirement("KNG-017")
+@pytest.mark.requirement("KNG-054")
+async def test_speed_is_local_and_never_asks_the_remote(bench: Bench) -> None:
+    await bench.store("deploy on tuesday", significance=0.9)
+    found = await bench.router.search("deploy", prefer_speed=True)
+    assert (found.source, len(found)) == (Source.LOCAL, 1)
+    assert bench.remote.named("search") == []
+
+
+@pytest.mark.requirement("KNG-017")
+async def test_speed_asks_the_remote_when_the_local_layer_has_nothing(bench: Bench) -> None:
+    bench.remote.elsewhere = [only_remote("somewhere else")]
+    found = await bench.router.search("unheard of", prefer_speed=True)
+    assert (found.source, len(found)) == (Source.HYBRID, 1)
+
+
+@pytest.mark.requirement("KNG-019")
+async def test_search_without_semantics_is_no_fallback(bench: Bench) -> None:
+    found = await bench.router.search("anything", include_semantic=False)
+    assert found.source is Source.LOCAL
+    assert bench.remote.named("search") == []
+
+
+@pytest.mark.requirement("KNG-012")
+@pytest.mark.requirement("KNG-019")
+async def test_search_falls_back_and_says_why(bench: Bench) -> None:
+    await bench.store("deploy on tuesday")
+    bench.remote.down = True
+    found = await bench.router.search("deploy")
+    assert (found.source, len(found)) == (Source.LOCAL_FALLBACK, 1)
+    assert "down" in found.failures["remote"]
+    assert set(found.layers) == {"local"}
+
+
+@pytest.mark.requirement("KNG-013")
+@pytest.mark.requirement("KNG-076")
+@pytest.mark.requirement("KNG-089")
+async def test_hung_remote_costs_its_budget_and_no_more(bench: Bench) -> None:
+    await bench.store("deploy on tuesday")
+    bench.remote.hang()
+    found = await answered(bench, "deploy")
+    assert (found.source, len(found)) == (Source.LOCAL_FALLBACK, 1)
+    assert found.took_ms <= 150
+    assert bench.remote.named("search")[0].arguments["timeout_s"] == 0.15
+
+
+@pytest.mark.requirement("KNG-080")
+async def test_search_costs_nothing_extra_once_the_link_is_known_offline(bench: Bench) -> None:
+    await bench.store("deploy on tuesday")
+    bench.remote.hang()
+    for _ in range(3):
+        await answered(bench, "deploy")
+    asked = len(bench.remote.named("search"))
+    found = await bench.router.search("deploy")
+    assert found.took_ms == 0
+    assert (found.source, len(found)) == (Source.LOCAL_FALLBACK, 1)
+    assert len(bench.remote.named("search")) == asked
+    assert [change.state for change in bench.changes] == ["offline"]
+
+
+@pytest.mark.requirement("KNG-020")
+@pytest.mark.parametrize("path", ["local", "hybrid", "fallback"])
+async def test_type_filter_holds_on_every_path(bench: Bench, path: str) -> None:
+    await bench.store("deploy episode", type="episodic")
+    await bench.store("deploy fact", type="semantic")
+    bench.remote.elsewhere = [
+        only_remote("deploy foreign", type="procedural"),
+        only_remote("deploy foreign episode", type="episodic"),
+    ]
+    bench.remote.down = path == "fallback"
+    found = await bench.texts("deploy", types=["episodic"], include_semantic=path != "local")
+    extra = {"deploy foreign episode"} if path == "hybrid" else set()
+    assert set(found) == {"deploy episode"} | extra
+
+
+async def test_every_filter_holds_for_remote_hits(bench: Bench) -> None:
+    mine = {"scope": {"project": "app", "agent": "a", "context_id": "c"}, "tags": ["t"]}
+    bench.remote.elsewhere = [only_remote("deploy mine", **mine), only_remote("deploy other")]
+    assert await bench.texts("deploy", context_id="c") == ["deploy mine"]
+    assert await bench.texts("deploy", agent="a") == ["deploy mine"]
+    assert await bench.texts("deploy", tags=["t"]) == ["deploy mine"]
+    assert await bench.texts("deploy", until="1999-01-01") == []
+
+
+async def test_hit_of_another_project_never_comes_back_from_the_remote(bench: Bench) -> None:
+    bench.remote.elsewhere = [only_remote("deploy theirs", scope={"project": "other"})]
+    assert await bench.texts("deploy") == []
+
+
+async def test_forgotten_memory_stays_out_even_if_the_remote_still_has_it(bench: Bench) -> None:
+    memory_id = await bench.store("deploy on tuesday")
+    await bench.router.forget(memory_id)
+    assert len(bench.remote.memories) == 1
+    assert await bench.texts("deploy") == []
+
+
+async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> None:
+    bench.remote.elsewhere = [only_remote("deploy from elsewhere")]
+    assert await bench.texts("deploy") == ["deploy from elsewhere"]
+    assert await bench.texts("deploy") == ["deploy from elsewhere"]
+    await bench.clock.advance(SETTINGS.usage_flush_s)
+    bench.remote.down = True
+    await written(bench)
+    (hit,) = await bench.router.search("deploy")
+    assert hit.memory.origin == "remote"
+    assert bench.router.status()["memories"]["total"] == 0
+    await bench.clock.advance(SETTINGS.remote_cache_lifetime_s)
+    assert await bench.texts("deploy") == []
+
+
+@pytest.mark.parametrize("content", ["", "   ", "\x00", "x" * 1_100_000])
+async def test_remote_hit_that_makes_no_memory_is_left_out_or_whole(bench: Bench, content: str) -> None:
+    bench.remote.elsewhere = [RemoteHit("r", content, 0.9, None, {"type": ["odd"], "tags": 7})]
+    assert await bench.texts("deploy") == []
+
+
+async def answered(bench: Bench, query: str) -> Results:
+    """Search while moving the clock past the remote's budget."""
+    import asyncio
+
+    search = asyncio.ensure_future(bench.router.search(query))
+    while not search.done():
+        if bench.clock.sleepers:
+            await bench.clock.advance(0.05)
+        await asyncio.sleep(0)
+    return await search
+
+
+async def written(bench: Bench) -> None:
+    """Wait until the writer has caught up."""
+    import asyncio
+
+    await asyncio.wrap_future(bench.router._store.write(lambda _: None))

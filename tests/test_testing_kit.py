@@ -1,0 +1,186 @@
+"""The public test kit does what its users will rely on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kingly_memory.testing
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.testing import FakeRemote, Lost, ManualClock, ScriptedRemote, Weather
+from kingly_memory.testing.script import FAULTS, Fault, Script
+from kingly_memory.testing.wire_faults import PLAYS
+from tests.remote_samples import LIGHTHOUSE, revised
+
+ROOT = Path(__file__).parents[1]
+
+
+def call(url: str, method: str, **params: Any) -> dict[str, Any]:
+    """One json-call without our adapter."""
+    body = json.dumps({"method": method, "params": params}).encode()
+    request = urllib.request.Request(f"{url}/mcp/call", body)  # noqa: S310  # a loopback address of ours
+    with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310  # the same
+        answer: dict[str, Any] = json.load(reply)
+        return answer
+
+
+def lines(path: Path) -> list[tuple[str, str]]:
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(entry["line"], entry["params"].get("idempotency_key", entry["method"])) for entry in entries]
+
+
+def test_the_menu_is_complete() -> None:
+    assert kingly_memory.testing.__all__ == sorted(kingly_memory.testing.__all__)
+    for name in kingly_memory.testing.__all__:
+        assert getattr(kingly_memory.testing, name).__name__ == name
+    with pytest.raises(AttributeError):
+        kingly_memory.testing.Nothing  # noqa: B018  # asking is the test
+
+
+def test_every_fault_that_can_be_named_can_be_played() -> None:
+    assert set(FAULTS) == set(PLAYS)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "ok ", "STATUS=500"])
+def test_a_fault_that_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a fault"):
+        Fault.of(text)
+
+
+def test_scripted_faults_are_used_up_in_order_and_by_method() -> None:
+    script = Script()
+    script.add("hang", method="store_memory")
+    script.add("reset", "status=500")
+    methods = ["search", "store_memory", "store_memory", "search"]
+    assert [str(script.next(method)) for method in methods] == ["reset", "hang", "status=500", "ok"]
+
+
+def test_the_same_seed_brings_the_same_weather() -> None:
+    weather = Weather(fail_500=0.2, fail_429=0.2, drop_reply=0.2, retry_after="9", seed=3)
+    first, second = (
+        [str(script.next("m")) for _ in range(50)] for script in (Script(weather=weather), Script(weather=weather))
+    )
+    assert first == second
+    assert set(first) == {"ok", "status=500", "status=429 9", "lost-reply"}
+
+
+def test_a_repeated_key_is_a_request_and_no_effect(tmp_path: Path) -> None:
+    effects = tmp_path / "effects.jsonl"
+    with ScriptedRemote(effects_file=effects) as server:
+        first = call(server.url, "store_memory", content="fog", idempotency_key="k1")
+        again = call(server.url, "store_memory", content="fog", idempotency_key="k1")
+        call(server.url, "search_semantic_memories", query="fog")
+    assert (first["memory_id"], first["idempotency_hit"]) == (again["memory_id"], False)
+    assert again["idempotency_hit"] is True
+    assert lines(effects) == [
+        ("request", "k1"),
+        ("effect", "k1"),
+        ("request", "k1"),
+        ("request", "search_semantic_memories"),
+    ]
+
+
+def test_a_later_process_takes_up_the_effects_of_an_earlier_one(tmp_path: Path) -> None:
+    effects = tmp_path / "effects.jsonl"
+    with ScriptedRemote(effects_file=effects) as server:
+        remote_id = call(server.url, "store_memory", content="fog", idempotency_key="k1")["memory_id"]
+    with ScriptedRemote(effects_file=effects) as server:
+        assert call(server.url, "store_memory", content="fog", idempotency_key="k1")["memory_id"] == remote_id
+        assert call(server.url, "store_memory", content="sun", idempotency_key="k2")["memory_id"] != remote_id
+        assert len(server.effects) == 2
+
+
+def test_a_port_that_is_taken_is_an_error_and_not_a_wait() -> None:
+    with ScriptedRemote() as server, pytest.raises(OSError, match="address already in use"):
+        ScriptedRemote(port=server.port).start()
+
+
+def test_waiting_for_what_does_not_happen_ends() -> None:
+    with ScriptedRemote() as server, pytest.raises(TimeoutError):
+        server.wait_until(lambda running: bool(running.effects), timeout_s=0.01)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"method": "x"}', b"\xff"])
+def test_a_request_that_is_no_call_is_answered_with_400(body: bytes) -> None:
+    with ScriptedRemote() as server:
+        request = urllib.request.Request(f"{server.url}/mcp/call", body)  # noqa: S310  # a loopback address of ours
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(request, timeout=10)  # noqa: S310  # the same
+
+
+def test_it_runs_as_a_process(tmp_path: Path) -> None:
+    port_file, effects = tmp_path / "port", tmp_path / "effects.jsonl"
+    options = ["--port-file", str(port_file), "--effects-file", str(effects), "--script", "status=503", "ok"]
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "kingly_memory.testing.remote", *options, "--without", "update_memory"],
+        cwd=ROOT,
+    )
+    try:
+        while not port_file.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        url = f"http://127.0.0.1:{port_file.read_text(encoding='utf-8')}"
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            call(url, "store_memory", content="fog", idempotency_key="k1")
+        call(url, "store_memory", content="fog", idempotency_key="k1")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            call(url, "update_memory", memory_id="remote-1")
+    finally:
+        process.terminate()
+        process.wait()
+    assert lines(effects) == [("request", "k1"), ("request", "k1"), ("effect", "k1"), ("request", "update_memory")]
+
+
+async def test_the_fake_fails_as_scripted_and_then_works() -> None:
+    lost = RemoteUnavailable("the reply was lost")
+    remote = FakeRemote(RemoteRefused("no", clear=True), Lost(lost), None)
+    with pytest.raises(RemoteRefused):
+        await remote.store(LIGHTHOUSE, idempotency_key="k", remote_id=None, repeated=False)
+    assert remote.effects == []
+    with pytest.raises(RemoteUnavailable, match="lost"):
+        await remote.store(LIGHTHOUSE, idempotency_key="k", remote_id=None, repeated=False)
+    remote_id = await remote.store(LIGHTHOUSE, idempotency_key="k", remote_id=None, repeated=True)
+    assert remote.effects == ["k"]
+    assert remote.memories == {remote_id: LIGHTHOUSE}
+    assert [one.arguments["repeated"] for one in remote.named("store")] == [False, False, True]
+
+
+async def test_the_fake_without_keys_stores_twice() -> None:
+    remote = FakeRemote(honours_keys=False)
+    ids = {await remote.store(LIGHTHOUSE, idempotency_key="k", remote_id=None, repeated=True) for _ in range(2)}
+    assert len(ids) == 2
+    assert (await remote.connect()).honours_keys is False
+
+
+async def test_the_fake_is_down_when_told() -> None:
+    remote = FakeRemote()
+    remote.down = True
+    with pytest.raises(RemoteUnavailable, match="down"):
+        await remote.connect()
+    remote.down = False
+    assert (await remote.connect()).server == "fake"
+
+
+async def test_the_fake_hangs_until_the_clock_reaches_the_deadline() -> None:
+    clock = ManualClock()
+    remote = FakeRemote(clock=clock)
+    remote.hang()
+    search = asyncio.create_task(remote.search("fog", limit=1, types=None, timeout_s=0.15))
+    await clock.advance(0.14)
+    assert not search.done()
+    await clock.advance(0.01)
+    with pytest.raises(RemoteUnavailable):
+        await search
+    store = asyncio.create_task(remote.store(revised(), idempotency_key="k", remote_id=None, repeated=False))
+    await clock.settle()
+    remote.go_on()
+    assert await store
