@@ -148,7 +148,11 @@ class TextIndex(Protocol):
         ...
 
     def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
-        """Indexed word stems of `length` ± `spread` characters, at most `limit`. Check each with `frequencies`."""
+        """Indexed word stems of `length` ± `spread` characters, at most `limit`, of every project: never show them."""
+        ...
+
+    def spellings(self, query: Query, stem: str) -> set[str]:
+        """Words, as written in the query's own scope, that begin with that stem. Empty when the scope has none."""
         ...
 
     def holds(self, position: int, terms: Sequence[str]) -> set[str]:
@@ -243,8 +247,11 @@ class Remote(Protocol):
         """
         ...
 
-    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> None:
-        """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known."""
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
+        """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known.
+
+        Returns the remote's id, if it is known by then: an update under it brings the memory back.
+        """
         ...
 
     async def search(

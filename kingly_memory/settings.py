@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kingly_memory.errors import InvalidSetting
 
@@ -18,35 +18,41 @@ HOME_FOLDER = Path(".kingly") / "memory"
 Durability = Literal["power", "process"]
 
 
+def _setting(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every figure a user may change. Seconds for all times, bytes for all sizes."""
+    """Every figure a user may change. Seconds for all times, bytes for all sizes. docs/settings.md is made from it."""
 
-    durability: Durability = "power"
-    content_limit_bytes: int = 1_048_576
-    lock_wait_s: float = 5.0
-    local_search_s: float = 0.1
-    remote_search_s: float = 0.15
-    local_weight: float = 0.7
-    call_timeout_s: float = 5.0
-    send_tries: int = 3
-    send_pause_s: float = 1.0
-    probe_interval_s: float = 300.0
-    probe_jitter_s: float = 0.0
-    offline_after: int = 3
-    longest_wait_s: float = 300.0
-    lease_s: float = 60.0
-    lease_size: int = 16
-    refusals_limit: int = 10
-    poll_s: float = 0.5
-    reply_limit_bytes: int = 1_048_576
-    usage_flush_s: float = 5.0
-    closing_s: float = 0.25
-    working_lifetime_s: float = 1_800.0
-    episodic_lifetime_s: float = 604_800.0
-    semantic_lifetime_s: float = 2_592_000.0
-    procedural_lifetime_s: float = 7_776_000.0
-    remote_cache_lifetime_s: float = 604_800.0
+    durability: Durability = _setting(
+        "power", "what a returned store survives: `power` a power cut, `process` only kill -9, several times faster"
+    )
+    content_limit_bytes: int = _setting(1_048_576, "longest content of one memory, in UTF-8")
+    lock_wait_s: float = _setting(5.0, "how long a write waits for other processes before it fails")
+    local_search_s: float = _setting(0.1, "time for the local side of a search")
+    remote_search_s: float = _setting(0.15, "time for the remote's side of a search")
+    local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory")
+    call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background")
+    send_tries: int = _setting(3, "tries of one delivery attempt")
+    send_pause_s: float = _setting(1.0, "pause after the first try; the next one is twice as long")
+    probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again")
+    probe_jitter_s: float = _setting(0.0, "most that is added to that interval by chance")
+    offline_after: int = _setting(3, "failures in a row after which the link is offline")
+    longest_wait_s: float = _setting(300.0, "most that a delivery backs off, and most of a Retry-After that counts")
+    lease_s: float = _setting(60.0, "how long a process may take to send what it has claimed")
+    lease_size: int = _setting(16, "memories claimed at a time")
+    refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead")
+    poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored")
+    reply_limit_bytes: int = _setting(1_048_576, "longest reply of a remote that is read")
+    usage_flush_s: float = _setting(5.0, "how often uses are written down")
+    closing_s: float = _setting(0.25, "how long closing waits for deliveries under way")
+    working_lifetime_s: float = _setting(1_800.0, "life of working memories after their last use")
+    episodic_lifetime_s: float = _setting(604_800.0, "life of episodic memories")
+    semantic_lifetime_s: float = _setting(2_592_000.0, "life of semantic memories")
+    procedural_lifetime_s: float = _setting(7_776_000.0, "life of procedural memories after their last use")
+    remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held, after their use")
 
     def __post_init__(self) -> None:
         if self.durability not in ("power", "process"):

@@ -103,12 +103,8 @@ def test_a_backlog_that_arrived_twice_is_not_called_a_success(
     story = demo._Story(Output(True), hub)
     receipt = type("Receipt", (), {"id": "1"})
     told = Told("text")
-    for held, arrived in (
-        ({"1": ["text"]}, True),
-        ({"1": ["text", "text"]}, False),
-        ({"1": ["old"]}, False),
-        ({}, False),
-    ):
+    outcomes = [({"1": ["text"]}, True), ({"1": ["text", "text"]}, False), ({"1": ["old"]}, False), ({}, False)]
+    for held, arrived in outcomes:
         monkeypatch.setattr(hub, "held", lambda held=held: held)
         assert story.count([(told, receipt)]) is arrived  # type: ignore[list-item]
 

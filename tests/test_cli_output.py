@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from io import BytesIO, TextIOWrapper
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,7 @@ def stream(encoding: str = "utf-8") -> TextIOWrapper:
 
 def written(file: TextIOWrapper) -> bytes:
     file.flush()
-    file.buffer.seek(0)
-    return file.buffer.read()
+    return cast("BytesIO", file.buffer).getvalue()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runner import ROOT, environment, process
+from tests.cli_runner import environment, process
 
 HEAVY = ("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenacity", "diskcache", "shutil")
 """What a command that only reads on this machine must not pay for."""
@@ -22,24 +22,25 @@ HEAVY = ("asyncio", "httpx", "pydantic", "numpy", "starlette", "uvicorn", "tenac
 )  # fmt: skip
 def test_reading_on_this_machine_loads_nothing_heavy(argv: list[str]) -> None:
     process("store", "x", "--key", "k")
-    script = f"import sys; from kingly_memory.cli.main import main; main({argv!r}); print(sorted(set({HEAVY!r}) & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert loaded_by(argv)[-1] == "[]"
 
 
 def test_a_command_that_knows_the_link_is_offline_loads_nothing_heavy() -> None:
     process("store", "x", "--remote", "http://127.0.0.1:9", "--wait", "2")
+    answer, loaded = loaded_by(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
+    assert '"source": "local_fallback"' in answer
+    assert loaded == "[]"
+
+
+def loaded_by(argv: list[str]) -> list[str]:
+    """What a command prints, and in the last line which heavy modules it loaded."""
     script = f"""
 import sys
 from kingly_memory.cli.main import main
-main(["search", "x", "--remote", "http://127.0.0.1:9", "--json"])
+main({argv!r})
 print(sorted(set({HEAVY!r}) & set(sys.modules)))"""
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
-    answer, loaded = done.stdout.splitlines()
-    assert '"source": "local_fallback"' in answer
-    assert loaded == "[]"
+    return done.stdout.splitlines()
 
 
 def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:

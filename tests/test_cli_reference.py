@@ -5,15 +5,22 @@ from __future__ import annotations
 import pytest
 
 from kingly_memory.cli.commands import COMMANDS, Command
-from kingly_memory.cli.reference import cli_reference
+from kingly_memory.cli.reference import cli_reference, settings_reference
 from tests.cli_runner import ROOT
 
 PAGE = ROOT / "docs" / "cli.md"
+SETTINGS_PAGE = ROOT / "docs" / "settings.md"
 
 
 def test_the_page_is_in_step_with_the_commands() -> None:
     assert PAGE.read_text(encoding="utf-8") == cli_reference(), (
         "run: python -m kingly_memory.cli.reference > docs/cli.md"
+    )
+
+
+def test_the_settings_page_is_in_step_with_the_settings() -> None:
+    assert SETTINGS_PAGE.read_text(encoding="utf-8") == settings_reference(), (
+        "run: python -m kingly_memory.cli.reference settings > docs/settings.md"
     )
 
 
@@ -28,4 +35,5 @@ def test_every_command_and_argument_is_on_the_page(command: Command) -> None:
 
 def test_the_readme_names_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [command.name for command in COMMANDS if f"`{command.name.split()[0]}" not in readme] == []
+    spellings = {one.name: (f"`{one.name}`", f"kingly-memory {one.name} ") for one in COMMANDS}
+    assert [name for name, forms in spellings.items() if not any(form in readme for form in forms)] == []

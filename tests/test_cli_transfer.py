@@ -6,12 +6,15 @@ import json
 import stat
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from kingly_memory.adapters.files import jsonl
 from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.cli import transfer
 from kingly_memory.cli.output import Output
+from kingly_memory.intake import Imported
 from tests.cli_runner import Run, runner
 
 
@@ -121,7 +124,7 @@ def test_an_interrupted_import_is_finished_by_repeating_it(
     monkeypatch.setattr(transfer, "BATCH", 2)
     remember, calls = SyncMemoryRouter.remember, []
 
-    def interrupted(router: SyncMemoryRouter, items: list[transfer.Imported]) -> object:
+    def interrupted(router: SyncMemoryRouter, items: list[Imported]) -> object:
         calls.append(items)
         if len(calls) == 2:
             raise KeyboardInterrupt
@@ -180,7 +183,7 @@ def test_a_failed_export_leaves_the_old_file_alone(run: Run, tmp_path: Path, mon
     def failing(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(transfer.jsonl, "line", failing)
+    monkeypatch.setattr(jsonl, "line", failing)
     assert run("export", str(file)).code == 130
     assert file.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -205,8 +208,7 @@ def test_progress_is_redrawn_on_a_terminal_and_told_elsewhere(as_json: bool, ter
     progress.at(transfer.Tally("jsonl", stored=3))
     progress.over()
     err.flush()
-    err.buffer.seek(0)
-    assert err.buffer.read() == shown
+    assert cast("BytesIO", err.buffer).getvalue() == shown
 
 
 def test_progress_is_not_told_more_often_than_anybody_reads() -> None:

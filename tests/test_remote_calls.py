@@ -175,7 +175,7 @@ async def test_forget_names_the_memory_both_ways(route: respx.Route) -> None:
 
 
 async def test_a_memory_travels_under_its_own_project_not_under_the_routers(route: respx.Route) -> None:
-    route.respond(json={"memory_id": "r1"})
+    route.respond(json={"memory_id": "r1", "memories": []})
     remote = remote_at(DEFAULT_ENDPOINT, project="other")
     await stored(remote)
     await remote.forget(LIGHTHOUSE, remote_id="r1", idempotency_key="k")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> 
     (hit,) = await bench.router.search("deploy")
     assert hit.memory.origin == "remote"
     assert bench.router.status()["memories"]["total"] == 0
-    await bench.clock.advance(SETTINGS.remote_cache_lifetime_s)
+    bench.clock.jump(SETTINGS.remote_cache_lifetime_s)
     assert await bench.texts("deploy") == []
 
 
@@ -211,19 +212,17 @@ async def test_remote_hit_that_makes_no_memory_is_left_out_or_whole(bench: Bench
 
 
 async def answered(bench: Bench, query: str) -> Results:
-    """Search while moving the clock past the remote's budget."""
-    import asyncio
-
+    """Search, and move the clock just past the remote's budget once the remote has been asked."""
+    asked = len(bench.remote.named("search"))
     search = asyncio.ensure_future(bench.router.search(query))
-    while not search.done():
-        if bench.clock.sleepers:
-            await bench.clock.advance(0.05)
+    for _ in range(10_000):
+        if len(bench.remote.named("search")) > asked:
+            break
         await asyncio.sleep(0)
+    await bench.clock.advance(SETTINGS.remote_search_s)
     return await search
 
 
 async def written(bench: Bench) -> None:
     """Wait until the writer has caught up."""
-    import asyncio
-
     await asyncio.wrap_future(bench.router._store.write(lambda _: None))

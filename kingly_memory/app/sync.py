@@ -211,4 +211,9 @@ class SyncMemoryRouter:
     def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._loop is None:
             raise RouterClosed
-        return asyncio.run_coroutine_threadsafe(begin(), self._loop).result()
+        waiting = asyncio.run_coroutine_threadsafe(begin(), self._loop)
+        try:
+            return waiting.result()
+        except BaseException:  # Ctrl-C ends the wait, so the work on the loop must end too
+            waiting.cancel()
+            raise

@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import kingly_memory
+from kingly_memory import version
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject
 
@@ -105,5 +105,5 @@ class HubProcess:
 def _environment() -> dict[str, str]:
     """The caller's environment without Kingly's settings; the package is found even where it is not installed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KINGLY_")}
-    here = str(Path(kingly_memory.__file__).parents[1])
+    here = str(Path(version.__file__).parents[1])
     return kept | {"PYTHONPATH": os.pathsep.join(filter(None, [here, kept.get("PYTHONPATH")]))}

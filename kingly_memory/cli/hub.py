@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 
 from kingly_memory.cli.output import Output
@@ -12,9 +13,8 @@ from kingly_memory.cli.place import token_of
 
 def hub(options: Namespace, out: Output) -> int:
     """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
-    from kingly_memory.hub.serve import run_hub
-
-    run_hub(
+    serve = import_module("kingly_memory.hub.serve")  # by name, as every command is: a hub is a program of its own
+    serve.run_hub(
         Path(options.home) if options.home else None,
         options.host,
         options.port,

@@ -1,11 +1,16 @@
-"""docs/cli.md, written from the table of commands: `python -m kingly_memory.cli.reference > docs/cli.md`."""
+"""docs/cli.md and docs/settings.md, written from the table of commands and from the settings.
+
+`python -m kingly_memory.cli.reference > docs/cli.md`, and `… reference settings > docs/settings.md`.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 
 from kingly_memory.cli.commands import COMMANDS, COMMON, Argument, Command
+from kingly_memory.settings import Settings
 
 _HEAD = """\
 # The command line
@@ -20,6 +25,28 @@ output. The exit code is 0, 2 for input that cannot be accepted, 1 for any other
 
 They may stand before or after the command.
 """
+
+
+_SETTINGS_HEAD = """\
+# Settings
+
+Each is a field of `Settings` and an environment variable. Times are in seconds, sizes in bytes. This page is generated:
+`python -m kingly_memory.cli.reference settings > docs/settings.md`.
+
+Where a router works is not a setting but an argument, or one of `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`,
+`KINGLY_PROJECT` and `KINGLY_AGENT`. The hub's token is `KINGLY_HUB_TOKEN`.
+
+| field | variable | default | meaning |
+|---|---|---|---|"""
+
+
+def settings_reference() -> str:
+    """The page as Markdown."""
+    rows = (
+        f"| `{one.name}` | `KINGLY_{one.name.upper()}` | {one.default} | {one.metadata['meaning']} |"
+        for one in fields(Settings)
+    )
+    return "\n".join([_SETTINGS_HEAD, *rows, ""])
 
 
 def cli_reference() -> str:
@@ -63,4 +90,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(cli_reference())
+    sys.stdout.write(settings_reference() if sys.argv[1:] == ["settings"] else cli_reference())

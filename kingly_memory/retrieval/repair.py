@@ -10,20 +10,22 @@ SHORTEST_REPAIRED = 4
 CANDIDATES = 8
 
 
-def best_match(word: str, vocabulary: Iterable[str], is_own: Callable[[str], bool]) -> tuple[str, float] | None:
-    """The vocabulary word most like `word` that the asking scope itself uses, and their likeness in [0, 1].
+def best_match(
+    word: str, stems: Iterable[str], spellings: Callable[[str], Iterable[str]]
+) -> tuple[str, float] | None:
+    """The word most like `word` that the asking scope itself uses, and their likeness in [0, 1].
 
-    None when nothing is alike enough. `is_own` is asked for the best few only.
+    `stems` is what the index knows; `spellings` is asked for the best few of them and answers from the own scope only.
+    None when nothing there is alike enough.
     """
     if len(word) < SHORTEST_REPAIRED:
         return None
     from rapidfuzz import fuzz, process
 
-    best = process.extract(word, vocabulary, scorer=fuzz.ratio, score_cutoff=LEAST_RATIO, limit=CANDIDATES)
-    for candidate, ratio, _ in best:
-        if is_own(candidate):
-            return candidate, ratio / 100
-    return None
+    likely = process.extract(word, stems, scorer=fuzz.ratio, score_cutoff=LEAST_RATIO, limit=CANDIDATES)
+    own = {spelling for stem, _, _ in likely for spelling in spellings(stem)}
+    best = process.extractOne(word, sorted(own), scorer=fuzz.ratio, score_cutoff=LEAST_RATIO)
+    return None if best is None else (best[0], best[1] / 100)
 
 
 def similarity(query: str, content: str) -> float:

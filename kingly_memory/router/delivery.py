@@ -6,7 +6,7 @@ pending → leased → delivered | pending (later) | dead
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kingly_memory.models import DeliveryState, JsonObject
@@ -33,7 +33,7 @@ class Delivery:
     last_error: str | None = None
 
     def to_json(self) -> JsonObject:
-        return {**asdict(self), "state": self.state.value}
+        return {name: getattr(self, name) for name in self.__slots__} | {"state": self.state.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Delivery:

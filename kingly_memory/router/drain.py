@@ -266,8 +266,7 @@ class Drainer:
     async def _call(self, parcel: Parcel) -> str | None:
         known, key = parcel.leased.remote_id, parcel.idempotency_key
         if parcel.forgotten:
-            await self._remote.forget(parcel.memory, remote_id=known, idempotency_key=key)
-            return known
+            return await self._remote.forget(parcel.memory, remote_id=known, idempotency_key=key)
         return await self._remote.store(parcel.memory, idempotency_key=key, remote_id=known, repeated=parcel.repeated)
 
     async def _acknowledge(self, parcel: Parcel, remote_id: str | None) -> None:

@@ -87,9 +87,7 @@ class LocalSearch:
 
     def _repair(self, query: Query, word: str) -> tuple[str, float] | None:
         vocabulary = self._reader.vocabulary(len(word), 2, VOCABULARY_LIMIT)
-        return repair.best_match(
-            word, vocabulary, lambda candidate: self._reader.frequencies(query, [candidate], 1)[candidate] > 0
-        )
+        return repair.best_match(word, vocabulary, lambda stem: self._reader.spellings(query, stem))
 
     def _gather(self, query: Query, wording: _Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
         """Pages of matches until there are enough that are alive and admitted."""

@@ -102,7 +102,7 @@ class FakeRemote:
         _end(lost)
         return chosen
 
-    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> None:
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         arguments = {"memory": memory, "remote_id": remote_id, "idempotency_key": idempotency_key}
         lost = await self._begin("forget", arguments, self._call_timeout_s)
         dropped = [known for known, held in self.memories.items() if known == remote_id or held.id == memory.id]
@@ -110,6 +110,7 @@ class FakeRemote:
             del self.memories[known]
             self.effects.append(idempotency_key)
         _end(lost)
+        return remote_id or self._known_keys.get(memory.id)
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

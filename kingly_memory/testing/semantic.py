@@ -82,7 +82,8 @@ class SemanticServer:
         """The key stays known, so that a store which arrives late brings nothing back; an update does."""
         remote_id = params.get("memory_id") or self._known_keys.get(params.get("store_key", ""))
         forgotten = self.memories.pop(remote_id, None) if remote_id else None
-        return {"success": True, "forgotten": forgotten is not None}, forgotten is not None
+        reply = {"success": True, "memory_id": remote_id, "forgotten": forgotten is not None}
+        return reply, forgotten is not None
 
     def _search(self, params: JsonObject) -> tuple[JsonObject, bool]:
         wanted = words(params.get("query"))

@@ -30,12 +30,14 @@ _SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin",
 _SCOPED = ("context_id", "agent")
 """Fields that stand inside `scope` in our own export and beside it in a plain line."""
 _KNOWN = {*_SAID, *_SCOPED, "content", "created_at", "id", "scope", "standing", "updated_at", "revision"}
+_LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
+"""What some programs end a line at and JSON does not escape."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def line(memory: Memory, standing: Standing) -> str:
-    """A memory as one line of an export, without its line end."""
-    return json.dumps({**memory.to_json(), "standing": standing.value}, ensure_ascii=False)
+    """A memory as one line of an export, without its line end; a single line for every reader's idea of one."""
+    return json.dumps({**memory.to_json(), "standing": standing.value}, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
 def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:

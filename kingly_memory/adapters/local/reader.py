@@ -6,6 +6,7 @@ Opening diskcache costs dozens of write statements and waits for a held lock; a 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -22,6 +23,10 @@ from kingly_memory.ports import Match, Matches, Row
 _STEPS_BETWEEN_LOOKS = 2_000
 """SQLite instructions between two looks at the deadline: about 20 µs."""
 _LAST_POSITION = 2**62
+_ROWS_FOR_SPELLING = 5
+_STEM_KEPT = 3
+"""Letters that a stem shares with its word: the stemmer may change the end (`happy` → `happi`)."""
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Reader:
@@ -97,6 +102,13 @@ class Reader:
 
     def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
         return [term for (term,) in self._all(sql.WORDS, (length - spread, length + spread, limit))]
+
+    def spellings(self, query: Query, stem: str) -> set[str]:
+        expression = f"{rows.filter_expression(query)} AND {rows.words_beginning(stem)}"
+        found = self._all(sql.PAGE, (expression, _LAST_POSITION, _ROWS_FOR_SPELLING))
+        memories = [row.memory for row in (rows.row(*one) for one in found) if query.admits(row.memory)]
+        said = " ".join(" ".join((one.title or "", one.content, *one.tags)) for one in memories).casefold()
+        return {word for word in _WORD.findall(said) if word.startswith(stem[:_STEM_KEPT])}
 
     def holds(self, position: int, terms: Sequence[str]) -> set[str]:
         return {term for term in terms if self._all(sql.HOLDS, (rows.any_term([term]), position))}

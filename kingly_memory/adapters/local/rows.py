@@ -14,6 +14,7 @@ from kingly_memory.ports import Row
 SEARCHED = "{title body labels}"
 _UNBROKEN_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]")
 """Scripts written without spaces: kana, han, hangul, thai."""
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _READABLE = (Standing.LIVE, Standing.CACHED)
 
 
@@ -31,7 +32,7 @@ def key_row(project: str, key: str) -> str:
 
 
 def dump(value: JsonObject) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encoder.encode(value)
 
 
 def load(text: str) -> JsonObject:
@@ -95,6 +96,11 @@ def standing_token(standing: Standing) -> str:
 def any_term(terms: Sequence[str]) -> str:
     """Rows that hold at least one of the terms. Terms are quoted, so none can act as an operator or name a column."""
     return f"{SEARCHED} : ({' OR '.join(map(_quoted, terms))})"
+
+
+def words_beginning(stem: str) -> str:
+    """Rows with a word that begins with the stem."""
+    return f"{SEARCHED} : {_quoted(stem)} *"
 
 
 def readable(query: Query) -> tuple[Standing, ...]:

@@ -95,9 +95,7 @@ SCHEMA: dict[str, str] = {
     ),
     "km_words": "CREATE VIRTUAL TABLE km_words USING fts5vocab(km_text, 'row')",
     "km_added": _trigger("km_added", "INSERT", _IS_MEMORY.format(row="new."), *_ADD),
-    "km_changed": _trigger(
-        "km_changed", "UPDATE OF key, tag, value", _IS_MEMORY.format(row="new."), *_DROP, *_ADD
-    ),
+    "km_changed": _trigger("km_changed", "UPDATE OF key, tag, value", _IS_MEMORY.format(row="new."), *_DROP, *_ADD),
     "km_removed": _trigger("km_removed", "DELETE", _IS_MEMORY.format(row="old."), *_DROP),
     "km_outbox": (
         f"CREATE INDEX km_outbox ON Cache({_REMOTE}, {_STATE}, {_DUE}) WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered'"

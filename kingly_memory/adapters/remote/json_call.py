@@ -71,16 +71,17 @@ class JsonCallRemote:
 
         return await self._persistently(attempt)
 
-    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> None:
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
-        await self._call_persistently("forget_memory", params, memory.scope.project)
+        reply = await self._call_persistently("forget_memory", params, memory.scope.project)
+        return remote_id or wire.forgotten_id(reply)
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         params = wire.search_params(text, limit, types)
         reply = await self._call("search_semantic_memories", params, timeout_s=timeout_s)
-        return wire.hits(reply)[:limit]
+        return wire.answers(reply)[:limit]
 
     async def working_memory(self, context_filter: str | None = None) -> list[RemoteHit]:
         """What the server holds in working memory for a context. One try."""

@@ -80,6 +80,20 @@ def hits(reply: Any) -> list[RemoteHit]:
     return sorted(found.values(), key=lambda hit: -hit.relevance)
 
 
+def answers(reply: Any) -> list[RemoteHit]:
+    """The hits of a search. Raises RemoteUnavailable when the reply holds no list at all, for that is no answer."""
+    told = _unwrapped(reply)
+    if isinstance(told, list) or (isinstance(told, Mapping) and any(name in told for name in _ENTRY_LISTS)):
+        return hits(reply)
+    raise RemoteUnavailable("the reply to a search holds no list of memories", reached=True)
+
+
+def forgotten_id(reply: Any) -> str | None:
+    """The remote's id of what it forgot, if it says."""
+    told = _unwrapped(reply)
+    return _entry_id(told) if isinstance(told, Mapping) else None
+
+
 def links(reply: Any) -> list[JsonObject]:
     """The links in a reply as the server words them, whether it gave a list, or lists by direction or by memory."""
     return [dict(entry) for entry in _entries(reply, _LINK_LISTS)]

@@ -1,0 +1,114 @@
+"""A router over a real disk and a remote without a network, with time standing still: every step can be waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import TypeVar
+
+from kingly_memory.adapters.local.reader import Reader
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import RemoteError, StoreUnwritable
+from kingly_memory.models import Memory
+from kingly_memory.observe import Observer
+from kingly_memory.ports import Remote, Transaction
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.router import RemotePart, Router
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Settings
+from kingly_memory.testing import FakeRemote, ManualClock
+
+T = TypeVar("T")
+
+REMOTE = "feedfacefeedface"
+CALM = Settings(durability="process", closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0)
+"""Looks seldom, so that hours pass in few steps."""
+
+
+class PromptStore:
+    """A disk store whose changes are durable when `write` returns, so that a manual clock never waits for a thread.
+
+    After `die` nothing is written any more: what a killed process would have written next.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._disk = DiskStore(home, durability="process")
+        self._dead = False
+
+    @property
+    def reader(self) -> Reader:
+        return self._disk.reader
+
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        if self._dead:
+            lost: Future[T] = Future()
+            lost.set_exception(StoreUnwritable("here", "the process is dead"))
+            return lost
+        future = self._disk.write(change)
+        wait([future])
+        return future
+
+    def versions(self) -> Mapping[str, str]:
+        return self._disk.versions()
+
+    def die(self) -> None:
+        self._dead = True
+
+    def close(self) -> None:
+        self._disk.close()
+
+
+class ChoosyRemote(FakeRemote):
+    """Answers memories of some keys with an error of their own, every time."""
+
+    def __init__(self, *, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.against: dict[str, RemoteError] = {}
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        if memory.key in self.against:
+            self.script(self.against[memory.key])
+        return await super().store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
+
+
+def router_over(
+    store: PromptStore,
+    remote: Remote | None,
+    clock: ManualClock,
+    *,
+    settings: Settings = CALM,
+    leads: Callable[[], bool] = lambda: True,
+    stop_leading: Callable[[], None] = lambda: None,
+    observers: tuple[Observer, ...] = (),
+    project: str = "app",
+) -> Router:
+    """Jitter stands at one half of its range."""
+    known = {"remote": REMOTE, "endpoint": "fake"} if remote is not None else {}
+    part = None if remote is None else RemotePart(REMOTE, "fake", remote, leads, stop_leading)
+    return Router(
+        Station(home="here", project=project, durability="process", **known),
+        None,
+        store=store,
+        part=part,
+        settings=settings,
+        clock=clock,
+        observers=observers,
+        chance=lambda: 0.5,
+    )
+
+
+def facet_of(store: PromptStore, memory_id: str) -> Delivery | None:
+    owner = f"{REMOTE}:{memory_id}"
+    found = store.reader.facets("delivery", [owner])
+    return Delivery.from_json(found[owner]) if found else None
+
+
+def delivered(remote: FakeRemote) -> list[str]:
+    """The contents that the remote was asked to take, in order, failures and repeats included."""
+    return [call.arguments["memory"].content for call in remote.named("store")]
+
+
+def held(remote: FakeRemote) -> list[str]:
+    """What the remote holds now, in the order of arrival."""
+    return [memory.content for memory in remote.memories.values()]
