@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
@@ -11,7 +11,7 @@ CANDIDATES = 8
 
 
 def best_match(
-    word: str, stems: Iterable[str], spellings: Callable[[str], Iterable[str]]
+    word: str, stems: Sequence[str], spellings: Callable[[str], Iterable[str]]
 ) -> tuple[str, float] | None:
     """The word most like `word` that the asking scope itself uses, and their likeness in [0, 1].
 

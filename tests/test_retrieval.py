@@ -1,0 +1,123 @@
+"""The pure part of search: words of a question, repairs, and one ranking out of two lists."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.models import Memory, MemoryId, MemoryType, Origin, Scope
+from kingly_memory.retrieval.fusion import Candidate, fuse
+from kingly_memory.retrieval.repair import best_match, similarity
+from kingly_memory.retrieval.terms import LONGEST_PIECE, MOST_TERMS, terms
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def remembered(number: int) -> Memory:
+    return Memory(
+        id=MemoryId(f"{number:032x}"),
+        key=None,
+        content=str(number),
+        type=MemoryType.SEMANTIC,
+        significance=0.5,
+        confidence=0.5,
+        tags=(),
+        title=None,
+        scope=Scope("p"),
+        origin=Origin.AGENT,
+        created_at=NOW,
+        updated_at=NOW,
+        revision=1,
+    )
+
+
+shares = st.floats(0, 1)
+candidates = st.lists(
+    st.builds(
+        lambda local, remote, in_local, in_remote: (local, remote, in_local, in_remote),
+        st.none() | shares,
+        st.none() | shares,
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=12,
+).map(
+    lambda rows: [
+        Candidate(remembered(number), local, remote, in_local, in_remote)
+        for number, (local, remote, in_local, in_remote) in enumerate(rows)
+    ]
+)
+
+
+@pytest.mark.requirement("KNG-014")
+@given(candidates, st.integers(0, 2**16))
+def test_fusion_is_bounded_descending_and_does_not_depend_on_order(found: list[Candidate], seed: int) -> None:
+    hits = fuse(found, local_weight=0.7, limit=100)
+    shuffled = list(found)
+    Random(seed).shuffle(shuffled)
+    assert fuse(shuffled, local_weight=0.7, limit=100) == hits
+    relevances = [hit.relevance for hit in hits]
+    assert relevances == sorted(relevances, reverse=True)
+    assert all(0 <= relevance <= 1 for relevance in relevances)
+    assert len(hits) == len(found)
+
+
+@given(shares)
+def test_layer_that_could_not_know_a_memory_does_not_count_against_it(relevance: float) -> None:
+    (local_only,) = fuse([Candidate(remembered(1), relevance, None, True, False)], local_weight=0.7, limit=1)
+    (remote_only,) = fuse([Candidate(remembered(1), None, relevance, False, True)], local_weight=0.7, limit=1)
+    assert local_only.relevance == remote_only.relevance == relevance
+
+
+def test_layer_that_knew_a_memory_and_did_not_find_it_counts_against_it() -> None:
+    (hit,) = fuse([Candidate(remembered(1), 1.0, None, True, True)], local_weight=0.7, limit=1)
+    assert hit.relevance == pytest.approx(0.7)
+    assert hit.layers == ("local",)
+
+
+def test_stop_words_are_dropped_unless_nothing_else_is_asked() -> None:
+    assert terms("What is the password of the router").words == ("password", "router")
+    assert terms("to be or not to be").words == ("to", "be", "or", "not")
+
+
+@pytest.mark.parametrize("text", ['"quoted" AND (x OR y*)', "secret:hunter2", "a NEAR/3 b", "multi-agent C++ node.js"])
+def test_operators_of_the_index_are_only_words(text: str) -> None:
+    assert all(word.isalnum() for word in terms(text).words)
+
+
+def test_unbroken_scripts_and_emoji_become_pieces() -> None:
+    assert terms("数据库 backup").pieces == ("数据库",)
+    assert terms("数据库 backup").words == ("backup",)
+    assert terms("🎉").pieces == ("🎉",)
+
+
+@given(st.text(max_size=3_000))
+def test_any_text_is_a_bounded_question(text: str) -> None:
+    asked = terms(text)
+    assert len(asked.words) <= MOST_TERMS
+    assert len(asked.pieces) <= MOST_TERMS
+    assert all(len(piece) <= LONGEST_PIECE for piece in asked.pieces)
+    assert len(set(asked.words)) == len(asked.words)
+
+
+def test_typo_is_repaired_to_the_word_as_the_scope_writes_it() -> None:
+    written = {"releas": {"release", "released"}, "relat": {"relation"}}
+    assert best_match("relase", list(written), lambda stem: written[stem]) == ("release", pytest.approx(0.92, abs=0.01))
+
+
+def test_word_of_another_scope_is_never_the_repair() -> None:
+    assert best_match("kubernets", ["kubernet"], lambda _: set()) is None
+
+
+def test_short_and_strange_words_are_left_alone() -> None:
+    assert best_match("abc", ["abd"], lambda stem: {stem}) is None
+    assert best_match("xylophone", ["deploy"], lambda stem: {stem}) is None
+
+
+@given(st.text(max_size=600), st.text(max_size=4_000))
+def test_similarity_is_a_share(query: str, content: str) -> None:
+    assert 0 <= similarity(query, content) <= 1
