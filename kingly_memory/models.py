@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, NewType
 
 MemoryId = NewType("MemoryId", str)
@@ -273,10 +274,14 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a listing, the most recently stored first. `next_before` continues it; None at the end."""
+    """One page of a listing, the most recently stored first. `next_before` continues it; None at the end.
+
+    `archived` holds the ids of those that are in the archive.
+    """
 
     memories: tuple[Memory, ...]
     next_before: int | None
+    archived: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)
@@ -285,7 +290,8 @@ class Page:
         return len(self.memories)
 
     def to_json(self) -> JsonObject:
-        return {"memories": [memory.to_json() for memory in self.memories], "next_before": self.next_before}
+        memories = [{**memory.to_json(), "archived": memory.id in self.archived} for memory in self.memories]
+        return {"memories": memories, "next_before": self.next_before}
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +324,12 @@ def new_id(now: datetime) -> MemoryId:
     value = (time_part << 80) | (0x7 << 76) | ((rest >> 62) << 64) | (0b10 << 62) | (rest & ((1 << 62) - 1))
     text = f"{value:032x}"
     return MemoryId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
+
+
+def derived_id(memory_id: str, project: str) -> MemoryId:
+    """Another id of the same time: what that memory is called in another project, whenever it is asked."""
+    digest = sha256(f"{memory_id}:{project}".encode()).hexdigest()
+    return MemoryId(f"{memory_id[:15]}{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
 
 
 def id_time_s(memory_id: str) -> float:

@@ -119,10 +119,12 @@ class MemoryReader(Protocol):
         """The facets of that name that exist, by owner."""
         ...
 
-    def page(self, query: Query, standings: Sequence[Standing], limit: int, before: int | None) -> list[Row]:
-        """Rows that pass the query's filters (its text is not looked at), the most recently stored first.
+    def page(
+        self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False
+    ) -> list[Row]:
+        """Rows that pass the query's filters (its text is not looked at), the most recently stored first or last.
 
-        `before` is the position of the last row of the previous page.
+        `start` is the position of the last row of the previous page.
         """
         ...
 
@@ -148,11 +150,8 @@ class TextIndex(Protocol):
         ...
 
     def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
-        """Indexed word stems of `length` ± `spread` characters, at most `limit`, of every project: never show them."""
-        ...
-
-    def spellings(self, query: Query, stem: str) -> set[str]:
-        """Words, as written in the query's own scope, that begin with that stem. Empty when the scope has none."""
+        """Words of `length` ± `spread` characters, the nearest lengths first, at most `limit`. They are every
+        project's: show none of them before `frequencies` says that the own project has it."""
         ...
 
     def holds(self, position: int, terms: Sequence[str]) -> set[str]:

@@ -84,7 +84,8 @@ def test_the_demo_stopped_in_the_middle_leaves_nothing_behind(scratch: Path, num
         assert running.stderr is not None
         pid = json.loads(running.stdout.readline())["pid"]
         running.send_signal(number)
-        assert running.wait(timeout=30) == code
+        # Python itself ends with the signal when Ctrl-C met it inside exec(), which making a dataclass is.
+        assert running.wait(timeout=30) in (code, -number)
         assert running.stderr.read() == ""
     assert not is_running(pid)
     assert list(scratch.iterdir()) == []

@@ -50,7 +50,7 @@ async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) ->
 
 async def stored(memory: Router, clock: ManualClock, *contents: str) -> list[str]:
     """Store each under its own words as key, a millisecond apart; returns the ids."""
-    ids = []
+    ids: list[str] = []
     for content in contents:
         ids.append((await memory.store(content, key=content)).id)
         clock.tick(0.001)
@@ -102,17 +102,16 @@ async def test_recovery_delivers_the_backlog_once_and_in_order_and_searches_are_
 
 @pytest.mark.requirement("KNG-047")
 async def test_memories_leased_when_the_link_breaks_keep_their_places(
-    disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
+    memory: Router, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     contents = [f"{number:02}" for number in range(40)]
-    async with router_over(disk, None, clock) as memory:
-        await stored(memory, clock, *contents)
-    await clock.advance(60)
-    remote.script(None, *[RemoteUnavailable("connection refused")] * 3)
-    async with router_over(disk, remote, clock):
-        await clock.settle()
-        await clock.advance(300)
-    assert held(remote) == contents
+    remote.down = True
+    await memory.sync(timeout=1)
+    await stored(memory, clock, *contents)
+    remote.down = False
+    remote.script(None, RemoteUnavailable("connection refused"))
+    await clock.advance(630)
+    assert delivered(remote) == ["00", *contents]
 
 
 async def test_a_memory_that_brings_the_link_down_twice_lets_the_others_pass(
@@ -218,13 +217,14 @@ async def test_a_memory_that_backs_off_never_holds_the_others(
     assert held(remote) == ["quick", "brisk", "slow"]
 
 
-async def test_an_outage_of_days_kills_nothing(memory: Router, remote: ChoosyRemote, clock: ManualClock) -> None:
+async def test_an_outage_of_days_kills_nothing(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) -> None:
     remote.down = True
-    (one,) = await stored(memory, clock, "survivor")
-    await clock.advance(2 * 24 * HOUR)
-    assert [entry.id for entry in await memory.outbox(["pending"])] == [one]
-    remote.down = False
-    await clock.advance(301)
+    async with router_over(disk, remote, clock, settings=replace(CALM, poll_s=300.0)) as memory:
+        (one,) = await stored(memory, clock, "survivor")
+        await clock.advance(2 * 24 * HOUR)
+        assert [entry.id for entry in await memory.outbox(["pending"])] == [one]
+        remote.down = False
+        await clock.advance(301)
     assert held(remote) == ["survivor"]
 
 
@@ -346,14 +346,15 @@ async def test_forgetting_after_delivery_reaches_the_remote_and_restoring_brings
     memory: Router, remote: ChoosyRemote, clock: ManualClock, outcome: Lost | None
 ) -> None:
     remote.script(outcome)
-    await stored(memory, clock, "known")
+    await stored(memory, clock, "boomerang")
     await clock.settle()
-    await memory.forget("known")
-    await clock.settle()
+    assert held(remote) == ["boomerang"]
+    await memory.forget("boomerang")
+    await memory.sync(timeout=1)
     assert held(remote) == []
-    await memory.restore("known")
-    await clock.settle()
-    assert held(remote) == ["known"]
+    await memory.restore("boomerang")
+    await memory.sync(timeout=1)
+    assert held(remote) == ["boomerang"]
 
 
 async def test_what_is_forgotten_or_lowered_while_it_waits_in_a_lease_is_not_sent(

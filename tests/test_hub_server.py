@@ -184,7 +184,7 @@ def test_a_body_at_the_limit_is_read_and_one_beyond_it_is_not(web: httpx.Client)
     frame = b'{"method": "store_memory", "params": {"content": "%s"}}'
     room = BODY_LIMIT_BYTES - len(frame) + 2
     headers = {"Kingly-Project": "big"}
-    assert web.post("/mcp/call", content=frame % (b"x" * room), headers=headers).status_code == 200
+    assert web.post("/mcp/call", content=frame % (b"x" * room), headers=headers).status_code == 422
     assert web.post("/mcp/call", content=frame % (b"x" * (room + 1)), headers=headers).status_code == 413
     chunks = (b"x" * 65_536 for _ in range(80))
     assert web.post("/mcp/call", content=chunks, headers=headers).status_code == 413

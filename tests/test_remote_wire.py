@@ -76,7 +76,6 @@ def test_every_known_shape_of_a_search_reply_is_read(reply: Any) -> None:
     assert (hit.remote_id, hit.content, hit.relevance, hit.memory_id) == ("r1", "fog", 0.5, None)
 
 
-@pytest.mark.requirement("KNG-028")
 def test_the_reply_for_working_memory_is_read_too() -> None:
     assert [hit.remote_id for hit in wire.hits({"context_id": "c", "working_memories": [entry()]})] == ["r1"]
 
@@ -148,7 +147,6 @@ def test_hits_come_best_first_once_each_and_never_too_many() -> None:
     assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
 
 
-@pytest.mark.requirement("KNG-028")
 @pytest.mark.parametrize(
     "reply",
     [

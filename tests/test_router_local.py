@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import sqlite3
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -308,3 +311,38 @@ def test_sync_router_offers_every_verb_of_the_router() -> None:
         return {name for name in dir(owner) if not name.startswith("_")}
 
     assert verbs(MemoryRouter) == verbs(SyncMemoryRouter)
+
+
+@pytest.mark.requirement("KNG-016")
+def test_search_takes_what_the_design_names() -> None:
+    parameters = inspect.signature(MemoryRouter.search).parameters
+    defaults = {name: parameters[name].default for name in ("limit", "types", "prefer_speed", "include_semantic")}
+    assert "query" in parameters
+    assert defaults == {"limit": 10, "types": None, "prefer_speed": False, "include_semantic": True}
+
+
+@pytest.mark.requirement("KNG-052")
+async def test_reading_writes_nothing_to_the_disk(memory: MemoryRouter, tmp_path: Path) -> None:
+    for number in range(20):
+        await memory.store(f"note {number}", key=f"k{number}")
+    watcher = sqlite3.connect(tmp_path / "home" / "store" / "cache.db")
+    before = watcher.execute("PRAGMA data_version").fetchone()
+    for number in range(20):
+        assert await memory.get(f"k{number}") is not None
+        assert len(await memory.search(f"note {number}")) > 0
+    await memory.list()
+    assert watcher.execute("PRAGMA data_version").fetchone() == before
+    watcher.close()
+
+
+@pytest.mark.requirement("KNG-088")
+async def test_a_thousand_operations_leave_exactly_what_they_say(tmp_path: Path) -> None:
+    fast = Settings(durability="process")
+    async with MemoryRouter.open(tmp_path / "home", project="app", settings=fast) as memory:
+        receipts = await asyncio.gather(*(memory.store(f"task {n} done", key=f"t{n}") for n in range(500)))
+        assert len({receipt.id for receipt in receipts}) == 500
+        await asyncio.gather(*(memory.forget(f"t{n}") for n in range(0, 500, 5)))
+        found = await asyncio.gather(*(memory.get(f"t{n}") for n in range(500)))
+        assert [one is None for one in found] == [n % 5 == 0 for n in range(500)]
+        assert memory.status()["memories"]["total"] == 400
+        assert len(await memory.search("task done", limit=1_000)) == 400

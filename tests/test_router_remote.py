@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +280,7 @@ async def test_offline_remote_is_tried_again_after_five_minutes_and_not_before(
         await clock.advance(299)
         assert called(server, "initialize_memory_system") == 1
         await clock.advance(1)
-        await until(lambda: memory.status()["link"]["state"] == LinkState.CONNECTED)
+        await until(lambda: memory.status()["link"]["state"] == LinkState.CONNECTED, clock)
     assert called(server, "initialize_memory_system") == 2
 
 
@@ -295,10 +295,15 @@ async def test_semantic_calls_fail_fast_while_offline(tmp_path: Path, server: Sc
         assert called(server, "search_semantic_memories") == asked
 
 
-async def until(condition: Any) -> None:
-    """Let the event loop and its threads work until the condition holds; bounded by the number of turns."""
+async def until(condition: Callable[[], bool], clock: ManualClock | None = None) -> None:
+    """Let the event loop and its threads work until the condition holds; bounded by the number of turns.
+
+    A manual clock moves a hair each turn, for a task that a thread kept from falling asleep in time.
+    """
     for _ in range(2_000):
         if condition():
             return
         await asyncio.sleep(0.001)
+        if clock is not None:
+            await clock.advance(0.001)
     raise AssertionError("it never happened")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kingly_memory.app import parts
-from kingly_memory.models import Results, Source
+from kingly_memory.intake import Imported, draft
+from kingly_memory.models import Memory, MemoryType, Results, Source
 from kingly_memory.observe import LinkChanged
-from kingly_memory.ports import RemoteHit
+from kingly_memory.ports import Remote, RemoteHit, RemoteInfo
 from kingly_memory.router.router import RemotePart, Router
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
@@ -25,7 +26,7 @@ SETTINGS = Settings(durability="process", closing_s=0.0)
 class Bench:
     """A router over a fake remote, on a clock of its own."""
 
-    def __init__(self, home: Path, *, project: str = "app") -> None:
+    def __init__(self, home: Path, *, remote: Remote | None = None, project: str = "app") -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
         self.changes: list[LinkChanged] = []
@@ -34,7 +35,7 @@ class Bench:
             Station(str(home), project, SETTINGS.durability, NAME, "http://fake"),
             None,
             store=parts.open_store(place, SETTINGS),
-            part=RemotePart(NAME, "http://fake", self.remote, lambda: True, lambda: None),
+            part=RemotePart(NAME, "http://fake", remote or self.remote, lambda: True, lambda: None),
             settings=SETTINGS,
             clock=self.clock,
             observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),
@@ -195,9 +196,8 @@ async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> 
     bench.remote.elsewhere = [only_remote("deploy from elsewhere")]
     assert await bench.texts("deploy") == ["deploy from elsewhere"]
     assert await bench.texts("deploy") == ["deploy from elsewhere"]
-    await bench.clock.advance(SETTINGS.usage_flush_s)
+    await bench.router._flush()
     bench.remote.down = True
-    await written(bench)
     (hit,) = await bench.router.search("deploy")
     assert hit.memory.origin == "remote"
     assert bench.router.status()["memories"]["total"] == 0
@@ -223,6 +223,52 @@ async def answered(bench: Bench, query: str) -> Results:
     return await search
 
 
-async def written(bench: Bench) -> None:
-    """Wait until the writer has caught up."""
-    await asyncio.wrap_future(bench.router._store.write(lambda _: None))
+@pytest.mark.requirement("KNG-081")
+async def test_a_thousand_memories_are_searched_within_both_budgets(bench: Bench) -> None:
+    await bench.router.remember(
+        Imported(draft(f"note {n} about deploys", content_limit_bytes=99)) for n in range(1_000)
+    )
+    found = await bench.router.search("deploys 512")
+    assert found.source is Source.HYBRID
+    assert not any(report.cut for report in found.layers.values())
+    assert found.hits[0].memory.content == "note 512 about deploys"
+    assert SETTINGS.local_search_s < 0.2
+    assert SETTINGS.remote_search_s < 0.2
+
+
+class Notebook:
+    """Somebody else's remote: nothing of ours but the methods of the port."""
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+
+    async def connect(self) -> RemoteInfo:
+        return RemoteInfo("notebook", honours_keys=False)
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        self.pages.append(memory.content)
+        return f"page-{len(self.pages)}"
+
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
+        return remote_id
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        return [RemoteHit(f"page-{n}", page, 0.5) for n, page in enumerate(self.pages, start=1)]
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.requirement("KNG-072")
+@pytest.mark.requirement("KNG-090")
+async def test_any_object_with_the_methods_of_the_port_can_be_the_remote(tmp_path: Path) -> None:
+    notebook = Notebook()
+    bench = Bench(tmp_path / "home", remote=notebook)
+    async with bench.router:
+        await bench.store("deploy on tuesday")
+        (hit,) = await bench.router.search("deploy")
+        assert hit.layers == ("local", "remote")
+        assert bench.router.status()["link"]["effects"] == "at_least_once"
+    assert notebook.pages == ["deploy on tuesday"]

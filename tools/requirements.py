@@ -1,6 +1,6 @@
 """Compare docs/requirements.md with the tests' outcome: which rows taken on does no passing test prove?
 
-Usage: requirements.py TABLE OUTCOME. OUTCOME is written by `pytest --requirements OUTCOME`. Exits with 1 when a row of
+Usage: requirements.py TABLE OUTCOME. OUTCOME is written by `pytest --requirements=OUTCOME`. Exits with 1 when a row of
 the table has no passing test or has a failing one, or when a test names a row that the table does not have.
 """
 
@@ -44,7 +44,7 @@ def main(table: Path, outcome: Path) -> int:
     found = complaints(rows, json.loads(outcome.read_text(encoding="utf-8")))
     for line in found:
         print(line)
-    print(f"{len(rows)} requirements taken on, {len(found)} complaints")
+    print(f"{len(rows)} requirements taken on, complaints: {len(found)}")
     return 1 if found or not rows else 0
 
 

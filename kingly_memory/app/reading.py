@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.app import parts
-from kingly_memory.models import Hit, JsonObject, LayerReport, LinkState, Memory, Page, Results, Source
+from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
+from kingly_memory.router.link import Link
 from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
@@ -35,9 +38,12 @@ class LocalReader:
         self._view = View(station, store=self._store, local=self._local, clock=self._clock)
 
     def answers_alone(self) -> bool:
-        """True when no remote would be asked anyway: none is named, or this machine knows that it is offline."""
-        link = self._view.link()
-        return link is None or link.state is LinkState.OFFLINE
+        """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""
+        return self._view.answers_alone()
+
+    def link(self) -> Link | None:
+        """The link as this machine knows it; None when no remote is named."""
+        return self._view.link()
 
     def search(self, query: str, **filters: Any) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors."""
@@ -60,6 +66,14 @@ class LocalReader:
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         query = intake.query("", project=self._place.project, limit=limit, **filters)
         return self._view.page(query, before)
+
+    def export(self) -> Iterator[tuple[Memory, Standing]]:
+        """See `MemoryRouter.export`."""
+        return self._view.everything()
+
+    def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
+        """See `MemoryRouter.outbox`."""
+        return self._view.outbox(states)
 
     def status(self) -> JsonObject:
         return self._view.status()

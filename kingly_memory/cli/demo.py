@@ -54,7 +54,7 @@ def demo(options: Namespace, out: Output) -> int:
         with SyncMemoryRouter.open(folder / "memory", hub.url, project=PROJECT, settings=Settings()) as memory:
             arrived = _told(story, memory)
     took_s = time.monotonic() - began
-    lines = [f"Done in {duration(took_s)}. All of it happened in a temporary folder that is gone now.", _NEXT]
+    lines = [f"\nDone in {duration(took_s)}. All of it happened in a temporary folder that is gone now.", _NEXT]
     story.tell("finished", {"took_s": round(took_s, 2), "exactly_once": arrived}, lines)
     return 0 if arrived else FAILED
 

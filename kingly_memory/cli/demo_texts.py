@@ -94,6 +94,6 @@ LEARNT_OFFLINE = (
 )
 """Stored while the hub is gone. One of them revises an earlier memory, one stays on this machine."""
 
-ASKED = ("which pier at low tide", "how do we undo a relase", "what happens without a network")
-ASKED_OFFLINE = ("fridge and screen 7", "swapping piers", "low tide")
+ASKED = ("which pier at low tide", "roll back a relase", "screens when the network is gone")
+ASKED_OFFLINE = ("fridge and screen 7", "two ferries swap piers", "which pier at low tide")
 ASKED_AFTERWARDS = ("announce a pier change", "new address of the tide file")

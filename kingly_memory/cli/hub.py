@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from importlib import import_module
 from pathlib import Path
 
 from kingly_memory.cli.output import Output
@@ -13,8 +12,9 @@ from kingly_memory.cli.place import token_of
 
 def hub(options: Namespace, out: Output) -> int:
     """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
-    serve = import_module("kingly_memory.hub.serve")  # by name, as every command is: a hub is a program of its own
-    serve.run_hub(
+    from kingly_memory.hub.serve import run_hub  # starlette and numpy, which no other command needs
+
+    run_hub(
         Path(options.home) if options.home else None,
         options.host,
         options.port,

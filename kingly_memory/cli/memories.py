@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.cli.failures import NothingUnder
@@ -17,6 +17,9 @@ from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import DeliveryState, Hit, Memory, Receipt, Results, Source
 from kingly_memory.settings import Place, Settings
+
+if TYPE_CHECKING:
+    from kingly_memory.app.reading import LocalReader
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
@@ -28,7 +31,6 @@ _TITLE_ROOM = 48
 
 def store(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    wait = REMOTE_WAIT_S if options.wait is None and place.remote is not None else options.wait
     content = _standard_input() if options.content == "-" else options.content
     metadata = _metadata(options.metadata)
     with routing(place, out) as router:
@@ -43,7 +45,7 @@ def store(options: Namespace, out: Output) -> int:
             context_id=options.context,
             origin=options.origin or ("agent" if place.agent else "user"),
             metadata=metadata,
-            wait=wait,
+            wait=_wait_s(options, place),
             require_remote=options.require_remote,
         )
     out.show(receipt.to_json(), receipt_lines(receipt))
@@ -53,7 +55,7 @@ def store(options: Namespace, out: Output) -> int:
 def search(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     text = " ".join(options.query)
-    results = _searched_here(options, place, text)
+    results = _searched_here(options, place, text, out)
     if results is None:
         results = _searched_everywhere(options, place, text)
     out.show(results.to_json(), search_lines(results, datetime.now(UTC)))
@@ -62,7 +64,7 @@ def search(options: Namespace, out: Output) -> int:
 
 def get(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    with reading(place) as reader:
+    with reading(place, out) as reader:
         memory = reader.get(options.memory)
     if memory is None:
         raise NothingUnder(options.memory, place.project)
@@ -73,7 +75,7 @@ def get(options: Namespace, out: Output) -> int:
 def list_memories(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
-    with reading(place) as reader:
+    with reading(place, out) as reader:
         page = reader.list(
             limit=options.limit,
             before=before,
@@ -84,10 +86,10 @@ def list_memories(options: Namespace, out: Output) -> int:
             include_archived=options.archived,
         )
     now = datetime.now(UTC)
-    lines = table([_listed(memory, now) for memory in page]) or ["no memories"]
+    lines = table([_listed(memory, now, memory.id in page.archived) for memory in page]) or ["no memories"]
     if page.next_before is not None:
         lines.append(f"more: --before {page.next_before}")
-    out.show({"memories": [one.to_json() for one in page], "next_before": page.next_before}, lines)
+    out.show(page.to_json(), lines)
     return 0
 
 
@@ -147,10 +149,10 @@ def summary(memory: Memory) -> str:
     return shortened(one_line(text[:1000]), _TITLE_ROOM)
 
 
-def _searched_here(options: Namespace, place: Place, text: str) -> Results | None:
+def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
-    with reading(place) as reader:
-        offline = None if place.remote is None else _offline_reason(reader.status()["link"])
+    with reading(place, out) as reader:
+        offline = _offline_reason(reader)
         alone = options.local or options.no_semantic or place.remote is None or offline is not None
         if not alone and not options.prefer_speed:
             return None
@@ -167,11 +169,10 @@ def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results
         return router.search(text, prefer_speed=options.prefer_speed, **_filters(options))
 
 
-def _offline_reason(link: dict[str, Any]) -> str | None:
+def _offline_reason(reader: LocalReader) -> str | None:
     """Why the remote need not be asked; None when it may answer, or when it is time to try it again."""
-    if link["state"] != "offline" or not link["next_probe_s"]:
-        return None
-    return f"offline: {link['last_error']}"
+    link = reader.link()
+    return None if link is None or not reader.answers_alone() else f"offline: {link.last_error}"
 
 
 def _filters(options: Namespace) -> dict[str, Any]:
@@ -185,6 +186,13 @@ def _filters(options: Namespace) -> dict[str, Any]:
         "until": options.until,
         "include_archived": options.archived,
     }
+
+
+def _wait_s(options: Namespace, place: Place) -> float | None:
+    """Seconds to wait for the remote; None leaves it to the router, which is patient when it must be there."""
+    if options.wait is not None:
+        return float(options.wait)
+    return None if options.require_remote or place.remote is None else REMOTE_WAIT_S
 
 
 def _standard_input() -> str:
@@ -233,5 +241,6 @@ def _details(memory: Memory) -> Iterator[str]:
     yield harmless(memory.content)
 
 
-def _listed(memory: Memory, now: datetime) -> tuple[str, ...]:
-    return (memory.key or memory.id, memory.type, ago(memory.created_at, now), summary(memory))
+def _listed(memory: Memory, now: datetime, archived: bool) -> tuple[str, ...]:
+    kind = f"{memory.type} (archived)" if archived else memory.type
+    return (memory.key or memory.id, kind, ago(memory.created_at, now), summary(memory))

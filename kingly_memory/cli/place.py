@@ -51,11 +51,11 @@ def token_of(options: Namespace) -> str | None:
 
 
 @contextmanager
-def reading(place: Place) -> Iterator[LocalReader]:
+def reading(place: Place, out: Output) -> Iterator[LocalReader]:
     """The store for reading on this machine: no background task, no remote, nothing written."""
     from kingly_memory.app.reading import open_reader
 
-    with closing(open_reader(place)) as reader:
+    with warnings_on(out), closing(open_reader(place)) as reader:
         yield reader
 
 

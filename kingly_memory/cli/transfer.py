@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from kingly_memory.adapters.files.detect import source
 from kingly_memory.adapters.files.reading import Entry, Problem
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, counted, duration
-from kingly_memory.cli.place import place_of, routing
+from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, Standing
@@ -39,9 +39,9 @@ Exported = Iterable[tuple[Memory, Standing]]
 def export(options: Namespace, out: Output) -> int:
     if options.layout not in ("jsonl", kingly_layout.FORMAT):
         raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl or kingly")
-    place = replace(place_of(options, out), remote=None)
-    with routing(place, out) as router:
-        kept = ((memory, standing) for memory, standing in router.export() if standing in _KEPT)
+    place = place_of(options, out)
+    with reading(place, out) as reader:
+        kept = reader.export()
         if options.layout == kingly_layout.FORMAT:
             return _export_views(kept, options.file, place, out)
         if options.file in (None, "-"):
@@ -128,7 +128,6 @@ class Progress:
             self._out.redraw("")
 
 
-_KEPT = (Standing.LIVE, Standing.ARCHIVED)
 """What an export holds: not what was forgotten, and not copies of what belongs to the remote."""
 
 

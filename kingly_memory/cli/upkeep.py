@@ -27,7 +27,7 @@ _DURABILITY = {
 
 
 def status(options: Namespace, out: Output) -> int:
-    with reading(place_of(options, out)) as reader:
+    with reading(place_of(options, out), out) as reader:
         now = reader.status()
     out.show(now, _status_lines(now))
     return 0
@@ -60,8 +60,8 @@ def sweep(options: Namespace, out: Output) -> int:
 
 def outbox_list(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
-    with routing(place, out) as router:
-        entries = router.outbox(_states(options.state))
+    with reading(place, out) as reader:
+        entries = reader.outbox(_states(options.state))
     rows = [_outbox_row(entry.to_json()) for entry in entries]
     lines = table(rows, ("MEMORY", "STATE", "TRIES", "NEXT", "LAST ERROR")) if rows else ["the outbox is empty"]
     out.show({"entries": [entry.to_json() for entry in entries]}, lines)
@@ -70,7 +70,7 @@ def outbox_list(options: Namespace, out: Output) -> int:
 
 def outbox_retry(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
-    ids = _ids(place, options.memory) or None
+    ids = _ids(place, options.memory, out) or None
     with routing(place, out) as router:
         count = router.outbox_retry(ids)
     out.show({"retried": count}, [f"{counted(count, 'memory')} will be sent again"])
@@ -79,7 +79,7 @@ def outbox_retry(options: Namespace, out: Output) -> int:
 
 def outbox_drop(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
-    ids = _ids(place, options.memory)
+    ids = _ids(place, options.memory, out)
     with routing(place, out) as router:
         count = router.outbox_drop(ids)
     out.show({"dropped": count}, [f"{counted(count, 'memory')} will not be sent; kept on this machine"])
@@ -159,10 +159,10 @@ def _outbox_row(entry: JsonObject) -> tuple[str, ...]:
     return (entry["key"] or entry["id"], entry["state"], str(entry["attempts"]), when, entry["last_error"] or "")
 
 
-def _ids(place: Place, names: list[str]) -> list[str]:
+def _ids(place: Place, names: list[str], out: Output) -> list[str]:
     """The ids of memories named by key or id. Raises NothingUnder for the first that is unknown."""
     ids: list[str] = []
-    with reading(place) as reader:
+    with reading(place, out) as reader:
         for name in names:
             memory = reader.get(name)
             if memory is None:

@@ -56,7 +56,7 @@ class Access:
             raise InvalidSetting(
                 "host",
                 f"{host!r} can be reached from other machines and no token is set. "
-                "Set KINGLY_HUB_TOKEN, --token or --tokens-file, or listen on 127.0.0.1",
+                "Set KINGLY_HUB_TOKEN, name a --tokens-file, or listen on 127.0.0.1",
             )
 
     def admit(self, headers: Mapping[str, str]) -> str | Refusal:

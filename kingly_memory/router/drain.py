@@ -98,7 +98,7 @@ class Drainer:
         self._settled = asyncio.Event()
         self._quiet_until = 0.0
         self._leading = False
-        self._trouble_s = 0.0
+        self._next_look_s = 0.0
 
     def wake(self) -> None:
         """Something was stored: look at once."""
@@ -108,8 +108,9 @@ class Drainer:
         """Work for as long as the router is open."""
         await self._guarded(self._first_contact())
         while True:
+            self._next_look_s = self._settings.poll_s * SLOWER  # should the round meet trouble
             await self._guarded(self._round())
-            await self._clock.wait(self._wake, self._pause_s())
+            await self._clock.wait(self._wake, self._next_look_s)
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, until it is done or the time is over."""
@@ -149,6 +150,10 @@ class Drainer:
 
     async def _round(self) -> None:
         self._wake.clear()
+        await self._send_what_is_due()
+        self._next_look_s = self._pause_s()
+
+    async def _send_what_is_due(self) -> None:
         if not self._link.is_connected and not await self._link.probe(self._remote):
             self._settled.set()
             return
@@ -159,11 +164,11 @@ class Drainer:
 
     async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         """The task must outlive any one round; the outbox keeps what was not sent."""
-        self._trouble_s = 0.0
         try:
             await work
-        except Exception as error:  # noqa: BLE001  # this is the background task's top
-            self._trouble_s = self._settings.poll_s * SLOWER
+        except Exception as error:  # this is the background task's top
+            if _is_being_cancelled():
+                raise asyncio.CancelledError from error  # what failed was the tidying up
             log.warning("delivery paused for a moment: %s: %s", type(error).__name__, error)
 
     def _pause_s(self) -> float:
@@ -172,7 +177,7 @@ class Drainer:
         probe_s = self._link.seconds_to_probe()
         if probe_s is not None:
             usual_s = min(usual_s, max(probe_s, 0.001))
-        return max(usual_s, self._trouble_s)
+        return usual_s
 
     async def _lead(self) -> bool:
         """Become or stay the one process that delivers. A new leader takes back what a dead one had leased."""
@@ -306,8 +311,8 @@ class Drainer:
 
     async def _release(self, parcels: list[Parcel]) -> None:
         """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
-        for parcel in parcels:
-            await asyncio.shield(self._settle(parcel, partial(delivery.released, unleased=parcel.before)))
+        if parcels:
+            await asyncio.shield(self._write(outbox.give_back(self._name, parcels, self._owner)))
 
     async def _claim(self, early: bool, failed: Collection[MemoryId]) -> list[Parcel]:
         settings = self._settings
@@ -360,3 +365,8 @@ class Drainer:
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -15,7 +15,7 @@ from kingly_memory.retrieval.terms import Terms, terms
 
 COMMON = 5_000
 """A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
-VOCABULARY_LIMIT = 20_000
+VOCABULARY_LIMIT = 50_000
 REPAIRS = 8
 FEWEST_PER_PAGE = 20
 
@@ -87,7 +87,9 @@ class LocalSearch:
 
     def _repair(self, query: Query, word: str) -> tuple[str, float] | None:
         vocabulary = self._reader.vocabulary(len(word), 2, VOCABULARY_LIMIT)
-        return repair.best_match(word, vocabulary, lambda stem: self._reader.spellings(query, stem))
+        return repair.best_match(
+            word, vocabulary, lambda candidate: self._reader.frequencies(query, [candidate], 1)[candidate] > 0
+        )
 
     def _gather(self, query: Query, wording: _Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
         """Pages of matches until there are enough that are alive and admitted."""

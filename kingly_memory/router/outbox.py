@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryId, Standing
 from kingly_memory.ports import Transaction
@@ -136,6 +137,17 @@ def settle(
         moved = move(now)
         set_delivery(transaction, remote, parcel.memory.id, moved)
         return moved
+
+    return change
+
+
+def give_back(remote: str, parcels: Iterable[Parcel], owner: str) -> Callable[[Transaction], None]:
+    """Undo the lease of what was not sent."""
+    changes = [settle(remote, one, owner, partial(delivery.released, unleased=one.before)) for one in parcels]
+
+    def change(transaction: Transaction) -> None:
+        for undo in changes:
+            undo(transaction)
 
     return change
 

@@ -16,6 +16,7 @@ from kingly_memory.models import (
     Receipt,
     Scope,
     Standing,
+    derived_id,
     new_id,
 )
 from kingly_memory.ports import Row, Transaction
@@ -135,12 +136,13 @@ def _standing_with(memory: Memory, facet: Delivery | None, remote: str | None) -
 
 def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[Receipt, str]:
     before = _by_key(transaction, desk.project, item.draft.key)
-    if before is None and item.id is not None:
-        before = transaction.row(item.id)
+    wanted_id = item.id
+    if before is None and wanted_id is not None:
+        before = transaction.row(wanted_id)
         if before is not None and before.memory.scope.project != desk.project:
-            before = None
-            item = replace(item, id=None)
-    memory = _memory(item.draft, before, desk, item.id)
+            wanted_id = derived_id(wanted_id, desk.project)
+            before = transaction.row(wanted_id)
+    memory = _memory(item.draft, before, desk, wanted_id)
     if before is not None and _says_the_same(before.memory, memory):
         return receipt(transaction, before.memory, desk.remote), "unchanged"
     taken = _save(transaction, memory, item.standing, desk)

@@ -27,7 +27,6 @@ from kingly_memory.models import (
     JsonObject,
     LinkState,
     Memory,
-    MemoryId,
     Page,
     Receipt,
     Results,
@@ -37,7 +36,6 @@ from kingly_memory.models import (
 from kingly_memory.observe import Events, MemoryStored, Observer
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router import outbox, records
-from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.drain import Drainer, SyncReport
 from kingly_memory.router.gather import Gatherer, RemoteSide
 from kingly_memory.router.keepsakes import Keepsakes
@@ -53,7 +51,6 @@ log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
 IMPORT_BATCH = 200
-OUTBOX_PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +274,7 @@ class Router:
         return Taken(**counts)
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
-        """Every live and archived memory of the project, the most recently stored first."""
+        """Every live and archived memory of the project, in the order they were first stored."""
         return self._view.everything()
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
@@ -308,8 +305,7 @@ class Router:
 
     async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
         """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
-        name = self._remote_name()
-        return await self._read(lambda: self._outbox_entries(name, states))
+        return await self._read(lambda: self._view.outbox(states))
 
     async def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
         """Make those deliveries due now; all dead ones when no ids are given. Returns how many."""
@@ -403,15 +399,6 @@ class Router:
         memory_row = await self._read(lambda: self._store.reader.row(receipt.id))
         return receipt if memory_row is None else records.receipt_of(memory_row.memory, facet, self._part.name)
 
-    def _outbox_entries(self, remote: str, states: Sequence[str]) -> Sequence[OutboxEntry]:
-        reader, now_s = self._store.reader, self._now_s()
-        found = [(one, Delivery.from_json(data)) for one, data in reader.outbox_page(remote, states, OUTBOX_PAGE)]
-        return [_entry(memory_id, self._key_of(memory_id), facet, now_s) for memory_id, facet in found]
-
-    def _key_of(self, memory_id: MemoryId) -> str | None:
-        row = self._store.reader.row(memory_id)
-        return None if row is None else row.memory.key
-
     def _patience_s(self, wait: float | None, require_remote: bool) -> float:
         if wait is None:
             return self._settings.call_timeout_s if require_remote else 0.0
@@ -419,9 +406,7 @@ class Router:
 
     def _remote_name(self) -> str:
         if self._part is None:
-            raise InvalidInput(
-                "remote", "none is named, so there is no outbox; name one with --remote or KINGLY_REMOTE"
-            )
+            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
         return self._part.name
 
     def _wake(self) -> None:
@@ -446,8 +431,3 @@ class Router:
     async def _read(self, look: Callable[[], T]) -> T:
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
-
-
-def _entry(memory_id: MemoryId, key: str | None, facet: Delivery, now_s: float) -> OutboxEntry:
-    due_s = None if facet.due is None else facet.due - now_s
-    return OutboxEntry(memory_id, key, facet.state, facet.attempts, due_s, facet.last_error)

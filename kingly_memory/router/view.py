@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from kingly_memory import intake
-from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing, id_time_s
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject, LinkState, Memory, MemoryId, MemoryType, Page, Query, Standing, id_time_s
 from kingly_memory.ports import LocalStore, Now, Row
-from kingly_memory.router.link import Link
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.link import Link, probe_is_due
 from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.outbox import OutboxEntry
 
 EXPORT_PAGE = 500
+OUTBOX_PAGE = 1_000
 _SEEN = (Standing.LIVE, Standing.CACHED)
 
 
@@ -55,15 +60,17 @@ class View:
         standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
         rows = self._store.reader.page(query, standings, query.limit, before)
         now_s = self._now_s()
-        shown = tuple(row.memory for row in rows if self._local.is_alive(row, now_s))
-        return Page(shown, rows[-1].position if len(rows) == query.limit else None)
+        alive = [row for row in rows if self._local.is_alive(row, now_s)]
+        archived = frozenset(row.memory.id for row in alive if row.standing is Standing.ARCHIVED)
+        last = rows[-1].position if len(rows) == query.limit else None
+        return Page(tuple(row.memory for row in alive), last, archived)
 
     def everything(self) -> Iterator[tuple[Memory, Standing]]:
-        """Every live and archived memory of the project, the most recently stored first."""
-        query, before = Query("", self._station.project), None
-        while rows := self._store.reader.page(query, (Standing.LIVE, Standing.ARCHIVED), EXPORT_PAGE, before):
+        """Every live and archived memory of the project, in the order they were first stored."""
+        query, last, kept = Query("", self._station.project), None, (Standing.LIVE, Standing.ARCHIVED)
+        while rows := self._store.reader.page(query, kept, EXPORT_PAGE, last, oldest_first=True):
             yield from ((row.memory, row.standing) for row in rows)
-            before = rows[-1].position
+            last = rows[-1].position
 
     def status(self) -> JsonObject:
         """The state of this project's memory, its link and its outbox, as plain JSON."""
@@ -85,6 +92,25 @@ class View:
             return None
         found = self._store.reader.facets("link", [self._station.remote])
         return Link.from_json(found[self._station.remote]) if found else Link()
+
+    def answers_alone(self) -> bool:
+        """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""
+        link = self.link()
+        return link is None or (link.state is LinkState.OFFLINE and not probe_is_due(link, self._now_s(), inf))
+
+    def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
+        """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
+        if self._station.remote is None:
+            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
+        reader, now_s = self._store.reader, self._now_s()
+        found = reader.outbox_page(self._station.remote, states, OUTBOX_PAGE)
+        return [self._entry(memory_id, Delivery.from_json(data), now_s) for memory_id, data in found]
+
+    def _entry(self, memory_id: MemoryId, facet: Delivery, now_s: float) -> OutboxEntry:
+        row = self._store.reader.row(memory_id)
+        key = None if row is None else row.memory.key
+        due_s = None if facet.due is None else facet.due - now_s
+        return OutboxEntry(memory_id, key, facet.state, facet.attempts, due_s, facet.last_error)
 
     def _link_status(self) -> JsonObject:
         link = self.link()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from diskcache import Cache, Timeout
 
 from kingly_memory.adapters.local import inspection, sql
+from kingly_memory.adapters.local.damage import Inode, Malformed, write_failure
 from kingly_memory.adapters.local.disk import TextDisk
-from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.adapters.local.folder import Folder, inode_of, locked
 from kingly_memory.adapters.local.transaction import DiskTransaction
-from kingly_memory.errors import StoreBusy, StoreError, StoreTooNew, StoreUntrusted, StoreUnwritable
+from kingly_memory.adapters.local.vocabulary import Vocabulary
+from kingly_memory.errors import StoreError, StoreTooNew, StoreUnwritable
 from kingly_memory.ports import Transaction
+
+log = logging.getLogger("kingly_memory.store")
 
 Change = Callable[[Transaction], Any]
 
@@ -28,50 +34,104 @@ class Outcome:
 
 
 class Engine:
-    """One diskcache for one writer thread. Opened at the first commit, reopened after a failed one."""
+    """One diskcache for one writer thread. Opened at the first commit, reopened after a failed one, and when another
+    file has taken its place. A damaged store is given to `recover` once; what that puts there is written to."""
 
-    def __init__(self, folder: Folder, *, synchronous: int, lock_wait_s: float) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        *,
+        synchronous: int,
+        lock_wait_s: float,
+        recover: Callable[[Folder, Malformed], None] | None = None,
+    ) -> None:
         self._folder = folder
         self._synchronous = synchronous
         self._lock_wait_s = lock_wait_s
+        self._recover = recover
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
+        self._files: tuple[Inode | None, Inode | None] = (None, None)
         self._schema_version = -1
+        self._vocabulary = Vocabulary()
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Run the changes in one transaction, each undone alone if it raises. Raises StoreError if none is stored."""
+        """Run the changes in one transaction, each undone alone if it raises. Raises StoreError if none is stored.
+
+        They are run a second time when the first brought to light that the store is damaged."""
         self._folder.make()
         with locked(self._folder.write_lock, self._lock_wait_s):
             try:
-                cache, connection = self._opened()
-                with cache.transact():
-                    self._check_unchanged(connection)
-                    return _run_all(changes, DiskTransaction(cache, connection), connection)
-            except (StoreError, sqlite3.Error, Timeout, OSError) as error:
-                self._release()
-                raise self._worded(error) from error
+                self._folder.check_not_lost()
+                return self.commit_locked(changes)
+            except Malformed as damage:
+                if self._recover is None:
+                    raise
+                self._recover(self._folder, damage)
+                return self.commit_locked(changes)
+
+    def commit_locked(self, changes: Sequence[Change]) -> list[Outcome]:
+        """`commit` for a caller who holds the write lock and has made the folder."""
+        try:
+            cache, connection = self._opened()
+            with cache.transact():
+                self._check_unchanged(connection)
+                transaction = DiskTransaction(cache, connection, self._vocabulary)
+                outcomes = _run_all(changes, transaction, connection)
+                self._vocabulary.write(connection)
+        except (StoreError, sqlite3.Error, Timeout, OSError) as error:
+            inode = self._folder.inode()
+            self.release()
+            # diskcache calls everything that keeps a transaction from beginning a timeout.
+            cause = error.__context__ if isinstance(error, Timeout) and error.__context__ is not None else error
+            raise write_failure(cause, str(self._folder.store), inode, self._lock_wait_s) from None
+        self._vocabulary.written()
+        return outcomes
 
     def close(self) -> None:
         """Close the files; SQLite folds the WAL back in when this was the last connection."""
-        if self._cache is not None:
-            with locked(self._folder.write_lock, self._lock_wait_s):
-                self._release()
+        if self._cache is None:
+            return
+        # Without the lock the WAL stays, and whoever opens the store next folds it in.
+        with suppress(StoreError), locked(self._folder.write_lock, self._lock_wait_s):
+            self.release()
+            self._folder.note_closed()
 
-    def abandon(self) -> None:
-        """Forget a connection that belongs to the parent process of a fork, without touching it."""
+    def release(self) -> None:
+        """Roll back whatever a failed commit left open and let the connection go; the next commit opens a new one."""
+        cache, connection = self._cache, self._connection
         self._cache = self._connection = None
+        self._vocabulary = Vocabulary()
+        if connection is not None and connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.rollback()
+        if cache is not None:
+            cache.close()
 
     def _opened(self) -> tuple[Cache, sqlite3.Connection]:
+        if self._cache is not None and self._files_now() != self._files:
+            self.release()
         if self._cache is None or self._connection is None:
             self._inspect()
             self._cache = self._open_cache()
             self._connection = connection = self._cache._con  # noqa: SLF001  # the one name we need
             self._set_pragmas(connection)
             if inspection.layout_of(connection) == 0:
-                _create_schema(self._cache, connection)
-                self._folder.made_private()
+                self._found(self._cache, connection)
+            self._folder.note_opened()
             self._schema_version = _schema_version(connection)
+            self._files = self._files_now()
         return self._cache, self._connection
+
+    def _files_now(self) -> tuple[Inode | None, Inode | None]:
+        """Which files lie in the store: others than we opened when somebody recovered, restored or deleted it."""
+        return self._folder.inode(), inode_of(str(self._folder.wal))
+
+    def _found(self, cache: Cache, connection: sqlite3.Connection) -> None:
+        """Make a new store."""
+        _create_schema(cache, connection)
+        connection.execute("PRAGMA wal_checkpoint")  # so that a store that was ever founded is never empty without WAL
+        self._folder.made_private()
 
     def _open_cache(self) -> Cache:
         return Cache(
@@ -92,15 +152,17 @@ class Engine:
             raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
 
     def _inspect(self) -> None:
-        database = self._folder.database
-        if not database.exists() or database.stat().st_size == 0:
+        if self._folder.is_empty():
             return
-        connection = inspection.connect_read_only(database)
-        try:
+        if self._folder.has_lost_wal():
+            log.warning("cache.db-wal is gone from %s: what was stored last may be missing", self._folder.store)
+        with closing(inspection.connect_read_only(self._folder.database)) as connection:
             inspection.check_objects(connection, self._folder.store)
             self._check_layout(connection)
-        finally:
-            connection.close()
+        # While it opens, diskcache would wait a minute for whoever holds SQLite's own lock.
+        with closing(sqlite3.connect(self._folder.database, timeout=self._lock_wait_s, isolation_level=None)) as turn:
+            turn.execute("BEGIN IMMEDIATE")
+            turn.execute("ROLLBACK")
 
     def _check_unchanged(self, connection: sqlite3.Connection) -> None:
         """Inside the transaction: nobody migrated the store or planted anything in it since we looked."""
@@ -113,24 +175,6 @@ class Engine:
         layout = inspection.layout_of(connection)
         if layout > sql.LAYOUT:
             raise StoreTooNew(str(self._folder.store), layout, sql.LAYOUT)
-
-    def _release(self) -> None:
-        """Roll back whatever a failed commit left open and let the connection go; the next commit opens a new one."""
-        cache, connection = self._cache, self._connection
-        self._cache = self._connection = None
-        if connection is not None and connection.in_transaction:
-            connection.rollback()
-        if cache is not None:
-            cache.close()
-
-    def _worded(self, error: BaseException) -> StoreError:
-        if isinstance(error, StoreError):
-            return error
-        if isinstance(error, Timeout) or "locked" in str(error):
-            return StoreBusy(self._lock_wait_s)
-        if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-            return StoreUntrusted(str(self._folder.store), "cache.db is not a database")
-        return StoreUnwritable(str(self._folder.store), str(error) or type(error).__name__)
 
 
 def _run_all(changes: Sequence[Change], transaction: Transaction, connection: sqlite3.Connection) -> list[Outcome]:

@@ -8,25 +8,34 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kingly_memory.errors import StoreBusy, StoreUntrusted, StoreUnwritable
+from kingly_memory.adapters.local.damage import Inode, Malformed
+from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
+
+_OPEN, _CLOSED = "open\n", "closed\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """`<home>/store` holds diskcache's files and nothing else; locks and notes lie beside it."""
+    """`<home>/store` holds diskcache's files and nothing else; locks, notes and damaged stores lie beside it."""
 
     home: Path
+    name: str = "store"
 
     @property
     def store(self) -> Path:
-        return self.home / "store"
+        return self.home / self.name
 
     @property
     def database(self) -> Path:
         return self.store / "cache.db"
+
+    @property
+    def wal(self) -> Path:
+        """What is committed and not yet folded into the database."""
+        return self.store / "cache.db-wal"
 
     @property
     def write_lock(self) -> Path:
@@ -34,11 +43,51 @@ class Folder:
 
     @property
     def founded(self) -> Path:
-        """A note that this home has held a store, so that a vanished file is reported and not taken as empty."""
+        """A note that this home has held a store, so that a vanished file is reported and not taken as empty. It says
+        whether a writer has the store open, so that a vanished WAL is noticed too."""
         return self.home / "founded"
 
+    @property
+    def salvaged(self) -> Folder:
+        """Where recovery builds the store that will take this one's place."""
+        return replace(self, name="store.salvaged")
+
+    @property
+    def quarantined(self) -> Path | None:
+        """The newest damaged store that recovery has put aside, if there is one."""
+        return max(self.home.glob("store.corrupt-*"), default=None)
+
+    def quarantine(self) -> Path:
+        """A name that is not taken yet, to put the damaged store under."""
+        named = self.home / time.strftime("store.corrupt-%Y%m%dT%H%M%S", time.gmtime())
+        taken = 1
+        path = named
+        while path.exists():
+            taken += 1
+            path = named.with_name(f"{named.name}-{taken}")
+        return path
+
     def exists(self) -> bool:
-        return self.database.exists()
+        return os.path.lexists(self.database)
+
+    def inode(self) -> Inode | None:
+        """Which file the database is just now; None when there is none."""
+        return inode_of(str(self.database))
+
+    def is_empty(self) -> bool:
+        return not self.exists() or self.database.lstat().st_size == 0
+
+    def check_not_lost(self) -> None:
+        """Raise StoreDamaged when there is nothing although there was something."""
+        if not self.is_empty():
+            return
+        if self.salvaged.exists() and not self.exists():
+            raise Malformed(str(self.store), "its recovery was interrupted", None)
+        if self.founded.exists():
+            raise self.emptied("missing or empty")
+
+    def emptied(self, how: str) -> StoreDamaged:
+        return StoreDamaged(str(self.home), f"{self.name}/cache.db is {how}, although memories were kept here")
 
     def make(self) -> None:
         """Create what is missing, readable by the owner alone. Raises StoreUnwritable or StoreUntrusted."""
@@ -53,7 +102,6 @@ class Folder:
         """Called once after creation: files for the owner alone (SQLite's WAL takes its mode from the database)."""
         for path in self.store.iterdir():
             path.chmod(0o600)
-        self.founded.touch(mode=0o600)
 
     def check(self) -> None:
         """Raise StoreUntrusted unless the folder and the file are ours and nobody else can write to them."""
@@ -71,6 +119,45 @@ class Folder:
             if status.st_mode & 0o022:
                 raise StoreUntrusted(str(path), "other users may write to it (run `chmod go-w` on it)")
 
+    def has_lost_wal(self) -> bool:
+        """True when a writer was killed and its WAL is gone, or is an empty one that a reader has made since."""
+        return self._note() == _OPEN and (not self.wal.exists() or self.wal.stat().st_size == 0)
+
+    def note_opened(self) -> None:
+        """Note that a writer has the store open."""
+        if self._note() != _OPEN:
+            self._write_note(_OPEN)
+
+    def note_closed(self) -> None:
+        """Note that nobody has it open, unless the WAL is still there: then somebody has."""
+        if not self.wal.exists():
+            self._write_note(_CLOSED)
+
+    def sync(self) -> None:
+        """Make renames in the home survive a power cut."""
+        descriptor = os.open(self.home, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _note(self) -> str:
+        return self.founded.read_text(encoding="ascii", errors="replace") if self.founded.exists() else ""
+
+    def _write_note(self, text: str) -> None:
+        descriptor = os.open(self.founded, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def inode_of(path: str) -> Inode | None:
+    """Which file lies under that path just now. Asked before every read and commit, so a text: a Path costs more."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
+
 
 @contextmanager
 def locked(path: Path, wait_s: float) -> Iterator[None]:
@@ -87,6 +174,8 @@ def locked(path: Path, wait_s: float) -> Iterator[None]:
         _acquire(descriptor, wait_s)
         yield
     finally:
+        # A child forked meanwhile holds a copy of the descriptor, so closing ours alone would not unlock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

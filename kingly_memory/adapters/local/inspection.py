@@ -32,34 +32,45 @@ _DISKCACHE_OBJECTS = {
 """SHA-256 (first 16 digits) of the statements that diskcache 5.6 creates its objects with."""
 
 
-def connect_read_only(database: Path, *, timeout_s: float = 1.0) -> sqlite3.Connection:
-    """A raw connection that cannot write. A read-only folder without a WAL file is opened as immutable."""
-    mode = "mode=ro"
-    wal = database.with_name(database.name + "-wal")
-    connection = _connect(database, mode, timeout_s)
+def connect_read_only(database: Path, *, immutable: bool = False, timeout_s: float = 1.0) -> sqlite3.Connection:
+    """A raw connection that cannot write. Raises sqlite3.Error when the file cannot be read.
+
+    `immutable` is for folders that cannot be written to and hold no WAL: SQLite then takes no locks.
+    """
+    uri = f"file:{quote(str(database))}?mode=ro" + ("&immutable=1" if immutable else "")
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
     try:
-        connection.execute("PRAGMA schema_version")
-    except sqlite3.OperationalError:
+        for pragma in sql.READ_PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error:
         connection.close()
-        if wal.exists():
-            raise
-        connection = _connect(database, mode + "&immutable=1", timeout_s)
-    for pragma in sql.READ_PRAGMAS:
-        connection.execute(pragma)
+        raise
     return connection
 
 
 def check_objects(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours."""
+    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours.
+
+    A newer layout may hold more than we know. Only read by us, it is asked for no more than the table of the rows.
+    """
+    is_newer = layout_of(connection) > sql.LAYOUT
     for kind, name, text in connection.execute(sql.OWN_CHECK):
-        if not _is_ours(kind, name, text):
+        if not _is_ours(kind, name, text) and (name == "Cache" or not is_newer):
             raise StoreUntrusted(str(path), f"it holds a {kind} named {name[:60]!r} that kingly-memory did not make")
-    if not connection.execute(sql.HAS_SETTINGS).fetchone():
+    if is_newer or not connection.execute(sql.HAS_SETTINGS).fetchone():
         return
-    known = {*sql.SETTINGS, *sql.METADATA, "sqlite_synchronous"}
     for name, value in connection.execute(sql.SETTINGS_CHECK):
-        if name not in known or (name in sql.SETTINGS and value != sql.SETTINGS[name]):
+        if not _is_our_setting(name, value):
             raise StoreUntrusted(str(path), f"its setting {str(name)[:60]!r} was changed by another program")
+
+
+def check_table(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreUntrusted when the table of the rows is another than ours, or something else than a table."""
+    for columns in connection.execute(sql.TABLE_CHECK):
+        if not _is_ours(*(_text(one) for one in columns)):
+            raise StoreUntrusted(str(path), "its table of memories is not the one that kingly-memory made")
 
 
 def layout_of(connection: sqlite3.Connection) -> int:
@@ -67,11 +78,14 @@ def layout_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-def _connect(database: Path, mode: str, timeout_s: float) -> sqlite3.Connection:
-    uri = f"file:{quote(str(database))}?{mode}"
-    return sqlite3.connect(
-        uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
+def _text(column: str | bytes) -> str:
+    return column if isinstance(column, str) else column.decode(errors="replace")
+
+
+def _is_our_setting(name: object, value: object) -> bool:
+    if name == "sqlite_synchronous":
+        return value in sql.SYNCHRONOUS.values()
+    return name in sql.METADATA or (name in sql.SETTINGS and value == sql.SETTINGS[str(name)])
 
 
 def _is_ours(kind: str, name: str, text: str | None) -> bool:

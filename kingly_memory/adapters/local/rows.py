@@ -9,7 +9,6 @@ from hashlib import sha256
 
 from kingly_memory.adapters.local.sql import UNBROKEN
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Scope, Standing
-from kingly_memory.ports import Row
 
 SEARCHED = "{title body labels}"
 _UNBROKEN_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]")
@@ -35,33 +34,23 @@ def dump(value: JsonObject) -> str:
     return _encoder.encode(value)
 
 
-def load(text: str) -> JsonObject:
-    value: JsonObject = json.loads(text)
-    return value
-
-
 def tokens(memory: Memory, standing: Standing) -> str:
     """The tag of a memory row: its standing first, then its scope, type and tags, each as one index token.
 
     Digested, because the stemmer of the index would match `app` with `apps`.
     """
-    unbroken = [UNBROKEN] if _has_unbroken(memory.content) else []
+    unbroken = [UNBROKEN] if has_unbroken(memory.content) else []
     tags = map(_tag, memory.tags)
     return " ".join([_standing(standing), *_scope(memory.scope), _type(memory.type), *tags, *unbroken])
 
 
-def standing_of(tag: str) -> Standing:
-    return Standing(tag.split(" ", 1)[0][1:])
+def match_expression(query: Query, also: str | None = None, standings: Sequence[Standing] | None = None) -> str:
+    """A MATCH expression for the query's scope and filters, and `also` another one.
 
-
-def row(position: int, value: str, tag: str) -> Row:
-    return Row(position, Memory.from_json(load(value)), standing_of(tag))
-
-
-def filter_expression(query: Query, standings: Sequence[Standing] | None = None) -> str:
-    """The part of a MATCH expression that limits it to the query's scope and filters."""
+    Standings are what it excludes: the index has few rows that are not live, and a list of nearly all would cost more
+    than the words.
+    """
     wanted: list[Iterable[str]] = [[_project(query.project)]]
-    wanted.append(map(_standing, readable(query) if standings is None else standings))
     if query.types is not None:
         wanted.append(map(_type, query.types))
     if query.agent is not None:
@@ -69,7 +58,10 @@ def filter_expression(query: Query, standings: Sequence[Standing] | None = None)
     if query.context_id is not None:
         wanted.append([_context(query.context_id)])
     wanted.extend([_tag(tag)] for tag in query.tags or ())
-    return " AND ".join(f"scope : ({' OR '.join(_quoted(one) for one in any_of)})" for any_of in wanted)
+    shown = readable(query) if standings is None else standings
+    hidden = [_standing(standing) for standing in Standing if standing not in shown]
+    positive = " AND ".join([*map(_any_token, wanted), *([also] if also else [])])
+    return f"({positive}) NOT {_any_token(hidden)}" if hidden else positive
 
 
 def project_expression(project: str) -> str:
@@ -98,17 +90,22 @@ def any_term(terms: Sequence[str]) -> str:
     return f"{SEARCHED} : ({' OR '.join(map(_quoted, terms))})"
 
 
-def words_beginning(stem: str) -> str:
-    """Rows with a word that begins with the stem."""
-    return f"{SEARCHED} : {_quoted(stem)} *"
+def all_pieces(pieces: Sequence[str]) -> str:
+    """Rows that hold every one of the pieces, each of three characters or more."""
+    return " AND ".join(map(_quoted, pieces))
 
 
 def readable(query: Query) -> tuple[Standing, ...]:
     return (*_READABLE, Standing.ARCHIVED) if query.include_archived else _READABLE
 
 
-def _has_unbroken(content: str) -> bool:
+def has_unbroken(content: str) -> bool:
+    """True when it holds a script without word breaks."""
     return not content.isascii() and _UNBROKEN_SCRIPT.search(content) is not None
+
+
+def _any_token(tokens: Iterable[str]) -> str:
+    return f"scope : ({' OR '.join(map(_quoted, tokens))})"
 
 
 def _quoted(term: str) -> str:

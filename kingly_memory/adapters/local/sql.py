@@ -38,11 +38,13 @@ _DUE = "json_extract(value, '$.due')"
 _OUTBOX = f"FROM Cache INDEXED BY km_outbox WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered' AND {_REMOTE} = ?"
 
 _TEXT_COLUMNS = "title, body, labels, scope"
-_INDEXED = """json_extract({row}value, '$.title'), json_extract({row}value, '$.content'),
- (SELECT group_concat(label.value, ' ') FROM json_each({row}value, '$.tags') AS label), {row}tag"""
+_INDEXED = (
+    ", ".join(f"json_extract({{row}}value, '$.{field}')" for field in ("title", "content", "tags")) + ", {row}tag"
+)
+"""Tags as JSON text: the tokenizer drops its quotes, and FTS5 cannot rebuild from a view that calls json_each."""
 _PIECES = "json_extract({row}value, '$.content')"
 UNBROKEN = "unbroken"
-"""The last token of a memory row's tag when its content holds a script without word breaks: only such go into pieces."""
+"""Ends the tag of a memory row whose content holds a script without word breaks: only such go into the piece index."""
 _IS_UNBROKEN = f"substr({{row}}tag, -{len(UNBROKEN) + 1}) = ' {UNBROKEN}'"
 _IS_BATCH = "EXISTS (SELECT 1 FROM km_waiting WHERE id = 0)"
 _IS_INDEXED = "NOT EXISTS (SELECT 1 FROM km_waiting WHERE id = old.rowid)"
@@ -72,12 +74,14 @@ _DROP = (
 )
 
 SCHEMA: dict[str, str] = {
+    "km_vocabulary": (
+        "CREATE TABLE km_vocabulary(length INTEGER, word TEXT, PRIMARY KEY (length, word)) WITHOUT ROWID"
+    ),
     "km_waiting": "CREATE TABLE km_waiting(id INTEGER PRIMARY KEY)",
     "km_text_source": (
-        f"CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
-        "json_extract(value, '$.content') AS body, (SELECT group_concat(label.value, ' ') "
-        "FROM json_each(value, '$.tags') AS label) AS labels, tag AS scope FROM Cache WHERE "
-        + _IS_MEMORY.format(row="")
+        "CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
+        "json_extract(value, '$.content') AS body, json_extract(value, '$.tags') AS labels, tag AS scope "
+        "FROM Cache WHERE " + _IS_MEMORY.format(row="")
     ),
     "km_pieces_source": (
         "CREATE VIEW km_pieces_source AS SELECT rowid, json_extract(value, '$.content') AS body FROM Cache WHERE "
@@ -93,7 +97,6 @@ SCHEMA: dict[str, str] = {
         "CREATE VIRTUAL TABLE km_pieces USING fts5(body, content='km_pieces_source', content_rowid='rowid', "
         "tokenize='trigram')"
     ),
-    "km_words": "CREATE VIRTUAL TABLE km_words USING fts5vocab(km_text, 'row')",
     "km_added": _trigger("km_added", "INSERT", _IS_MEMORY.format(row="new."), *_ADD),
     "km_changed": _trigger("km_changed", "UPDATE OF key, tag, value", _IS_MEMORY.format(row="new."), *_DROP, *_ADD),
     "km_removed": _trigger("km_removed", "DELETE", _IS_MEMORY.format(row="old."), *_DROP),
@@ -118,6 +121,7 @@ SETTINGS_CHECK = "SELECT key, value FROM Settings"
 HAS_SETTINGS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'Settings'"
 # `trusted_schema = OFF` would refuse our own expression indexes on SQLite 3.40, so the schema is compared instead.
 READ_PRAGMAS = (
+    "PRAGMA schema_version",  # reads the file, so that a bad one fails here
     "PRAGMA query_only = ON",
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
@@ -130,6 +134,20 @@ GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
 GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
 OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
+
+# --- salvage ------------------------------------------------------------------------------------------------------
+
+SALVAGE_PRAGMAS = (
+    "PRAGMA query_only = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA writable_schema = ON",  # reads a file that is shorter than its header says, and past bad schema entries
+)
+SALVAGE = (
+    "SELECT rowid, key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text' "
+    "FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
+)
+TABLE_CHECK = "SELECT type, name, sql FROM sqlite_master WHERE name = 'Cache'"
 
 # --- a batch of changes ---------------------------------------------------------------------------------------------
 
@@ -146,10 +164,12 @@ END_BATCH = (
 
 # --- scope and text ----------------------------------------------------------------------------------------------
 
-PAGE = (
+_PAGE = (
     "SELECT c.rowid, c.value, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
-    "WHERE km_text MATCH ? AND km_text.rowid < ? ORDER BY km_text.rowid DESC LIMIT ?"
+    "WHERE km_text MATCH ? AND km_text.rowid {beyond} ? ORDER BY km_text.rowid {order} LIMIT ?"
 )
+PAGE_DOWN = _PAGE.format(beyond="<", order="DESC")
+PAGE_UP = _PAGE.format(beyond=">", order="ASC")
 MATCHES = (
     "SELECT c.rowid, c.value, c.tag, found.score FROM (SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score "
     "FROM km_text WHERE km_text MATCH ? ORDER BY score LIMIT ? OFFSET ?) AS found "
@@ -159,15 +179,17 @@ COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH
 HOLDS = "SELECT 1 FROM km_text WHERE km_text MATCH ? AND rowid = ?"
 PIECES = (
     "SELECT c.rowid, c.value, c.tag FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
-    "WHERE {conditions} ORDER BY c.rowid DESC LIMIT ?"
+    "WHERE instr(c.tag, ?) > 0 AND {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"
 )
-PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"
+PIECE = "km_pieces MATCH ?"
+SHORT_PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"  # no index helps: reads them all
 LITERAL = (
     "SELECT c.rowid, c.value, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
     "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"
 )
-LITERAL_PIECE = "instr(json_extract(c.value, '$.content'), ?) > 0"
-WORDS = "SELECT term FROM km_words WHERE length(term) BETWEEN ? AND ? ORDER BY doc DESC LIMIT ?"
+LITERAL_PIECE = "CASE WHEN json_valid(c.value) THEN instr(json_extract(c.value, '$.content'), ?) > 0 END"
+WORDS = "SELECT word FROM km_vocabulary WHERE length = ? LIMIT ?"
+LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
 # --- outbox and lifetimes ------------------------------------------------------------------------------------------
 
@@ -182,11 +204,12 @@ BY_REMOTE_ID = (
     f"WHERE {_IS_DELIVERY} AND json_extract(value, '$.remote_id') IN ({{marks}}) AND {_REMOTE} = ?"
 )
 UNDELIVERED = (
-    "SELECT m.value FROM Cache AS m WHERE "
+    "SELECT m.rowid, m.value, m.tag FROM Cache AS m WHERE "
     + _IS_MEMORY.format(row="m.")
-    + " AND m.raw = 1 AND json_extract(m.value, '$.significance') > ? AND (m.tag LIKE 'vlive %' "
-    "OR m.tag LIKE 'varchived %') AND instr(m.tag, ?) > 0 AND NOT EXISTS (SELECT 1 FROM Cache AS d WHERE d.raw = 1 "
-    "AND d.key = 'delivery:' || ? || ':' || substr(m.key, 3)) ORDER BY m.key LIMIT ?"
+    + " AND m.raw = 1 AND CASE WHEN json_valid(m.value) THEN json_extract(m.value, '$.significance') > ? END "
+    "AND (m.tag LIKE 'vlive %' OR m.tag LIKE 'varchived %') AND instr(m.tag, ?) > 0 "
+    "AND NOT EXISTS (SELECT 1 FROM Cache AS d WHERE d.raw = 1 AND d.key = 'delivery:' || ? || ':' || substr(m.key, 3)) "
+    "ORDER BY m.key LIMIT ?"
 )
 EXPIRED = (
     "SELECT substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from kingly_memory.adapters.local import sql
+from kingly_memory.adapters.local.connections import Connections
+from kingly_memory.adapters.local.damage import Malformed
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.reader import Reader
-from kingly_memory.errors import StoreDamaged
 from kingly_memory.ports import Transaction
 
 if TYPE_CHECKING:
@@ -32,45 +33,56 @@ class DiskStore:
     def __init__(
         self, home: Path, *, durability: Literal["power", "process"] = "power", lock_wait_s: float = 5.0
     ) -> None:
+        """Raises StoreDamaged when memories were kept in this home and are gone."""
         self._folder = Folder(home)
         self._synchronous = sql.SYNCHRONOUS[durability]
         self._lock_wait_s = lock_wait_s
-        self._reader = Reader(self._folder)
-        self._writer: Writer | None = None
-        self._pid = os.getpid()
-        self._check_founded()
+        self._connections = Connections(self._folder, self._recover)
+        self._reader = Reader(self._connections)
+        self._writers: dict[int, Writer] = {}
+        self._check_not_lost()
 
     @property
     def reader(self) -> Reader:
         return self._reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        if self._writer is None or self._pid != os.getpid():
-            self._writer = self._new_writer()
-        return self._writer.submit(change)
+        writer = self._writers.get(os.getpid()) or self._new_writer()
+        return writer.submit(change)
 
     def versions(self) -> Mapping[str, str]:
-        layout = self._reader.layout() or sql.LAYOUT
+        layout = self._connections.layout() or sql.LAYOUT
         return {"layout": str(layout), "sqlite": sqlite3.sqlite_version}
 
+    def recovered(self) -> str | None:
+        """The folder in which the newest damaged store is kept, if one ever had to be replaced and is still there."""
+        quarantined = self._folder.quarantined
+        return None if quarantined is None else str(quarantined)
+
     def close(self) -> None:
-        if self._writer is not None and self._pid == os.getpid():
-            self._writer.close()
-        self._reader.close()
+        writer = self._writers.get(os.getpid())
+        if writer is not None:
+            writer.close()
+        self._connections.close()
 
     def _new_writer(self) -> Writer:
-        """A fork leaves its parent's writer thread behind, so the child makes its own."""
+        """By process: a fork leaves its parent's writer thread behind. One that loses a race has done no harm."""
         from kingly_memory.adapters.local.engine import Engine
+        from kingly_memory.adapters.local.recovery import recover_locked
         from kingly_memory.adapters.local.writer import Writer
 
-        self._pid = os.getpid()
-        return Writer(Engine(self._folder, synchronous=self._synchronous, lock_wait_s=self._lock_wait_s))
+        engine = Engine(
+            self._folder, synchronous=self._synchronous, lock_wait_s=self._lock_wait_s, recover=recover_locked
+        )
+        return self._writers.setdefault(os.getpid(), Writer(engine))
 
-    def _check_founded(self) -> None:
-        if not self._folder.founded.exists():
-            return
-        database = self._folder.database
-        if not database.exists() or database.stat().st_size == 0:
-            raise StoreDamaged(
-                str(self._folder.store), "cache.db is missing or empty, although memories were kept here"
-            )
+    def _recover(self, damage: Malformed) -> None:
+        from kingly_memory.adapters.local.recovery import recover
+
+        recover(self._folder, damage, self._lock_wait_s)
+
+    def _check_not_lost(self) -> None:
+        try:
+            self._folder.check_not_lost()
+        except Malformed as damage:
+            self._recover(damage)

@@ -8,7 +8,8 @@ from typing import Any
 
 from diskcache import Cache
 
-from kingly_memory.adapters.local import rows, sql
+from kingly_memory.adapters.local import parsing, rows, sql
+from kingly_memory.adapters.local.vocabulary import Vocabulary
 from kingly_memory.models import JsonObject, Memory, MemoryId, Standing
 from kingly_memory.ports import Row
 
@@ -21,35 +22,39 @@ _CLAIMABLE = ("pending", "leased")
 class DiskTransaction:
     """Implements ports.Transaction on the writer thread, between BEGIN and COMMIT."""
 
-    def __init__(self, cache: Cache, connection: sqlite3.Connection) -> None:
+    def __init__(self, cache: Cache, connection: sqlite3.Connection, vocabulary: Vocabulary) -> None:
         self._cache = cache
+        self._vocabulary = vocabulary
         self._connection = connection
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
-        return rows.row(*found[0]) if found else None
+        return parsing.row(*found[0]) if found else None
 
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
-        value = self._value(rows.key_row(project, key))
-        return None if value is None else MemoryId(value["id"])
+        found = self._all(sql.GET, (rows.key_row(project, key),))
+        return parsing.pointed_at(found[0][0]) if found else None
 
     def save(self, memory: Memory, standing: Standing) -> None:
+        self._vocabulary.note(memory)
+        if memory.revision > 1:  # a first revision cannot have had another key before
+            self._unbind(memory.id, but=memory.key)
         tag = rows.tokens(memory, standing)
         self._cache.set(rows.memory_row(memory.id), rows.dump(memory.to_json()), tag=tag)
         if memory.key is not None:
             self._put(rows.key_row(memory.scope.project, memory.key), {"id": memory.id})
 
     def erase(self, memory_id: str) -> None:
-        found = self.row(memory_id)
-        if found is None:
-            return
-        scope, key = found.memory.scope, found.memory.key
-        if key is not None and self.id_of_key(scope.project, key) == memory_id:
-            self._cache.delete(rows.key_row(scope.project, key))
+        self._unbind(memory_id)
         self._cache.delete(rows.memory_row(memory_id))
 
+    def copy(self, row: str, value: str, tag: str | None) -> None:
+        """Write a row as it stood in another store."""
+        self._cache.set(row, value, tag=tag)
+
     def facet(self, name: str, owner: str) -> JsonObject | None:
-        return self._value(rows.facet_row(name, owner))
+        found = self._all(sql.GET, (rows.facet_row(name, owner),))
+        return parsing.facet(name, found[0][0]) if found else None
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         row = rows.facet_row(name, owner)
@@ -74,14 +79,19 @@ class DiskTransaction:
 
     def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
         found = self._all(sql.UNDELIVERED, (above, rows.project_in_tag(project), remote, limit))
-        return [Memory.from_json(rows.load(value)) for (value,) in found]
+        return [row.memory for row in parsing.rows(found)]
 
     def expired(self, now_s: float, limit: int) -> list[MemoryId]:
         return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit))]
 
-    def _value(self, row: str) -> JsonObject | None:
-        found = self._all(sql.GET, (row,))
-        return rows.load(found[0][0]) if found else None
+    def _unbind(self, memory_id: str, but: str | None = None) -> None:
+        """Let go of the key that the memory has now, unless it is that one."""
+        before = self.row(memory_id)
+        if before is None or before.memory.key in (None, but):
+            return
+        project, key = before.memory.scope.project, before.memory.key
+        if self.id_of_key(project, key) == memory_id:
+            self._cache.delete(rows.key_row(project, key))
 
     def _put(self, row: str, value: JsonObject) -> None:
         self._cache.set(row, rows.dump(value))

@@ -1,0 +1,178 @@
+"""Raw read-only connections to one store, one per thread, renewed when another file has taken its place.
+
+Loads neither diskcache nor asyncio: opening diskcache costs dozens of write statements and waits for a held lock; a
+hook or `search --local` must not.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakSet, finalize
+
+from kingly_memory.adapters.local import inspection
+from kingly_memory.adapters.local.damage import Inode, Malformed, primary_code, read_failure
+from kingly_memory.adapters.local.folder import Folder, inode_of
+from kingly_memory.errors import StoreError
+
+T = TypeVar("T")
+
+_STEPS_BETWEEN_LOOKS = 2_000
+"""SQLite instructions between two looks at the deadline: about 20 µs."""
+
+Recovery = Callable[[Malformed], None]
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class _Opened:
+    """A connection, closed when its thread has ended. Another process than `pid` (a fork) leaves it alone."""
+
+    connection: sqlite3.Connection
+    inode: Inode | None
+    immutable: bool
+    pid: int = field(default_factory=os.getpid)
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+        self.connection.close()
+
+
+class Connections:
+    """Runs statements for any thread. A store that does not exist yet has no rows.
+
+    A damaged store is given to `recover` once; what that puts in its place is asked instead.
+    """
+
+    def __init__(self, folder: Folder, recover: Recovery) -> None:
+        self._folder = folder
+        self._database = str(folder.database)
+        self._wal = str(folder.wal)
+        self._recover = recover
+        self._local = threading.local()
+        self._all: WeakSet[_Opened] = WeakSet()
+
+    def rows(self, statement: str, values: Iterable[Any]) -> list[Any]:
+        """All rows of the answer. Raises StoreDamaged, StoreUntrusted."""
+        bound = tuple(values)
+        return self._mended(lambda: self._fetch(statement, bound))
+
+    def layout(self) -> int:
+        """The layout number of the store on disk, 0 when there is none."""
+        opened = self._mended(self._current)
+        return 0 if opened is None else inspection.layout_of(opened.connection)
+
+    @contextmanager
+    def until(self, deadline_s: float) -> Iterator[list[bool]]:
+        """Interrupt SQLite at the deadline (monotonic). The body is left early then, and the list no longer empty."""
+        cut: list[bool] = []
+        opened = self._mended(self._current)
+        if opened is None:
+            yield cut
+            return
+        opened.connection.set_progress_handler(lambda: time.monotonic() > deadline_s, _STEPS_BETWEEN_LOOKS)
+        try:
+            yield cut
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_INTERRUPT:
+                raise
+            cut.append(True)
+        finally:
+            with suppress(sqlite3.ProgrammingError):  # closed when the store was replaced meanwhile
+                opened.connection.set_progress_handler(None, 0)
+
+    def close(self) -> None:
+        """Close the connections of all threads. One that asks again gets a new one."""
+        for opened in list(self._all):
+            if opened.pid == os.getpid():
+                opened.close()
+
+    def _mended(self, look: Callable[[], T]) -> T:
+        try:
+            return look()
+        except Malformed as damage:
+            self._drop()
+            try:
+                self._recover(damage)
+            except StoreError:
+                raise damage from None
+            return look()
+
+    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        opened = self._current()
+        if opened is None:
+            return []
+        try:
+            return opened.connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise read_failure(error, str(self._folder.store), opened.inode) from error
+
+    def _current(self) -> _Opened | None:
+        """The connection of this thread to the file that lies in the store now."""
+        opened: _Opened | None = getattr(self._local, "opened", None)
+        inode = inode_of(self._database)
+        if opened is not None and self._is_current(opened, inode):
+            return opened
+        self._drop()
+        if self._folder.is_empty():
+            self._folder.check_not_lost()
+            return None
+        opened = self._local.opened = self._open(inode)
+        if opened is not None:
+            self._all.add(opened)
+            finalize(opened, opened.connection.close).atexit = False
+        return opened
+
+    def _is_current(self, opened: _Opened, inode: Inode | None) -> bool:
+        if opened.closed or opened.pid != os.getpid() or opened.inode != inode:
+            return False
+        return not opened.immutable or inode_of(self._wal) is None
+
+    def _drop(self) -> None:
+        opened: _Opened | None = getattr(self._local, "opened", None)
+        self._local.opened = None
+        if opened is not None and opened.pid == os.getpid():
+            opened.close()
+
+    def _open(self, inode: Inode | None) -> _Opened | None:
+        self._folder.check()
+        try:
+            connection, immutable = self._connect()
+        except sqlite3.Error as error:
+            raise read_failure(error, str(self._folder.store), inode) from error
+        try:
+            inspection.check_objects(connection, self._folder.store)
+            layout = inspection.layout_of(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise read_failure(error, str(self._folder.store), inode) from error
+            raise
+        if layout:
+            return _Opened(connection, inode, immutable)
+        connection.close()
+        if self._folder.founded.exists():
+            raise self._folder.emptied("without its -wal file and holds nothing")
+        return None
+
+    def _connect(self) -> tuple[sqlite3.Connection, bool]:
+        """The connection, and whether it takes the file as unchanging: so in a folder that nobody can write to."""
+        immutable = False
+        try:
+            connection = inspection.connect_read_only(self._folder.database)
+        except sqlite3.OperationalError:
+            if inode_of(self._wal) is not None or os.access(self._folder.store, os.W_OK):
+                raise
+            connection, immutable = inspection.connect_read_only(self._folder.database, immutable=True), True
+        # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        return connection, immutable

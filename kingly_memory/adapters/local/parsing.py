@@ -1,0 +1,76 @@
+"""What the rows of the store say. A row that is damaged, or that another program wrote, is left out and logged."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from kingly_memory.models import JsonObject, Memory, MemoryId, Standing
+from kingly_memory.ports import Row
+
+log = logging.getLogger("kingly_memory.store")
+
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
+def row(position: int, value: Any, tag: Any) -> Row | None:
+    """The memory in a row, given its columns; None when there is none in it."""
+    try:
+        memory = Memory.from_json(json.loads(value))
+        _check_sound(memory)
+        return Row(position, memory, standing_of(tag))
+    except _UNREADABLE as error:
+        _leave_out(position, error)
+        return None
+
+
+def rows(found: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """The memories in rows that begin with position, value and tag."""
+    parsed = (row(*columns[:3]) for columns in found)
+    return [one for one in parsed if one is not None]
+
+
+def facet(name: str, value: Any) -> JsonObject | None:
+    """The JSON object in a facet's row; None when there is none in it."""
+    try:
+        parsed = json.loads(value)
+        _check(isinstance(parsed, dict), "no object")
+    except _UNREADABLE as error:
+        _leave_out(name, error)
+        return None
+    return parsed  # type: ignore[no-any-return]  # checked
+
+
+def pointed_at(value: Any) -> MemoryId | None:
+    """The memory id in the row of a key."""
+    pointer = facet("key", value)
+    memory_id = None if pointer is None else pointer.get("id")
+    return MemoryId(memory_id) if isinstance(memory_id, str) else None
+
+
+def standing_of(tag: str) -> Standing:
+    return Standing(tag.split(" ", 1)[0][1:])
+
+
+def _check_sound(memory: Any) -> None:
+    """Raise TypeError when a field is not what the record says, which `from_json` leaves open."""
+    scope = memory.scope
+    texts = (memory.id, memory.content, scope.project, *memory.tags)
+    names = (memory.key, memory.title, scope.agent, scope.context_id)
+    _check(all(isinstance(one, str) for one in texts), "a text")
+    _check(all(one is None or isinstance(one, str) for one in names), "a name")
+    _check(isinstance(memory.significance, int | float) and isinstance(memory.confidence, int | float), "a number")
+    _check(isinstance(memory.revision, int) and isinstance(memory.metadata, dict), "a field")
+    _check(memory.created_at.tzinfo is not None and memory.updated_at.tzinfo is not None, "a time")
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise TypeError(what)
+
+
+def _leave_out(which: int | str, error: Exception) -> None:
+    """The error's own text may quote the row."""
+    log.warning("row %s of the memory store cannot be read and is left out (%s)", which, type(error).__name__)

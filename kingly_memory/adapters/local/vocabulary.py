@@ -1,0 +1,49 @@
+"""The words that memories use, as they are written: what a mistyped word may be repaired to.
+
+The text index knows only stems, and listing them means reading all of it. Words stay here when their memory goes: who
+is offered one is asked about in the index first, within the asking project.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+from kingly_memory.adapters.local import sql
+from kingly_memory.models import Memory
+
+SHORTEST = 4
+LONGEST = 40
+MOST_KNOWN = 200_000
+"""Words remembered as written already, to spare the disk; when there are more, they are asked about again."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Vocabulary:
+    """Collects the words of one commit and writes down those that are new."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._noted: set[str] = set()
+
+    def note(self, memory: Memory) -> None:
+        said = " ".join((memory.title or "", memory.content, *memory.tags)).casefold()
+        words = {word for word in _WORD.findall(said) if SHORTEST <= len(word) <= LONGEST}
+        self._noted |= words - self._known
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Part of the commit."""
+        if self._noted:
+            connection.executemany(sql.LEARN, [(len(word), word) for word in self._noted])
+
+    def written(self) -> None:
+        """The commit is durable."""
+        if len(self._known) > MOST_KNOWN:
+            self._known = set()
+        self._known |= self._noted
+        self._noted = set()
+
+    def lost(self) -> None:
+        """The commit is not."""
+        self._noted = set()

@@ -1,0 +1,80 @@
+"""The command line against a hub that it runs itself."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import Run, environment, process, runner
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text("canary-token\n")
+    return file
+
+
+@pytest.fixture
+def hub(tmp_path: Path, token_file: Path) -> Iterator[str]:
+    """The address of a hub that asks for the token."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "kingly_memory", "hub", "--port", "0", "--home", str(tmp_path / "hub")],
+        env=environment(KINGLY_HUB_TOKEN=token_file.read_text().strip()),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        yield running.stdout.readline().rpartition(" ")[2].strip()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=30) == 0
+
+
+def test_what_one_home_stores_another_finds_through_the_hub(run: Run, hub: str, token_file: Path) -> None:
+    remote = ("--remote", hub, "--token-file", str(token_file), "--project", "p", "--json")
+    stored = run("store", "The harbour opens at six.", "--key", "k", "--require-remote", *remote)
+    assert (stored.json["delivery"], stored.json["layers"]) == ("delivered", ["local", "remote"])
+    assert (run("sync", *remote).code, run("status", *remote).json["outbox"]["pending"]) == (0, 0)
+    found = run("search", "harbour", *remote, "--home", "elsewhere").json
+    assert (found["source"], [hit["content"] for hit in found["hits"]]) == ("hybrid", ["The harbour opens at six."])
+    assert run("forget", "k", *remote).code == 0
+    assert run("sync", *remote).code == 0
+    assert run("search", "harbour", *remote, "--home", "another").json["hits"] == []
+
+
+def test_a_wrong_token_is_said_and_loses_nothing(run: Run, hub: str, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("not-the-token")
+    remote = ("--remote", hub, "--token-file", str(wrong))
+    assert run("store", "x", "--key", "k", *remote).code == 0
+    ran = run("sync", *remote)
+    assert ran.code == 1
+    assert "the token was not accepted" in ran.out
+    assert "not-the-token" not in ran.out + ran.err
+    assert [one["key"] for one in run("outbox", "list", *remote, "--json").json["entries"]] == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", "0.0.0.0"], "no token is set"),  # noqa: S104  # refused is the point
+        (["--port", "70000"], "70000 is outside 0 to 65535"),
+        (["--tokens-file", "missing.json"], "missing.json cannot be read"),
+        (["--token-file", "missing"], "missing cannot be read"),
+    ],
+)
+def test_a_hub_that_must_not_run_says_why(options: list[str], words: str) -> None:
+    ran = process("hub", *options, "--home", "hub")
+    assert ran.code == 2
+    assert words in ran.err
+    assert ran.err.count("\n") == 1

@@ -1,0 +1,191 @@
+"""Many callers, one fsync: changes that wait together are committed together, and acknowledged only afterwards."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from kingly_memory.adapters.local.engine import Engine
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.writer import LARGEST_BATCH
+from kingly_memory.errors import StoreUnwritable
+from kingly_memory.models import MemoryId
+from kingly_memory.ports import Transaction
+from tests.store_samples import check_integrity, elsewhere, memory, put, saving, stored_contents
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[DiskStore]:
+    store = DiskStore(home, durability="process")
+    put(store, memory("first"))
+    yield store
+    store.close()
+    check_integrity(home)
+
+
+def engine_of(store: DiskStore) -> Engine:
+    (writer,) = store._writers.values()
+    return writer._engine
+
+
+def on_writer_connection(store: DiskStore) -> sqlite3.Connection:
+    connection = engine_of(store)._connection
+    assert connection is not None
+    return connection
+
+
+@contextmanager
+def held(store: DiskStore) -> Iterator[None]:
+    """While the writer is busy with another change, what is submitted waits together."""
+    started, go_on = Event(), Event()
+
+    def change(_: Transaction) -> None:
+        started.set()
+        go_on.wait(30)
+
+    busy = store.write(change)
+    assert started.wait(30)
+    try:
+        yield
+    finally:
+        go_on.set()
+    busy.result()
+
+
+@contextmanager
+def counted(store: DiskStore, statement: str) -> Iterator[list[str]]:
+    """The writer's statements of that kind, as SQLite ran them."""
+    seen: list[str] = []
+
+    def trace(text: str) -> None:
+        if text.startswith(statement):
+            seen.append(text)
+
+    store.write(lambda _: on_writer_connection(store).set_trace_callback(trace)).result()
+    seen.clear()
+    yield seen
+    store.write(lambda _: on_writer_connection(store).set_trace_callback(None)).result()
+
+
+def test_stores_that_wait_together_share_one_commit(store: DiskStore) -> None:
+    with counted(store, "COMMIT") as commits:
+        with held(store):
+            futures = [store.write(saving(memory(str(number)))) for number in range(64)]
+        for future in futures:
+            future.result()
+        assert len(commits) == 1 + 1  # the busy one's own, and one for all 64
+    assert len(stored_contents(store)) == 65
+
+
+def test_batch_has_a_largest_size(store: DiskStore) -> None:
+    with counted(store, "COMMIT") as commits:
+        with held(store):
+            futures = [store.write(lambda _: None) for _ in range(LARGEST_BATCH + 1)]
+        for future in futures:
+            future.result()
+        assert len(commits) == 1 + 2
+
+
+def test_batch_writes_one_index_segment(store: DiskStore, home: Path) -> None:
+    """Each savepoint would make FTS5 write a segment, and each segment has to be merged later."""
+    with counted(store, "INSERT INTO km_text") as indexings:
+        with held(store):
+            futures = [store.write(saving(memory(f"word{number}"))) for number in range(64)]
+        for future in futures:
+            future.result()
+    assert len(indexings) <= 3
+    with sqlite3.connect(home / "store" / "cache.db") as connection:
+        segments = connection.execute("SELECT count(DISTINCT segid) FROM km_text_idx").fetchone()[0]
+    connection.close()
+    assert segments < 10
+
+
+@pytest.mark.requirement("UNI-010")
+def test_nothing_is_acknowledged_before_its_commit(store: DiskStore) -> None:
+    seen: list[tuple[bool, bool]] = []
+    one = memory("being stored")
+
+    def trace(statement: str) -> None:
+        if statement == "COMMIT":
+            seen.append((future.done(), store.reader.row(one.id) is None))
+
+    store.write(lambda _: on_writer_connection(store).set_trace_callback(trace)).result()
+    with held(store):
+        future: Future[None] = store.write(saving(one))
+        seen.clear()
+    future.result()
+    assert seen[-1] == (False, True)
+    assert store.reader.row(one.id) is not None
+    store.write(lambda _: on_writer_connection(store).set_trace_callback(None)).result()
+
+
+def test_commit_that_fails_fails_every_change_and_the_next_one_goes_through(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "_check_unchanged", _full_disk)
+    with pytest.raises(StoreUnwritable, match="no space") as first:
+        put(store, memory("lost"))
+    with pytest.raises(StoreUnwritable):
+        put(store, memory("lost"))
+    assert "nothing was stored" in str(first.value)
+    monkeypatch.undo()
+    put(store, memory("second"))
+    assert stored_contents(store) == ["first", "second"]
+
+
+def _full_disk(_: Engine, __: sqlite3.Connection) -> None:
+    raise sqlite3.OperationalError("no space")
+
+
+def test_database_error_inside_a_change_undoes_the_whole_batch(store: DiskStore) -> None:
+    def broken(_: Transaction) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with held(store):
+        futures = [store.write(saving(memory("a"))), store.write(broken), store.write(saving(memory("b")))]
+    assert [type(future.exception()) for future in futures] == [StoreUnwritable] * 3
+    assert stored_contents(store) == ["first"]
+
+
+def test_many_threads_store_at_once(store: DiskStore) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        futures = list(threads.map(lambda number: store.write(saving(memory(str(number)))), range(200)))
+    for future in futures:
+        future.result()
+    assert sorted(stored_contents(store)) == sorted(["first", *map(str, range(200))])
+
+
+def test_threads_that_come_first_together_get_one_writer(home: Path) -> None:
+    store = DiskStore(home, durability="process")
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: put(store, memory(str(number))), range(16)))
+    assert len(store._writers) == 1
+    store.close()
+
+
+@pytest.mark.requirement("UNI-011")
+def test_two_processes_that_write_at_once_lose_nothing(store: DiskStore, home: Path) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        script = "[put(store, memory(f'{sys.argv[2]} {n}', key=f'{sys.argv[2]} {n}')) for n in range(40)]; answer = 1"
+        others = [threads.submit(elsewhere, script, home, name) for name in ("left", "right")]
+        mine: list[MemoryId] = []
+        for number in range(40):
+            one = memory(f"mine {number}")
+            put(store, one)
+            mine.append(one.id)
+        assert [other.result() for other in others] == [1, 1]
+    expected = ["first", *(f"{name} {number}" for name in ("left", "right", "mine") for number in range(40))]
+    assert sorted(stored_contents(store)) == sorted(expected)
+    assert all(store.reader.row(one) is not None for one in mine)
+    assert store.reader.id_of_key("alpha", "left 39") is not None

@@ -1,0 +1,232 @@
+"""Searching the local layer: which memories answer, in what order, and how a typo is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.models import Memory, MemoryType, Standing
+from kingly_memory.ports import Transaction
+from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
+from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
+
+NOTES = (
+    "deployment of the scheduler failed because the registry was unreachable",
+    "the scheduler keeps a queue of waiting jobs",
+    "grandmother's recipe for plum cake",
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DiskStore]:
+    store = DiskStore(tmp_path / "home", durability="process")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def noted(store: DiskStore) -> DiskStore:
+    put(store, *(memory(note) for note in NOTES))
+    return store
+
+
+def search(store: DiskStore, text: str, now_s: float = NOON_S, **filters: Any) -> LocalAnswer:
+    return LocalSearch(store.reader).search(ask(text, **filters), now_s=now_s, budget_s=60)
+
+
+def answers(store: DiskStore, text: str, now_s: float = NOON_S, **filters: Any) -> list[str]:
+    return [hit.memory.content for hit in search(store, text, now_s, **filters).hits]
+
+
+def live(store: DiskStore, ends_s: float, *memories: Memory, sliding_s: float | None = None) -> None:
+    """Save them with a lifetime that ends then."""
+
+    def change(transaction: Transaction) -> None:
+        for one in memories:
+            transaction.save(one, Standing.LIVE)
+            transaction.set_facet("lifetime", one.id, Lifetime(ends_s, sliding_s).to_json())
+
+    store.write(change).result()
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+
+
+def test_memory_with_more_of_the_asked_words_comes_first(noted: DiskStore) -> None:
+    assert answers(noted, "scheduler deployment") == [NOTES[0], NOTES[1]]
+
+
+def test_other_forms_of_a_word_are_found(noted: DiskStore) -> None:
+    assert answers(noted, "deployments") == [NOTES[0]]
+
+
+def test_stop_words_find_nothing_unless_nothing_else_is_asked(noted: DiskStore) -> None:
+    assert answers(noted, "the recipe of") == [NOTES[2]]
+    assert answers(noted, "of the") != []
+
+
+def test_question_without_an_answer_has_none(noted: DiskStore) -> None:
+    assert answers(noted, "zzzzzz") == []
+    assert answers(noted, "") == []
+
+
+@pytest.mark.requirement("KNG-015")
+def test_hit_carries_its_memory_whole(store: DiskStore) -> None:
+    one = memory("violet", type=MemoryType.PROCEDURAL, tags=("t",), metadata={"a": 1})
+    put(store, one)
+    (hit,) = search(store, "violet").hits
+    assert (hit.memory, hit.standing) == (one, Standing.LIVE)
+
+
+# --- typos --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typo", "word", "found"),
+    [
+        ("schedluer", "scheduler", [NOTES[1], NOTES[0]]),
+        ("shceduler", "scheduler", [NOTES[1], NOTES[0]]),
+        ("recpie", "recipe", [NOTES[2]]),
+        ("unreachabel", "unreachable", [NOTES[0]]),
+        ("grandmothre", "grandmother", [NOTES[2]]),
+    ],
+)
+def test_mistyped_word_is_repaired_to_one_that_exists(noted: DiskStore, typo: str, word: str, found: list[str]) -> None:
+    answer = search(noted, typo)
+    assert answer.repaired == {typo: word}
+    assert sorted(hit.memory.content for hit in answer.hits) == sorted(found)
+
+
+def test_repaired_word_weighs_less_than_one_asked_for(noted: DiskStore) -> None:
+    as_written, mistyped = search(noted, "plum recipe").hits[0], search(noted, "plum recpie").hits[0]
+    assert mistyped.memory == as_written.memory
+    assert mistyped.relevance < as_written.relevance
+
+
+def test_word_that_exists_is_not_repaired(store: DiskStore) -> None:
+    put(store, memory("the cat sat"), memory("the catalogue"), memory("cast"))
+    answer = search(store, "cats catalogue")
+    assert answer.repaired == {}
+
+
+@pytest.mark.parametrize("text", ["xyz", "qqqqqqqqqq"])
+def test_word_like_no_other_stays_as_it_is(noted: DiskStore, text: str) -> None:
+    assert search(noted, text).repaired == {}
+
+
+def test_word_of_another_project_is_not_offered_as_a_repair(store: DiskStore) -> None:
+    put(store, memory("hunter2secret", project="beta"), memory("hunters gather"))
+    assert search(store, "hunter2secrte").repaired == {}
+
+
+# --- which answer -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-022")
+def test_expired_memories_are_left_out_from_the_instant_they_end(store: DiskStore) -> None:
+    live(store, NOON_S, memory("violet"))
+    assert answers(store, "violet", NOON_S - 0.001) == ["violet"]
+    assert answers(store, "violet", NOON_S) == []
+
+
+def test_use_that_is_not_written_down_yet_keeps_a_sliding_lifetime_going(store: DiskStore) -> None:
+    sliding, fixed = memory("violet sliding"), memory("violet fixed")
+    live(store, NOON_S, sliding, sliding_s=60.0)
+    live(store, NOON_S, fixed)
+    searching = LocalSearch(store.reader, last_use=lambda _: NOON_S - 1)
+    found = searching.search(ask("violet"), now_s=NOON_S + 1, budget_s=60).hits
+    assert [hit.memory.content for hit in found] == ["violet sliding"]
+
+
+def test_archived_forgotten_and_cached_memories_answer_as_their_standing_says(store: DiskStore) -> None:
+    for standing in Standing:
+        put(store, memory(f"violet {standing}"), standing=standing)
+    assert sorted(answers(store, "violet")) == ["violet cached", "violet live"]
+    assert sorted(answers(store, "violet", include_archived=True)) == [
+        "violet archived",
+        "violet cached",
+        "violet live",
+    ]
+
+
+def test_archived_memory_has_no_lifetime_to_outlive(store: DiskStore) -> None:
+    one = memory("violet")
+    put(store, one, standing=Standing.ARCHIVED)
+    set_facet(store, "lifetime", one.id, Lifetime(NOON_S - 1).to_json())
+    assert answers(store, "violet", include_archived=True) == ["violet"]
+
+
+def test_living_memory_is_found_behind_pages_of_expired_ones(store: DiskStore) -> None:
+    live(store, NOON_S - 1, *(memory("violet violet") for _ in range(120)))
+    put(store, memory("violet among many other words that make it rank last"))
+    assert len(answers(store, "violet", limit=3)) == 1
+
+
+def test_limit_is_kept(store: DiskStore) -> None:
+    put(store, *(memory(f"violet {number}") for number in range(30)))
+    assert len(answers(store, "violet", limit=7)) == 7
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"types": (MemoryType.WORKING,)}, "violet working"),
+        ({"tags": ("red", "blue")}, "violet tagged"),
+        ({"agent": "fox"}, "violet by fox"),
+        ({"context_id": "c1"}, "violet in c1"),
+        ({"since": NOON + timedelta(days=1)}, "violet late"),
+        ({"until": NOON - timedelta(days=1)}, "violet early"),
+        ({"project": "beta"}, "violet elsewhere"),
+    ],
+)
+def test_every_filter_narrows(store: DiskStore, filters: dict[str, Any], expected: str) -> None:
+    put(store, memory("violet working", type=MemoryType.WORKING), memory("violet tagged", tags=("blue", "x", "red")))
+    put(store, memory("violet by fox", agent="fox"), memory("violet in c1", context_id="c1"))
+    put(store, memory("violet late", created_at=NOON + timedelta(days=2)))
+    put(store, memory("violet early", created_at=NOON - timedelta(days=2)))
+    put(store, memory("violet elsewhere", project="beta"))
+    assert answers(store, "violet", **filters) == [expected]
+
+
+# --- scores -------------------------------------------------------------------------------------------------------
+
+
+def check_scores(hits: tuple[LocalHit, ...]) -> None:
+    relevances = [hit.relevance for hit in hits]
+    assert relevances == sorted(relevances, reverse=True)
+    assert all(0 < relevance <= 1 for relevance in relevances)
+    assert all(hit.scores["bm25"] > 0 and 0 <= hit.scores["similarity"] <= 1 for hit in hits)
+
+
+@pytest.mark.requirement("KNG-014")
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from("scheduler deployment plum registry jobs unreachabel the zzzz 🎉".split()), min_size=1))
+def test_relevance_is_in_bounds_and_descending(scored: DiskStore, asked: list[str]) -> None:
+    check_scores(search(scored, " ".join(asked)).hits)
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStore]:
+    store = DiskStore(tmp_path_factory.mktemp("scored"), durability="process")
+    put(store, *(memory(note) for note in NOTES), memory("jobs jobs jobs"), memory("done 🎉"), memory("完成 jobs"))
+    yield store
+    store.close()
+
+
+def test_answer_that_holds_all_asked_words_has_full_relevance(noted: DiskStore) -> None:
+    assert search(noted, "plum cake recipe").hits[0].relevance == pytest.approx(1.0)
+    assert search(noted, "plum zebra xylophone quagga").hits[0].relevance == pytest.approx(0.25)
+
+
+def test_similarity_says_how_alike_question_and_content_are(noted: DiskStore) -> None:
+    exact, part = search(noted, NOTES[2]).hits[0], search(noted, "plum").hits[0]
+    assert exact.scores["similarity"] == pytest.approx(1.0)
+    assert exact.scores["similarity"] >= part.scores["similarity"]

@@ -1,0 +1,432 @@
+"""A damaged store never stops a start: what still reads is saved, the damaged files are kept, and it is said aloud."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.adapters.local import recovery
+from kingly_memory.adapters.local.damage import Malformed
+from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
+from kingly_memory.models import Standing
+from tests.store_samples import (
+    ask,
+    behind,
+    check_integrity,
+    contents,
+    elsewhere,
+    match,
+    memory,
+    put,
+    set_facet,
+    stored_contents,
+)
+
+pytestmark = pytest.mark.requirement("UNI-010")
+PAGE = 4_096
+HELD = 400
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose store holds memories with keys and facets, closed."""
+    home = tmp_path / "home"
+    store = DiskStore(home, durability="process")
+    put(store, *(memory(f"note {number} " + "x" * 200, key=f"key {number}") for number in range(HELD)))
+    put(store, memory("forgotten"), standing=Standing.FORGOTTEN)
+    set_facet(store, "usage", "somebody", {"accesses": 3})
+    store.close()
+    return home
+
+
+def database(home: Path) -> Path:
+    return home / "store" / "cache.db"
+
+
+def opened(home: Path) -> DiskStore:
+    return DiskStore(home, durability="process", lock_wait_s=0.2)
+
+
+def overwrite(home: Path, at: int, data: bytes) -> None:
+    with database(home).open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def garbage(home: Path) -> None:
+    database(home).write_bytes(random.Random(1).randbytes(100_000))
+
+
+def short(home: Path) -> None:
+    database(home).write_bytes(b"hello")
+
+
+def half(home: Path) -> None:
+    os.truncate(database(home), database(home).stat().st_size // 2 // PAGE * PAGE)
+
+
+def header(home: Path) -> None:
+    overwrite(home, 0, b"\xff" * 100)
+
+
+def pages(home: Path) -> None:
+    """Every sixth page, beginning behind the list of tables."""
+    for number in range(20, database(home).stat().st_size // PAGE, 6):
+        overwrite(home, number * PAGE, b"\x5a" * PAGE)
+
+
+def index_pages(home: Path) -> None:
+    """The text index alone: the memories are whole."""
+    with behind(home) as connection:
+        connection.execute("UPDATE km_text_data SET block = x'0102030405060708' WHERE id > 10")
+
+
+DAMAGES = [garbage, short, half, header, pages, index_pages]
+Damage = Callable[[Path], None]
+
+
+def loudly(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "has been replaced" in record.getMessage()]
+
+
+def every_read(store: DiskStore) -> None:
+    """Touch every page: damage is met when it is read."""
+    stored_contents(store)
+    match(store, "note", limit=HELD)
+    store.reader.facets("usage", ["somebody"])
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_reading_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
+    damage(home)
+    store = opened(home)
+    every_read(store)
+    put(store, memory("afterwards"))
+    assert stored_contents(store)[-1] == "afterwards"
+    (quarantined,) = home.glob("store.corrupt-*")
+    assert store.recovered() == str(quarantined)
+    store.close()
+    (said,) = loudly(caplog)
+    assert str(quarantined) in said
+    assert "memories" in said
+    assert not (home / "store.salvaged").exists()
+    assert opened(home).recovered() == str(quarantined)
+    check_integrity(home)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_writing_to_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
+    damage(home)
+    store = opened(home)
+    put(store, *(memory(f"afterwards {number}") for number in range(300)))
+    store.close()
+    reader = opened(home)
+    every_read(reader)
+    assert stored_contents(reader)[-1] == "afterwards 299"
+    reader.close()
+    assert len(loudly(caplog)) == 1
+    check_integrity(home)
+
+
+def test_memories_on_sound_pages_are_saved_whole_and_in_order(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = opened(home)
+    kept = {row.memory.id: row for row in before.reader.page(ask(), tuple(Standing), 1_000, None)}
+    before.close()
+    pages(home)
+    store = opened(home)
+    every_read(store)
+    after = store.reader.page(ask(), tuple(Standing), 1_000, None)
+    assert HELD / 3 < len(after) < HELD
+    assert all(
+        (row.memory, row.standing) == (kept[row.memory.id].memory, kept[row.memory.id].standing) for row in after
+    )
+    assert [row.memory.id for row in after] == sorted((row.memory.id for row in after), reverse=True)
+    assert all(store.reader.id_of_key("alpha", row.memory.key) == row.memory.id for row in after if row.memory.key)
+    assert f"{len(after)} memories" in loudly(caplog)[0]
+    store.close()
+
+
+def test_nothing_is_lost_when_only_the_text_index_is_damaged(home: Path) -> None:
+    index_pages(home)
+    store = opened(home)
+    found = store.reader.matches(ask(), ["note"], 1_000, 0, float("inf"))
+    assert len(found.found) == len(stored_contents(store)) == HELD
+    assert store.reader.facets("usage", ["somebody"]) == {"somebody": {"accesses": 3}}
+    assert store.reader.page(ask(), (Standing.FORGOTTEN,), 10, None)[0].memory.content == "forgotten"
+    store.close()
+
+
+def test_forgotten_memories_stay_forgotten(home: Path) -> None:
+    index_pages(home)
+    store = opened(home)
+    assert match(store, "forgotten").found == ()
+    store.close()
+
+
+# --- rows that are damaged alone ----------------------------------------------------------------------------------
+
+
+def break_row(home: Path, store: DiskStore, text: str, value: str) -> None:
+    """Damage one row as the disk would: without the triggers noticing."""
+    store.close()
+    with behind(home) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(f"UPDATE Cache SET value = {value} WHERE value LIKE ?", (f"%{text}%",))  # noqa: S608
+        for _, statement in triggers:
+            connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "substr(value, 1, 80)",
+        "'[1, 2]'",
+        "'{}'",
+        "''",
+        "x'80049500'",
+        "replace(value, '\"tags\":[]', '\"tags\":[7]')",
+        'replace(value, \'"content":"\', \'"content":7,"c":"\')',
+        "replace(value, '+00:00', '')",
+        "CAST(replace(value, '\"type\"', x'22ffff22') AS TEXT)",
+    ],
+)
+def test_row_that_is_no_memory_is_left_out_with_a_word_and_stops_nothing(
+    tmp_path: Path, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened(tmp_path)
+    put(store, memory("good violet"), memory("canary violet", key="k"), memory("late violet"))
+    break_row(tmp_path, store, "canary", value)
+    store = opened(tmp_path)
+    assert sorted(contents(match(store, "violet"))) == ["good violet", "late violet"]
+    assert stored_contents(store) == ["good violet", "late violet"]
+    broken = store.reader.id_of_key("alpha", "k")
+    assert broken is not None
+    assert store.reader.row(broken) is None
+    assert store.write(lambda tx: tx.row(broken)).result() is None
+    assert len(store.write(lambda tx: tx.undelivered("r" * 16, "alpha", 0.3, 10)).result()) == 2
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert said
+    assert "canary" not in "".join(said)
+    store.close()
+
+
+def test_storing_over_a_broken_row_recovers_the_rest(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = opened(tmp_path)
+    one = memory("canary violet")
+    put(store, memory("good violet"), one)
+    break_row(tmp_path, store, "canary", "substr(value, 1, 80)")
+    store = opened(tmp_path)
+    put(store, replace(one, content="renewed violet", revision=2))
+    assert stored_contents(store) == ["good violet", "renewed violet"]
+    assert "1 rows could not be read" in loudly(caplog)[0]
+    assert "canary" not in caplog.text
+    store.close()
+    check_integrity(tmp_path)
+
+
+def test_broken_facet_counts_as_missing(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    set_facet(store, "usage", "a", {"accesses": 12_345})
+    set_facet(store, "usage", "b", {"accesses": 1})
+    break_row(tmp_path, store, "12345", "'{'")
+    store = opened(tmp_path)
+    assert store.reader.facets("usage", ["a", "b"]) == {"b": {"accesses": 1}}
+    assert store.write(lambda tx: tx.facet("usage", "a")).result() is None
+    store.close()
+
+
+# --- other processes ----------------------------------------------------------------------------------------------
+
+
+def test_process_that_had_the_damaged_store_open_goes_on_with_the_new_one(home: Path) -> None:
+    store = opened(home)
+    put(store, memory("before"))
+    index_pages(home)
+    assert elsewhere("match(store, 'note'); answer = bool(store.recovered())", home)
+    put(store, memory("after"))
+    assert stored_contents(store)[-2:] == ["before", "after"]
+    assert elsewhere("answer = stored_contents(store)[-2:]", home) == ["before", "after"]
+    store.close()
+
+
+def test_only_one_of_two_processes_recovers(home: Path) -> None:
+    header(home)
+    first, second = opened(home), opened(home)
+    put(first, memory("one"))
+    assert stored_contents(second) == ["one"]
+    put(second, memory("two"))
+    assert stored_contents(first) == ["one", "two"]
+    assert len(list(home.glob("store.corrupt-*"))) == 1
+    first.close()
+    second.close()
+
+
+def test_recovery_waits_for_a_writer_and_then_gives_up_without_harm(home: Path) -> None:
+    header(home)
+    folder = Folder(home)
+    store = opened(home)
+    with locked(folder.write_lock, 1):
+        with pytest.raises(StoreDamaged, match="not a database"):
+            store.reader.row("x")
+        with pytest.raises(StoreBusy):
+            put(store, memory())
+    assert not list(home.glob("store.corrupt-*"))
+    put(store, memory("later"))
+    assert stored_contents(store) == ["later"]
+    store.close()
+
+
+# --- interruptions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["_refill", "rename", "finish"])
+def test_recovery_that_was_killed_is_finished_or_repeated(
+    home: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_pages(home)
+    folder = Folder(home)
+    renames = iter({"_refill": [], "rename": [], "finish": [True]}[step])
+    real = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        if not next(renames, False):
+            raise KeyboardInterrupt
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    if step == "_refill":
+        monkeypatch.setattr(recovery, "_copy", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+    monkeypatch.undo()
+    store = opened(home)
+    every_read(store)
+    assert len(stored_contents(store)) == HELD
+    put(store, memory("afterwards"))
+    store.close()
+    check_integrity(home)
+    assert not (home / "store.salvaged").exists()
+    assert len(list(home.glob("store.corrupt-*"))) == 1
+
+
+def test_store_stays_as_it_is_when_the_new_one_cannot_be_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index_pages(home)
+    before = database(home).read_bytes()
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(recovery, "_copy", full)
+    store = opened(home)
+    with pytest.raises(StoreDamaged):
+        match(store, "note")
+    folder = Folder(home)
+    with pytest.raises(StoreUnwritable, match="full"):
+        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+    assert database(home).read_bytes() == before
+    monkeypatch.undo()
+    assert len(match(store, "note", limit=HELD).found) == HELD
+    store.close()
+
+
+def test_second_quarantine_of_a_second_gets_a_name_of_its_own(home: Path) -> None:
+    folder = Folder(home)
+    names = []
+    for _ in range(3):
+        header(home)
+        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+        names.append(folder.quarantined)
+    assert len(set(names)) == 3
+
+
+# --- nothing where something was ----------------------------------------------------------------------------------
+
+
+def emptied(home: Path) -> None:
+    os.truncate(database(home), 0)
+
+
+def removed(home: Path) -> None:
+    database(home).unlink()
+
+
+def folder_removed(home: Path) -> None:
+    shutil.rmtree(home / "store")
+
+
+@pytest.mark.parametrize("loss", [emptied, removed, folder_removed])
+def test_vanished_database_is_reported_and_not_taken_as_empty(home: Path, loss: Damage) -> None:
+    store = opened(home)
+    put(store, memory("before"))
+    loss(home)
+    with pytest.raises(StoreDamaged, match=r"missing or empty, although memories were kept here"):
+        stored_contents(store)
+    with pytest.raises(StoreDamaged, match=r"Restore the folder from a backup, or move it aside"):
+        put(store, memory("lost"))
+    with pytest.raises(StoreDamaged):
+        opened(home)
+    store.close()
+
+
+def test_home_moved_aside_begins_anew_as_the_message_says(home: Path) -> None:
+    emptied(home)
+    with pytest.raises(StoreDamaged, match=str(home)):
+        opened(home)
+    home.rename(home.with_name("aside"))
+    store = opened(home)
+    put(store, memory("new"))
+    assert stored_contents(store) == ["new"]
+    store.close()
+
+
+def test_database_without_the_wal_it_was_killed_with_is_said_to_have_lost_something(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = "put(store, memory('kept')); store.close(); store = DiskStore(Path(sys.argv[1]));"
+    elsewhere(f"{script} put(store, memory('in the wal')); print('1', flush=True); os._exit(0)", tmp_path)
+    (tmp_path / "store" / "cache.db-wal").unlink()
+    store = opened(tmp_path)
+    assert stored_contents(store) == ["kept"]
+    put(store, memory("after"))
+    assert "may be missing" in caplog.text
+    store.close()
+    caplog.clear()
+    again = opened(tmp_path)
+    put(again, memory("again"))
+    assert "may be missing" not in caplog.text
+    again.close()
+
+
+def test_wal_removed_under_a_live_writer_loses_nothing_that_is_stored_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened(tmp_path)
+    put(store, memory("before"))
+    for name in ("cache.db-wal", "cache.db-shm"):
+        (tmp_path / "store" / name).unlink()
+    put(store, memory("after"))
+    assert elsewhere("answer = stored_contents(store)", tmp_path) == ["before", "after"]
+    store.close()
+    check_integrity(tmp_path)
+
+
+def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> None:
+    with behind(home) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = sql || ' -- theirs' WHERE name = 'Cache'")
+    folder = Folder(home)
+    with pytest.raises(StoreUntrusted):
+        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+    assert database(home).exists()

@@ -1,0 +1,321 @@
+"""Finding by words and by pieces: the index says what the rows say, and no project hears of another's words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from string import ascii_lowercase
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.models import MemoryType, Standing
+from kingly_memory.ports import Transaction
+from kingly_memory.router.local_search import LocalSearch
+from tests.store_samples import (
+    NOON_S,
+    ask,
+    behind,
+    check_integrity,
+    contents,
+    match,
+    memory,
+    put,
+    saving,
+    soon,
+    stored_contents,
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStore]:
+    """One store for all examples of a law: each example takes projects of its own."""
+    home = tmp_path_factory.mktemp("shared")
+    store = DiskStore(home, durability="process")
+    yield store
+    store.close()
+    check_integrity(home)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[DiskStore]:
+    store = DiskStore(home, durability="process")
+    yield store
+    store.close()
+    check_integrity(home)
+
+
+# --- in step ------------------------------------------------------------------------------------------------------
+
+
+def test_index_follows_revisions_standings_and_erasure(store: DiskStore, home: Path) -> None:
+    one = memory("violet 日本語", title="umbrella", tags=("weather", 'a "quoted" tag'))
+    put(store, one)
+    found = [match(store, term) for term in ("violet", "umbrella", "weather", "quoted")]
+    assert [contents(each) for each in found] == [[one.content]] * 4
+    two = replace(one, content="crimson", title=None, tags=(), revision=2)
+    put(store, two)
+    assert [len(match(store, term).found) for term in ("violet", "umbrella", "weather", "crimson")] == [0, 0, 0, 1]
+    put(store, two, standing=Standing.FORGOTTEN)
+    assert match(store, "crimson").found == ()
+    put(store, two, standing=Standing.ARCHIVED)
+    assert match(store, "crimson").found == ()
+    assert contents(match(store, "crimson", include_archived=True)) == ["crimson"]
+    store.write(lambda tx: tx.erase(one.id)).result()
+    assert match(store, "crimson", include_archived=True).found == ()
+    check_integrity(home)
+
+
+def test_index_is_in_step_when_one_batch_stores_changes_and_erases(store: DiskStore, home: Path) -> None:
+    """Within a batch a row may be indexed at its end, not at all, or dropped before: all in one commit."""
+    old, kept, gone = memory("old 日本語"), memory("kept"), memory("gone 日本語")
+
+    def change(tx: Transaction) -> None:
+        tx.save(kept, Standing.LIVE)
+        tx.save(gone, Standing.LIVE)
+        tx.save(replace(kept, content="kept twice", revision=2), Standing.LIVE)
+        tx.erase(gone.id)
+        tx.save(replace(old, content="renewed", revision=2), Standing.LIVE)
+        tx.save(replace(old, content="renewed 中文", revision=3), Standing.LIVE)
+
+    def failing(tx: Transaction) -> None:
+        change(tx)
+        tx.erase(old.id)
+        raise LookupError
+
+    put(store, old)
+    failed = store.write(failing)
+    store.write(change).result()
+    assert isinstance(failed.exception(), LookupError)
+    assert [len(match(store, word).found) for word in ("old", "gone", "twice", "renewed")] == [0, 0, 1, 1]
+    assert contents(store.reader.containing(ask(), ["中文"], 5, soon())) == ["renewed 中文"]
+    check_integrity(home)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from(["save", "forget", "erase", "fail"]), st.text(min_size=1)),
+        max_size=12,
+    )
+)
+def test_index_says_what_the_rows_say_after_any_changes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str, str]]
+) -> None:
+    home = tmp_path_factory.mktemp("steps")
+    store = DiskStore(home, durability="process")
+    some = [memory() for _ in range(4)]
+
+    def stepping(number: int, step: str, text: str, revision: int) -> None:
+        one = replace(some[number], content=text.encode(errors="replace").decode(), revision=revision)
+
+        def change(tx: Transaction) -> None:
+            if step == "erase":
+                tx.erase(one.id)
+            else:
+                tx.save(one, Standing.FORGOTTEN if step == "forget" else Standing.LIVE)
+            if step == "fail":
+                raise LookupError
+
+        futures.append(store.write(change))
+
+    futures = [store.write(saving(some[0]))]
+    for revision, (number, step, text) in enumerate(steps, start=2):
+        stepping(number, step, text, revision)
+    store.close()
+    assert all(future.done() for future in futures)
+    check_integrity(home)
+
+
+def test_row_that_another_program_writes_is_indexed_at_once(store: DiskStore, home: Path) -> None:
+    put(store, memory("ours 日本語"))
+    with behind(home) as connection:
+        (value,) = connection.execute("SELECT value FROM Cache WHERE key LIKE 'm:%'").fetchone()
+        connection.execute("UPDATE Cache SET value = replace(value, 'ours', 'theirs') WHERE value = ?", (value,))
+        connection.execute("DELETE FROM Cache WHERE key LIKE 'usage:%'")
+    assert contents(match(store, "theirs")) == ["theirs 日本語"]
+    assert match(store, "ours").found == ()
+    check_integrity(home)
+
+
+def test_index_can_be_rebuilt_from_the_rows(store: DiskStore, home: Path) -> None:
+    put(store, memory("violet", tags=("weather",)), memory("日本語の本"))
+    with behind(home) as connection:
+        connection.execute("INSERT INTO km_text(km_text) VALUES ('rebuild')")
+        connection.execute("INSERT INTO km_pieces(km_pieces) VALUES ('rebuild')")
+    check_integrity(home)
+    assert contents(match(store, "weather")) == ["violet"]
+    assert contents(store.reader.containing(ask(), ["日本語"], 5, soon())) == ["日本語の本"]
+
+
+# --- scope --------------------------------------------------------------------------------------------------------
+
+words = st.text(ascii_lowercase, min_size=4, max_size=8)
+texts = st.lists(words, min_size=1, max_size=5).map(" ".join)
+
+
+@settings(max_examples=40)
+@given(own=st.lists(texts, max_size=3), foreign=st.lists(texts, min_size=1, max_size=3), typo=st.integers(0, 3))
+def test_no_project_finds_counts_or_is_repaired_towards_words_of_another(
+    shared: DiskStore, own: list[str], foreign: list[str], typo: int
+) -> None:
+    a, b = memory().id, memory().id  # as project names that no other example has
+    put(shared, *(memory(text, a) for text in own), *(memory(text, b, tags=(text,), title=text) for text in foreign))
+    asked = {word for text in foreign for word in text.split()}
+    search = LocalSearch(shared.reader)
+    for text in [*foreign, *(word[:typo] + "x" + word[typo + 1 :] for word in asked)]:
+        answer = search.search(ask(text, a), now_s=NOON_S, budget_s=60)
+        assert {hit.memory.scope.project for hit in answer.hits} <= {a}
+        assert all(match(shared, word, project=a).found for word in answer.repaired.values())
+    unknown = [word for word in asked if not match(shared, word, project=a).found]
+    assert set(shared.reader.frequencies(ask(project=a), unknown, 10).values()) <= {0}
+    assert sum(shared.reader.counts(a).values()) == len(own)
+    assert sorted(stored_contents(shared, a)) == sorted(own)
+
+
+@pytest.mark.parametrize("scope", ["project", "agent", "context_id"])
+def test_scopes_with_one_stem_are_not_one_scope(store: DiskStore, scope: str) -> None:
+    put(store, *(memory(f"note of {name}", **{scope: name}) for name in ("app", "apps", "App", "app ", "äpp")))
+    for name in ("app", "apps", "App", "app ", "äpp"):
+        query = ask(**{scope: name})
+        assert contents(store.reader.matches(query, ["note"], 9, 0, soon())) == [f"note of {name}"]
+        assert [row.memory.content for row in store.reader.page(query, (Standing.LIVE,), 9, None)] == [
+            f"note of {name}"
+        ]
+
+
+def test_tags_with_one_stem_are_not_one_tag_but_one_word(store: DiskStore) -> None:
+    put(store, memory("a", tags=("connected",)), memory("b", tags=("connection",)))
+    assert contents(match(store, "connect", tags=("connected",))) == ["a"]
+    assert sorted(contents(match(store, "connect"))) == ["a", "b"]
+
+
+def test_words_of_content_are_never_taken_for_scope_tokens(store: DiskStore, home: Path) -> None:
+    put(store, memory("mine"))
+    with behind(home) as connection:
+        (tag,) = connection.execute("SELECT tag FROM Cache WHERE key LIKE 'm:%'").fetchone()
+    put(store, memory(tag, project="beta", title=tag))
+    assert contents(match(store, "mine")) == ["mine"]
+    assert match(store, *tag.split()).found == ()
+
+
+def test_types_filter_in_the_index(store: DiskStore) -> None:
+    put(store, *(memory(f"note {kind}", type=kind) for kind in MemoryType))
+    found = match(store, "note", types=(MemoryType.WORKING, MemoryType.EPISODIC))
+    assert sorted(contents(found)) == ["note episodic", "note working"]
+
+
+# --- hostile questions --------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    '"',
+    '""',
+    "' OR 1=1 --",
+    "needle AND haystack",
+    "needle OR",
+    "NOT needle",
+    "NEAR(needle haystack)",
+    "needle*",
+    "^needle",
+    "title : needle",
+    "scope:needle",
+    "{title body} : needle",
+    "- needle",
+    "needle + haystack",
+    "\x00",
+    "nee\x00dle",
+    "(((((",
+    "%",
+    "_",
+    "\\",
+    "🎉",
+    "👨‍👩‍👧‍👦",
+    "\u202eneedle",
+    "x" * 1_000_000,
+    "needle " * 100_000,
+    "",
+    " ",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:16]))
+def test_any_text_is_a_sensible_question(store: DiskStore, text: str) -> None:
+    put(store, memory("needle"), memory("haystack"), memory("needle", project="beta"))
+    answer = LocalSearch(store.reader).search(ask(text), now_s=NOON_S, budget_s=60)
+    assert {hit.memory.content for hit in answer.hits} <= {"needle", "haystack"}
+    assert {hit.memory.scope.project for hit in answer.hits} <= {"alpha"}
+    assert {one.row.memory.content for one in match(store, text).found} <= {"needle"}
+
+
+def test_term_is_a_phrase_and_never_an_expression(store: DiskStore) -> None:
+    put(store, memory("needle"), memory("haystack"), memory("secret hunter2"), memory("the password is hunter2"))
+    assert [len(match(store, term).found) for term in ("needle OR haystack", "need*", "title:needle")] == [0, 0, 0]
+    assert contents(match(store, "secret:hunter2")) == ["secret hunter2"]
+
+
+def test_wildcards_in_pieces_are_letters(store: DiskStore) -> None:
+    put(store, memory("100% 完成"), memory("100x 完成"), memory("a_b 完成"), memory("a\\b 完成"))
+    for piece in ("0%", "a_b", "a\\b", "% 完成", "_b 完"):
+        found = contents(store.reader.containing(ask(), [piece], 9, soon()))
+        assert found == [one for one in ("100% 完成", "a_b 完成", "a\\b 完成") if piece in one]
+
+
+# --- scripts without word breaks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("東京", ["東京都の天気", "明日は東京へ行く"]),
+        ("東", ["東京都の天気", "明日は東京へ行く"]),
+        ("天気予報", []),
+        ("京都の天", ["東京都の天気"]),
+        ("ความจำ", ["ผมมีความจำดี"]),
+        ("จำ", ["ผมมีความจำดี"]),
+        ("기억", ["나는 기억한다"]),
+        ("カタカナ", ["これはカタカナです"]),
+        ("🎉", ["we shipped 🎉", "出荷した 🎉"]),
+        ("→", ["a → b"]),
+    ],
+)
+def test_pieces_of_unbroken_scripts_are_found(store: DiskStore, asked: str, expected: list[str]) -> None:
+    put(store, memory("東京都の天気"), memory("明日は東京へ行く"), memory("ผมมีความจำดี"), memory("나는 기억한다"))
+    put(store, memory("これはカタカナです"), memory("we shipped 🎉"), memory("出荷した 🎉"), memory("a → b"))
+    put(store, *(memory(text, project="beta") for text in ("東京", "🎉", "기억")))
+    answer = LocalSearch(store.reader).search(ask(asked), now_s=NOON_S, budget_s=60)
+    assert sorted(hit.memory.content for hit in answer.hits) == sorted(expected)
+
+
+def test_all_pieces_must_be_there(store: DiskStore) -> None:
+    put(store, memory("東京の天気は晴れ"), memory("東京の朝"), memory("大阪の天気は晴れ"))
+    for pieces in (["東京", "天気"], ["天気は", "東"], ["東京の天", "気は晴"]):
+        assert contents(store.reader.containing(ask(), pieces, 9, soon())) == ["東京の天気は晴れ"]
+
+
+def test_own_piece_is_found_behind_many_later_ones_of_another_project(store: DiskStore) -> None:
+    put(store, memory("東京"))
+    put(store, *(memory("東京", project="beta") for _ in range(60)))
+    assert contents(store.reader.containing(ask(), ["東京"], 5, soon())) == ["東京"]
+
+
+# --- deadline -----------------------------------------------------------------------------------------------------
+
+
+def test_search_past_its_deadline_ends_at_once_and_says_so(store: DiskStore) -> None:
+    put(store, *(memory(f"common word {number} 東京") for number in range(300)))
+    past = time.monotonic() - 1
+    assert store.reader.matches(ask(), ["common"], 300, 0, past).cut
+    assert store.reader.containing(ask(), ["東"], 300, past).cut
+    assert store.reader.containing(ask(), ["→"], 300, past).cut
+    answer = LocalSearch(store.reader).search(ask("common word"), now_s=NOON_S, budget_s=-1.0)
+    assert (answer.cut, answer.hits) == (True, ())
+    assert len(match(store, "common", limit=300).found) == 300
