@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import REMOTE_ABOVE, Standing
@@ -114,19 +114,30 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule()
     def answer(self) -> None:
-        """Let one call end, if there is anything to be sent at all."""
-        self.remote.down = False
-        self.run(self.router.sync(timeout=0))
-        self.run(self.clock.advance(CALM.poll_s + 1))
+        """Let one call end well, if there is anything to be sent at all."""
+        self.come_back()
         self.remote.go_on()
         self.remote.hang()
         self.run(self.clock.settle())
+
+    @rule()
+    def answer_everything(self) -> None:
+        self.come_back()
+        self.remote.go_on()
+        self.run(self.clock.advance(1))
+        self.remote.hang()
 
     @rule(trouble=st.sampled_from(sorted(TROUBLES)))
     def fail(self, trouble: str) -> None:
         self.remote.script(TROUBLES[trouble])
         self.answer()
 
+    def come_back(self) -> None:
+        self.remote.down = False
+        self.run(self.router.sync(timeout=0))
+        self.run(self.clock.advance(CALM.poll_s + 1))
+
+    @precondition(lambda self: not self.remote.down)
     @rule()
     def go_down(self) -> None:
         self.remote.down = True
@@ -195,7 +206,7 @@ class Deliveries(RuleBasedStateMachine):
 
 Deliveries.TestCase.settings = settings(
     max_examples=60,
-    stateful_step_count=30,
+    stateful_step_count=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -186,7 +186,7 @@ def test_a_body_at_the_limit_is_read_and_one_beyond_it_is_not(web: httpx.Client)
     headers = {"Kingly-Project": "big"}
     assert web.post("/mcp/call", content=frame % (b"x" * room), headers=headers).status_code == 422
     assert web.post("/mcp/call", content=frame % (b"x" * (room + 1)), headers=headers).status_code == 413
-    chunks = (b"x" * 65_536 for _ in range(80))
+    chunks = (b"x" * 65_536 for _ in range(140))
     assert web.post("/mcp/call", content=chunks, headers=headers).status_code == 413
 
 

@@ -39,6 +39,7 @@ from kingly_memory.router import outbox, records
 from kingly_memory.router.drain import Drainer, SyncReport
 from kingly_memory.router.gather import Gatherer, RemoteSide
 from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.router.landing import Landing
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.outbox import OutboxEntry
@@ -99,6 +100,7 @@ class Router:
         self._drainer: Drainer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._flushing = asyncio.Lock()
+        self._landing = Landing()
         self._is_open = False
 
     async def __aenter__(self) -> Self:
@@ -354,7 +356,7 @@ class Router:
     async def _deliver(self, news: Future[bool], part: RemotePart, drainer: Drainer) -> None:
         """The delivery task: bring the remote up to date with this project, then drain for ever."""
         try:
-            if await asyncio.wrap_future(news):
+            if await self._landing.of(news):
                 await self._enrol_backlog(part)
         except KinglyMemoryError as error:
             log.warning("earlier memories could not be made due yet: %s", error)
@@ -378,12 +380,12 @@ class Router:
         async with self._flushing:
             used = self._usage.take()
             if used is not None:
-                await asyncio.wrap_future(self._store.write(used))
+                await self._landing.of(self._store.write(used))
                 self._usage.written()
             keepsakes = None if self._side is None else self._side.keepsakes
             copied = None if keepsakes is None else keepsakes.take()
             if keepsakes is not None and copied is not None:
-                keepsakes.written(await asyncio.wrap_future(self._store.write(copied)))
+                keepsakes.written(await self._landing.of(self._store.write(copied)))
 
     async def _finish_sending(self) -> None:
         """Whatever the clock says, closing waits this long in real time and no longer."""
@@ -426,7 +428,7 @@ class Router:
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
         self._check_open()
-        return await asyncio.wrap_future(self._store.write(change))
+        return await self._landing.of(self._store.write(change))
 
     async def _read(self, look: Callable[[], T]) -> T:
         self._check_open()

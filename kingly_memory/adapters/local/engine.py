@@ -95,7 +95,6 @@ class Engine:
         # Without the lock the WAL stays, and whoever opens the store next folds it in.
         with suppress(StoreError), locked(self._folder.write_lock, self._lock_wait_s):
             self.release()
-            self._folder.note_closed()
 
     def release(self) -> None:
         """Roll back whatever a failed commit left open and let the connection go; the next commit opens a new one."""
@@ -107,6 +106,8 @@ class Engine:
                 connection.rollback()
         if cache is not None:
             cache.close()
+            with suppress(OSError):  # a full disk: then the next opening asks about the WAL in vain
+                self._folder.note_closed()
 
     def _opened(self) -> tuple[Cache, sqlite3.Connection]:
         if self._cache is not None and self._files_now() != self._files:
@@ -177,15 +178,22 @@ class Engine:
             raise StoreTooNew(str(self._folder.store), layout, sql.LAYOUT)
 
 
-def _run_all(changes: Sequence[Change], transaction: Transaction, connection: sqlite3.Connection) -> list[Outcome]:
+def _run_all(
+    changes: Sequence[Change], transaction: DiskTransaction, connection: sqlite3.Connection
+) -> list[Outcome]:
+    """Run the changes together; when one raises, all are undone and run again, each for itself."""
     connection.execute(sql.BEGIN_BATCH)
-    outcomes = [_run(change, transaction, connection) for change in changes]
+    together = _run(lambda store: [change(store) for change in changes], transaction, connection)
+    if together.error is None:
+        outcomes = [Outcome(value) for value in together.value]
+    else:
+        outcomes = [_run(change, transaction, connection) for change in changes]
     for statement in sql.END_BATCH:
         connection.execute(statement)
     return outcomes
 
 
-def _run(change: Change, transaction: Transaction, connection: sqlite3.Connection) -> Outcome:
+def _run(change: Change, transaction: DiskTransaction, connection: sqlite3.Connection) -> Outcome:
     connection.execute("SAVEPOINT change")
     try:
         value = change(transaction)
@@ -194,6 +202,7 @@ def _run(change: Change, transaction: Transaction, connection: sqlite3.Connectio
     except Exception as error:  # noqa: BLE001  # whatever it is, it undoes this change alone and reaches its caller
         connection.execute("ROLLBACK TO change")
         connection.execute("RELEASE change")
+        transaction.rolled_back()
         return Outcome(error=error)
     connection.execute("RELEASE change")
     return Outcome(value)

@@ -61,12 +61,29 @@ class Reader:
     def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
         if not terms:
             return Matches(())
-        expression = rows.match_expression(query, rows.any_term(terms))
+        words = rows.any_term(terms)
         with self._connections.until(deadline_s) as cut:
-            found = self._all(sql.MATCHES, (expression, limit, offset))
-            scores = {position: -score for position, _, _, score in found}
-            return Matches(tuple(Match(row, scores[row.position]) for row in parsing.rows(found)))
+            found = self._matches_by_words(query, words, limit) if offset == 0 else None
+            if found is None:
+                found = self._scored(rows.match_expression(query, words), limit, offset)
+            return Matches(tuple(found))
         return Matches((), cut=bool(cut))
+
+    def _matches_by_words(self, query: Query, words: str, limit: int) -> list[Match] | None:
+        """The first page, found without the scope in the expression and sorted out afterwards.
+
+        BM25 weighs every phrase, and a scope that most rows share costs more than the words. None when what was looked
+        at holds too few of the own scope: then the scope has to be part of the question.
+        """
+        room = limit * 2
+        found, readable = self._scored(words, room, 0), rows.readable(query)
+        own = [one for one in found if one.row.standing in readable and query.admits(one.row.memory)]
+        return own[:limit] if len(own) >= limit or len(found) < room else None
+
+    def _scored(self, expression: str, limit: int, offset: int) -> list[Match]:
+        found = self._all(sql.MATCHES, (expression, limit, offset))
+        scores = {position: -score for position, _, _, score in found}
+        return [Match(row, scores[row.position]) for row in parsing.rows(found)]
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         if not pieces:

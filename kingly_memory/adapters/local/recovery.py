@@ -72,6 +72,7 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         folder.store.rename(folder.quarantine())
     fresh.store.rename(folder.store)
     folder.sync()
+    folder.note_closed()
     log.warning(
         "the memory store in %s was damaged (%s) and has been replaced: %s. The damaged files are kept in %s",
         folder.store,
@@ -85,14 +86,15 @@ def _refill(damaged: Folder, fresh: Folder) -> _Saved:
     """Copy every readable row, in the order in which they were stored."""
     fresh.make()
     engine = Engine(fresh, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
-    saved, found = _Saved(), found_rows(damaged.database)
+    saved = _Saved()
     try:
+        engine.commit_locked([])  # so that there is a store, even without a row to keep
+        found = found_rows(damaged, fresh)
         while batch := list(islice(found, BATCH)):
             (outcome,) = engine.commit_locked([partial(_copy, batch)])
             if outcome.error is not None:
                 raise outcome.error
             saved.count(batch)
-        engine.commit_locked([])
     finally:
         engine.release()
     return saved

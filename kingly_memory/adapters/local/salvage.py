@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
 from kingly_memory.adapters.local import inspection, parsing, sql
+from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import Row
 
 _LAST_POSITION = 2**62
+_PAGE_BYTES = 4_096
+_COUNTS = range(28, 40)
+"""Where the header counts pages (sqlite.org/fileformat.html, 1.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +40,61 @@ class Unreadable:
 Found = Row | Facet | Unreadable
 
 
-def found_rows(database: Path) -> Iterator[Found]:
+def found_rows(damaged: Folder, fresh: Folder) -> Iterator[Found]:
     """Every memory and facet that still reads, in the order in which they were stored.
 
-    Pointers from keys are left out, since saving a memory makes them anew. Nothing when not even the list of tables
-    can be read. Raises StoreUntrusted when the table is not the one that we would have made.
+    Pointers from keys are left out, since saving a memory makes them anew. When not even the list of tables reads, the
+    first page is borrowed from `fresh`, a new store: ours all begin alike. Raises StoreUntrusted when the table is not
+    the one that we would have made.
     """
+    if _has_table(damaged.database):
+        yield from _rows_of(damaged.database)
+        return
+    with TemporaryDirectory(prefix="salvage-", dir=damaged.home) as scratch:
+        yield from _rows_of(_with_first_page(damaged, fresh.database, Path(scratch)))
+
+
+def _rows_of(database: Path) -> Iterator[Found]:
+    with suppress(sqlite3.DatabaseError), closing(_connect(database)) as connection:
+        inspection.check_table(connection, database.parent)
+        parsed = (_parsed(*columns) for columns in _readable(connection))
+        yield from (found for found in parsed if found is not None)
+
+
+def _connect(database: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, isolation_level=None)
     connection.text_factory = bytes
     try:
         for pragma in sql.SALVAGE_PRAGMAS:
             connection.execute(pragma)
-        inspection.check_table(connection, database.parent)
-        for columns in _readable(connection):
-            found = _parsed(*columns)
-            if found is not None:
-                yield found
-    except sqlite3.DatabaseError:
-        return
-    finally:
+    except sqlite3.Error:
         connection.close()
+        raise
+    return connection
+
+
+def _has_table(database: Path) -> bool:
+    try:
+        with closing(_connect(database)) as connection:
+            return connection.execute(sql.TABLE_CHECK).fetchone() is not None
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _with_first_page(damaged: Folder, sound: Path, scratch: Path) -> Path:
+    """A copy of the damaged database under a sound first page, which holds its header and the root of its schema.
+
+    The header's counts of all pages and of free ones are left empty: SQLite then goes by the file's size.
+    """
+    copy = scratch / damaged.database.name
+    shutil.copy(damaged.database, copy)
+    if damaged.wal.exists():
+        shutil.copy(damaged.wal, scratch)
+    with sound.open("rb") as file:
+        page = file.read(_PAGE_BYTES)
+    with copy.open("r+b") as file:
+        file.write(page[: _COUNTS.start] + bytes(len(_COUNTS)) + page[_COUNTS.stop :])
+    return copy
 
 
 def _parsed(position: int, key: Any, value: Any, tag: Any, is_ours: int) -> Found | None:

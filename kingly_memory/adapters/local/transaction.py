@@ -26,6 +26,7 @@ class DiskTransaction:
         self._cache = cache
         self._vocabulary = vocabulary
         self._connection = connection
+        self._owners: dict[str, list[str]] = {}
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
@@ -58,14 +59,23 @@ class DiskTransaction:
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         row = rows.facet_row(name, owner)
+        self._owners.pop(name, None)
         if value is None:
             self._cache.delete(row)
         else:
             self._put(row, value)
 
     def owners(self, facet: str) -> list[str]:
-        start = rows.facet_row(facet, "")
-        return [owner for (owner,) in self._all(sql.OWNERS, (len(start) + 1, start, facet + ";"))]
+        """Asked once per commit and facet, since every store asks."""
+        if facet not in self._owners:
+            start = rows.facet_row(facet, "")
+            found = self._all(sql.OWNERS, (len(start) + 1, start, facet + ";"))
+            self._owners[facet] = [owner for (owner,) in found]
+        return self._owners[facet]
+
+    def rolled_back(self) -> None:
+        """A change was undone: what was looked up on the way may not be true any more."""
+        self._owners = {}
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         due: list[tuple[str, float]] = []

@@ -29,13 +29,13 @@ class Vocabulary:
 
     def note(self, memory: Memory) -> None:
         said = " ".join((memory.title or "", memory.content, *memory.tags)).casefold()
-        words = {word for word in _WORD.findall(said) if SHORTEST <= len(word) <= LONGEST}
-        self._noted |= words - self._known
+        self._noted |= set(_WORD.findall(said)) - self._known
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Part of the commit."""
-        if self._noted:
-            connection.executemany(sql.LEARN, [(len(word), word) for word in self._noted])
+        new = [(len(word), word) for word in self._noted if SHORTEST <= len(word) <= LONGEST]
+        if new:
+            connection.executemany(sql.LEARN, new)
 
     def written(self) -> None:
         """The commit is durable."""
