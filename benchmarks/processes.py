@@ -13,7 +13,7 @@ from kingly_memory import MemoryRouter, Settings
 
 MOST_STARTS = 60
 
-COMMAND = "import sys; from kingly_memory.cli.main import main; sys.exit(main())"
+COMMAND = "from kingly_memory.cli.entry import run; run()"
 """What the installed script holds; it need not be installed to be measured."""
 
 

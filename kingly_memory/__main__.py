@@ -1,7 +1,6 @@
 """`python -m kingly_memory` is the command line."""
 
-import sys
+from kingly_memory.cli.entry import run
 
-from kingly_memory.cli.main import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    run()

@@ -23,7 +23,6 @@ QUERY_LIMIT = 4_096
 """Characters of a query that are read; a longer one (a pasted log) is cut, not refused."""
 RESULTS_LIMIT = 1_000
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -120,7 +119,11 @@ def query(
 
 def mended(text: str) -> str:
     """Lone surrogates cannot be encoded, so they become U+FFFD; everything else stays as it is."""
-    return _SURROGATES.sub("�", text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return text
 
 
 def label(name: str, value: object) -> str | None:

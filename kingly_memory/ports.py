@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Query, Standing
 
@@ -39,8 +39,7 @@ class Clock(Now, Protocol):
 # --- the local layer ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A memory as it lies in the store. `position` orders rows by when they were first stored."""
 
     position: int
@@ -48,16 +47,14 @@ class Row:
     standing: Standing
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A row that the text index found, with its BM25 score: positive, higher is better."""
 
     row: Row
     bm25: float
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(NamedTuple):
     """One page of matches, best first. `cut` says that the deadline ended the search early."""
 
     found: tuple[Match, ...]

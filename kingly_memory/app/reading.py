@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
 from kingly_memory.router.link import Link
 from kingly_memory.router.local_search import LocalSearch
-from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
+
+if TYPE_CHECKING:
+    from kingly_memory.router.outbox import OutboxEntry
 
 
 class WallClock:
@@ -32,7 +34,7 @@ class LocalReader:
         self._settings = settings
         self._endpoint = parts.endpoint_of(place)
         self._store = parts.open_store(place, settings)
-        self._local = LocalSearch(self._store.reader)
+        self._local = LocalSearch(self._store.reader, likeness=False)
         self._clock = WallClock()
         station = parts.station(place, settings, self._endpoint)
         self._view = View(station, store=self._store, local=self._local, clock=self._clock)

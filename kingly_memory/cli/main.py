@@ -61,6 +61,3 @@ def _forget_output() -> None:
     """Nobody reads any more; the interpreter must not complain about that when it flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -40,12 +40,13 @@ class _Parser(ArgumentParser):
 
 def parse(argv: Sequence[str]) -> Namespace:
     """The options of a command line; `target` is the command's function. Raises UsageError; --help exits."""
-    parser = build([command for command in COMMANDS if command.name.partition(" ")[0] in argv])
+    named = [command for command in COMMANDS if command.name.partition(" ")[0] in argv]
+    parser = build(named if named and not {"-h", "--help"} & set(argv) else COMMANDS)
     return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, target=None))
 
 
 def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
-    """The parser. Every command is known by name, the wanted ones with their arguments: those take time to prepare."""
+    """The parser for the wanted commands: preparing all of them would cost every call several milliseconds."""
     common = _Parser(add_help=False, argument_default=SUPPRESS)
     _add(common, COMMON)
     parser = _Parser(
@@ -55,14 +56,11 @@ def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog=PROGRAM)
     groups: dict[str, _SubParsersAction[_Parser]] = {"": verbs}
-    for command in COMMANDS:
+    for command in wanted:
         group, _, verb = command.name.rpartition(" ")
         if group not in groups:
             inner = verbs.add_parser(group, help=_group_summary(group))
             groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        if command not in wanted:
-            groups[group].add_parser(verb, help=command.summary, add_help=False)
-            continue
         one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=[common])
         _add(one, command.arguments)
         one.set_defaults(target=command.target)

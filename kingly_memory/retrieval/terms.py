@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MOST_TERMS = 32
 LONGEST_PIECE = 64
 
 _WORD = re.compile(r"[^\W_]+")
-_UNBROKEN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]+")
+_UNBROKEN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]+"
+"""Kana, han, hangul, thai. Compiled when needed: such a pattern costs a cold start more than the whole search."""
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being between both but by can could did
@@ -21,8 +22,7 @@ STOP_WORDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """`words` are looked up in the word index, `pieces` (unbroken scripts, emoji) in the piece index."""
 
     words: tuple[str, ...]
@@ -35,8 +35,8 @@ def terms(text: str) -> Terms:
     A question made of stop words alone keeps them. One without any word ("🎉") is looked up literally.
     """
     folded = text.casefold()
-    pieces = _UNBROKEN.findall(folded)
-    words = _WORD.findall(_UNBROKEN.sub(" ", folded))
+    pieces = [] if folded.isascii() else re.findall(_UNBROKEN, folded)
+    words = _WORD.findall(re.sub(_UNBROKEN, " ", folded) if pieces else folded)
     telling = [word for word in words if word not in STOP_WORDS]
     chosen = telling or ([] if pieces else words)
     if not chosen and not pieces:

@@ -54,9 +54,11 @@ class _Wording:
 class LocalSearch:
     """Finds memories by words, by pieces of unbroken scripts, and through typos, within a deadline."""
 
-    def __init__(self, reader: StoreReader, last_use: LastUse = lambda _: None) -> None:
+    def __init__(self, reader: StoreReader, last_use: LastUse = lambda _: None, *, likeness: bool = True) -> None:
+        """`likeness=False` leaves the fuzzy similarity out of the scores: a cold start is quicker without rapidfuzz."""
         self._reader = reader
         self._last_use = last_use
+        self._likeness = likeness
 
     def search(self, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
         """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes."""
@@ -132,7 +134,8 @@ class LocalSearch:
             return ()
         scale = self._coverage(found[0], wording, asked) / found[0].bm25
         return tuple(
-            LocalHit(match.row.memory, match.row.standing, match.bm25 * scale, _scores(query, match)) for match in found
+            LocalHit(match.row.memory, match.row.standing, match.bm25 * scale, self._scores(query, match))
+            for match in found
         )
 
     def _coverage(self, best: Match, wording: _Wording, asked: Terms) -> float:
@@ -144,6 +147,8 @@ class LocalSearch:
         total = wording.asked + len(asked.pieces)
         return max((words + pieces) / max(total, 1), 0.05)
 
-
-def _scores(query: Query, match: Match) -> dict[str, float]:
-    return {"bm25": match.bm25, "similarity": repair.similarity(query.text, match.row.memory.content)}
+    def _scores(self, query: Query, match: Match) -> dict[str, float]:
+        scores = {"bm25": match.bm25}
+        if self._likeness:
+            scores["similarity"] = repair.similarity(query.text, match.row.memory.content)
+        return scores

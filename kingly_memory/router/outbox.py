@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryId, Standing
-from kingly_memory.ports import Transaction
+from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import Delivery
 
@@ -61,6 +61,14 @@ class OutboxEntry:
             "due_s": None if self.due_s is None else round(self.due_s, 1),
             "last_error": self.last_error,
         }
+
+
+def entry(memory_id: MemoryId, row: Row | None, data: JsonObject, now_s: float) -> OutboxEntry:
+    """What the outbox shows of a delivery facet and the memory it is about."""
+    facet = Delivery.from_json(data)
+    key = None if row is None else row.memory.key
+    due_s = None if facet.due is None else facet.due - now_s
+    return OutboxEntry(memory_id, key, facet.state, facet.attempts, due_s, facet.last_error)
 
 
 def delivery_of(transaction: Transaction, remote: str, memory_id: str) -> Delivery | None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, LinkState, Memory, MemoryId, MemoryType, Page, Query, Standing, id_time_s
+from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing, id_time_s
 from kingly_memory.ports import LocalStore, Now, Row
-from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.link import Link, probe_is_due
 from kingly_memory.router.local_search import LocalSearch
-from kingly_memory.router.outbox import OutboxEntry
+
+if TYPE_CHECKING:
+    from kingly_memory.router.outbox import OutboxEntry
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
@@ -102,15 +104,11 @@ class View:
         """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
         if self._station.remote is None:
             raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
+        from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
+
         reader, now_s = self._store.reader, self._now_s()
         found = reader.outbox_page(self._station.remote, states, OUTBOX_PAGE)
-        return [self._entry(memory_id, Delivery.from_json(data), now_s) for memory_id, data in found]
-
-    def _entry(self, memory_id: MemoryId, facet: Delivery, now_s: float) -> OutboxEntry:
-        row = self._store.reader.row(memory_id)
-        key = None if row is None else row.memory.key
-        due_s = None if facet.due is None else facet.due - now_s
-        return OutboxEntry(memory_id, key, facet.state, facet.attempts, due_s, facet.last_error)
+        return [entry(memory_id, reader.row(memory_id), facet, now_s) for memory_id, facet in found]
 
     def _link_status(self) -> JsonObject:
         link = self.link()

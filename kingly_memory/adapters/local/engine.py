@@ -178,9 +178,7 @@ class Engine:
             raise StoreTooNew(str(self._folder.store), layout, sql.LAYOUT)
 
 
-def _run_all(
-    changes: Sequence[Change], transaction: DiskTransaction, connection: sqlite3.Connection
-) -> list[Outcome]:
+def _run_all(changes: Sequence[Change], transaction: DiskTransaction, connection: sqlite3.Connection) -> list[Outcome]:
     """Run the changes together; when one raises, all are undone and run again, each for itself."""
     connection.execute(sql.BEGIN_BATCH)
     together = _run(lambda store: [change(store) for change in changes], transaction, connection)

@@ -78,9 +78,10 @@ class Folder:
         return not self.exists() or self.database.lstat().st_size == 0
 
     def check_not_lost(self) -> None:
-        """Raise StoreDamaged when there is nothing although there was something."""
+        """Raise StoreDamaged when there is nothing although there was something, StoreUntrusted as `check` does."""
         if not self.is_empty():
             return
+        self.check()
         if self.salvaged.exists() and not self.exists():
             raise Malformed(str(self.store), "its recovery was interrupted", None)
         if self.founded.exists():
@@ -110,7 +111,7 @@ class Folder:
         for path, is_kind in ((self.store, stat.S_ISDIR), (self.database, stat.S_ISREG)):
             try:
                 status = path.lstat()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             if not is_kind(status.st_mode):
                 raise StoreUntrusted(str(path), "it is a link or a special file")

@@ -11,7 +11,7 @@ from kingly_memory.adapters.local.sql import UNBROKEN
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Scope, Standing
 
 SEARCHED = "{title body labels}"
-_UNBROKEN_SCRIPT = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]")
+_UNBROKEN_SCRIPT = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]"
 """Scripts written without spaces: kana, han, hangul, thai."""
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _READABLE = (Standing.LIVE, Standing.CACHED)
@@ -101,7 +101,7 @@ def readable(query: Query) -> tuple[Standing, ...]:
 
 def has_unbroken(content: str) -> bool:
     """True when it holds a script without word breaks."""
-    return not content.isascii() and _UNBROKEN_SCRIPT.search(content) is not None
+    return not content.isascii() and re.search(_UNBROKEN_SCRIPT, content) is not None
 
 
 def _any_token(tokens: Iterable[str]) -> str:

@@ -1,0 +1,245 @@
+"""A disk that is full or read-only: what is there can be read, a store fails at once with a clear sentence, and goes
+through again, without a restart, as soon as the disk lets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import StoreUnwritable
+from kingly_memory.router.local_search import LocalSearch
+from tests.store_samples import NOON_S, ask, check_integrity, elsewhere, memory, put, stored_contents
+
+pytestmark = [
+    pytest.mark.requirement("KNG-085"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+NOBODY = 65_534
+AT_ONCE_S = 10
+"""Far below the minute for which diskcache would try, far above what a loaded machine needs."""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home that any user can reach, unlike pytest's own folders."""
+    folder = Path(tempfile.mkdtemp(prefix="kingly-test-"))
+    folder.chmod(0o755)
+    yield folder / "home"
+    shutil.rmtree(folder)
+
+
+def opened(home: Path) -> DiskStore:
+    return DiskStore(home, durability="process", lock_wait_s=30)
+
+
+def as_a_plain_user(home: Path, work: Callable[[], Any]) -> Any:
+    """What the work returns when the home belongs to somebody who is not root, and they do it."""
+    import_module("kingly_memory.adapters.local.recovery")  # a plain user may not be able to read our sources
+    reading, writing = os.pipe()
+    if os.geteuid() == 0:
+        for path in (home, *home.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            answer = work()
+        except BaseException as error:  # noqa: BLE001  # told to the parent, which fails
+            answer = f"{type(error).__name__}: {error}"
+        os.write(writing, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answers:
+        answer = json.load(answers)
+    os.waitpid(child, 0)
+    return answer
+
+
+def read_and_try_to_store(home: Path) -> list[Any]:
+    """What is found, what storing says, and whether it said so at once."""
+    store = opened(home)
+    found = [
+        hit.memory.content for hit in LocalSearch(store.reader).search(ask("violet"), now_s=NOON_S, budget_s=60).hits
+    ]
+    began = time.monotonic()
+    try:
+        put(store, memory("more"))
+        said = "stored"
+    except StoreUnwritable as error:
+        said = str(error)
+    at_once = time.monotonic() - began < AT_ONCE_S
+    again = stored_contents(store)
+    store.close()
+    return [found, again, said, at_once]
+
+
+@contextmanager
+def read_only(home: Path) -> Iterator[None]:
+    paths = [home, *home.rglob("*")]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    for path in reversed(paths):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    yield
+    for path in paths:
+        path.chmod(modes[path])
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_read_only_folder_is_searched_and_not_written_to(home: Path, killed: bool) -> None:
+    if killed:
+        elsewhere("put(store, memory('violet')); print(1, flush=True); os._exit(0)", home)
+    else:
+        store = opened(home)
+        put(store, memory("violet"))
+        store.close()
+    assert (home / "store" / "cache.db-wal").exists() == killed
+    with read_only(home):
+        found, again, said, at_once = as_a_plain_user(home, lambda: read_and_try_to_store(home))
+    assert (found, again, at_once) == (["violet"], ["violet"], True)
+    assert "cannot be written (Permission denied); nothing was stored" in said
+
+
+def test_only_the_database_is_read_only(home: Path) -> None:
+    store = opened(home)
+    put(store, memory("violet"))
+    store.close()
+    (home / "store" / "cache.db").chmod(0o400)
+    found, again, said, at_once = as_a_plain_user(home, lambda: read_and_try_to_store(home))
+    assert (found, again, at_once) == (["violet"], ["violet"], True)
+    assert "cannot be written (attempt to write a readonly database)" in said
+
+
+def test_reader_of_a_read_only_folder_sees_what_is_stored_once_it_is_writable(home: Path) -> None:
+    store = opened(home)
+    put(store, memory("violet"))
+    store.close()
+
+    def work() -> list[list[str]]:
+        with read_only(home):
+            reader = opened(home)
+            before = stored_contents(reader)
+        writer = opened(home)
+        put(writer, memory("more"))
+        after = stored_contents(reader)
+        writer.close()
+        return [before, after]
+
+    assert as_a_plain_user(home, work) == [["violet"], ["violet", "more"]]
+
+
+# --- full ---------------------------------------------------------------------------------------------------------
+
+
+def mounted(folder: Path, *options: str) -> bool:
+    folder.mkdir(exist_ok=True)
+    command = [shutil.which("mount") or "mount", *options, str(folder)]
+    return os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MiB. Skips where none can be mounted."""
+    folder = tmp_path / "small"
+    if not mounted(folder, "-t", "tmpfs", "-o", "size=6m", "none"):
+        pytest.skip("needs the right to mount a file system")
+    yield folder
+    subprocess.run([shutil.which("umount") or "umount", "-l", str(folder)], check=True)
+
+
+def fill(store: DiskStore) -> tuple[int, StoreUnwritable]:
+    """Store until the disk is full: how many were acknowledged, and what was said then."""
+    for number in range(1_000):
+        try:
+            put(store, memory(f"{number} " + "x" * 20_000, key=str(number)))
+        except StoreUnwritable as error:
+            return number, error
+    raise AssertionError("the disk never filled up")
+
+
+def check_whole(home: Path, acknowledged: int) -> None:
+    """Every acknowledged memory is there, and nothing of the one that was refused."""
+    here, there = stored_contents(opened(home)), elsewhere("answer = stored_contents(store)", home)
+    assert len(here) == acknowledged
+    assert here == there
+    assert opened(home).reader.id_of_key("alpha", str(acknowledged)) is None
+
+
+@pytest.mark.requirement("UNI-010")
+def test_full_disk_refuses_clearly_keeps_all_and_goes_on_when_there_is_space(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 4_000_000)
+    home = small_disk / "home"
+    store = opened(home)
+    acknowledged, error = fill(store)
+    assert "cannot be written (database or disk is full); nothing was stored" in str(error)
+    assert "no restart is needed" in str(error)
+    check_whole(home, acknowledged)
+    with pytest.raises(StoreUnwritable):
+        put(store, memory("x" * 500_000))
+    ballast.unlink()
+    put(store, memory("after"))
+    assert len(stored_contents(store)) == acknowledged + 1
+    store.close()
+    check_integrity(home)
+
+
+def test_disk_that_is_full_from_the_start_is_said_to_be(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 4_096):
+            pass
+    store = opened(small_disk / "home")
+    for _ in range(2):
+        with pytest.raises(StoreUnwritable, match=r"full|No space left"):
+            put(store, memory())
+    assert stored_contents(store) == []
+    ballast.unlink()
+    put(store, memory("after"))
+    assert stored_contents(store) == ["after"]
+    store.close()
+
+
+def test_read_only_mount_is_searched_and_not_written_to(small_disk: Path) -> None:
+    home = small_disk / "home"
+    store = opened(home)
+    put(store, memory("violet"))
+    store.close()
+    assert mounted(small_disk, "-o", "remount,ro")
+    found, again, said, at_once = read_and_try_to_store(home)
+    assert (found, again, at_once) == (["violet"], ["violet"], True)
+    assert "cannot be written (Read-only file system)" in said
+
+
+@pytest.mark.requirement("UNI-010")
+def test_file_that_may_not_grow_refuses_clearly_and_goes_on_when_it_may(home: Path) -> None:
+    store = opened(home)
+    put(store, memory("first"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    try:
+        acknowledged, error = fill(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "nothing was stored" in str(error)
+    check_whole(home, acknowledged + 1)
+    put(store, memory("after"))
+    assert len(stored_contents(store)) == acknowledged + 2
+    store.close()
+    check_integrity(home)
