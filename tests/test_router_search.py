@@ -156,6 +156,17 @@ async def test_search_costs_nothing_extra_once_the_link_is_known_offline(bench: 
     assert [change.state for change in bench.changes] == ["offline"]
 
 
+async def test_processes_on_one_home_count_failures_together(tmp_path: Path) -> None:
+    """Three short commands that each meet a silent remote know together that it is offline."""
+    for expected in ("connected", "connected", "offline"):
+        bench = Bench(tmp_path / "home")
+        async with bench.router:
+            await bench.router.store("deploy on tuesday", significance=0.1)
+            bench.remote.hang()
+            assert (await answered(bench, "deploy")).source is Source.LOCAL_FALLBACK
+            assert bench.router.status()["link"]["state"] == expected
+
+
 @pytest.mark.requirement("KNG-020")
 @pytest.mark.parametrize("path", ["local", "hybrid", "fallback"])
 async def test_type_filter_holds_on_every_path(bench: Bench, path: str) -> None:

@@ -60,4 +60,3 @@ def _failed(error: Exception, out: Output) -> int:
 def _forget_output() -> None:
     """Nobody reads any more; the interpreter must not complain about that when it flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-

@@ -255,14 +255,14 @@ class Drainer:
             await self._settle(parcel, partial(delivery.postponed, reason=error.reason, due=parcel.place))
             await self._link.failed(error)
         except RemoteRefused as error:
-            self._link.succeeded()
+            await self._link.succeeded()
             await self._refuse(parcel, error)
         except asyncio.CancelledError:
             interrupted = partial(delivery.postponed, reason="interrupted while sending", due=parcel.place)
             await asyncio.shield(self._settle(parcel, interrupted))
             raise
         else:
-            self._link.succeeded()
+            await self._link.succeeded()
             self._events.emit(MemorySent(parcel.memory.id))
             await self._acknowledge(parcel, remote_id)
             return True

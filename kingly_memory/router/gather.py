@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,8 @@ from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.search")
+
+NOTE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Gatherer:
         self._threads = threads
         self._clock = clock
         self._settings = settings
+        self._notes: set[asyncio.Future[None]] = set()
 
     async def search(self, query: Query, *, prefer_speed: bool, include_semantic: bool) -> Results:
         """Hits of every layer that answered in time. Never raises because of the remote."""
@@ -91,15 +94,23 @@ class Gatherer:
                 query.text, limit=query.limit, types=query.types, timeout_s=self._settings.remote_search_s
             )
         except RemoteError as error:
-            await self._note_failure(side, error)
+            log.warning("the remote did not answer a search, answering locally: %s", error)
+            if not isinstance(error, RemoteRefused):
+                await self._noted(side.link.failed(error))
             return RemoteAnswer((), self._since_ms(began), getattr(error, "reason", str(error)))
-        side.link.succeeded()
+        await self._noted(side.link.succeeded())
         return RemoteAnswer(tuple(hits), self._since_ms(began))
 
-    async def _note_failure(self, side: RemoteSide, error: RemoteError) -> None:
-        log.warning("the remote did not answer a search, answering locally: %s", error)
-        if not isinstance(error, RemoteRefused):
-            await side.link.failed(error)
+    async def _noted(self, note: Coroutine[None, None, None]) -> None:
+        """Tell the link what came of a call. The answer waits for that only while the store is quick about it."""
+        task = asyncio.ensure_future(note)
+        self._notes.add(task)
+        task.add_done_callback(self._notes.discard)
+        await asyncio.wait({task}, timeout=NOTE_S)
+
+    async def settle(self) -> None:
+        """Wait for what is still being noted."""
+        await asyncio.gather(*self._notes, return_exceptions=True)
 
     def _local_results(self, answer: LocalAnswer, source: Source, began: float, failure: str | None = None) -> Results:
         hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)

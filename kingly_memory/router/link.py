@@ -22,6 +22,8 @@ class Link:
     last_error: str | None = None
     unauthorised: bool = False
     effects: str | None = None
+    failures: int = 0
+    """Failed calls in a row, by any process of this machine, since one was answered."""
 
     def to_json(self) -> JsonObject:
         return {**asdict(self), "state": self.state.value}
@@ -39,7 +41,13 @@ def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthor
         next_probe=now_s + interval_s,
         last_error=reason,
         unauthorised=unauthorised,
+        failures=0,
     )
+
+
+def strained(link: Link, reason: str, failures: int) -> Link:
+    """Still connected, but so many calls more have failed."""
+    return replace(link, failures=link.failures + failures, last_error=reason)
 
 
 def mended(link: Link, effects: str | None) -> Link:

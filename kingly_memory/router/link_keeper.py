@@ -11,7 +11,7 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, StoreError
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
-from kingly_memory.router.link import Link, broken, mended, probe_is_due
+from kingly_memory.router.link import Link, broken, mended, probe_is_due, strained
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")
@@ -36,7 +36,6 @@ class LinkKeeper:
         self._settings = settings
         self._events = events
         self._chance = chance
-        self._failures = 0
         self._unshared: Link | None = None
 
     def current(self) -> Link:
@@ -58,16 +57,17 @@ class LinkKeeper:
         ahead = link.next_probe - self._now_s()
         return 0.0 if ahead > self._longest_s else max(0.0, ahead)
 
-    def succeeded(self) -> None:
-        """A call was answered, so whatever was counted before does not matter."""
-        self._failures = 0
+    async def succeeded(self) -> None:
+        """A call was answered, so whatever failed before it does not matter."""
+        if self.current().failures:
+            await self._change(lambda link: replace(link, failures=0, last_error=None))
 
     async def failed(self, error: RemoteError, *, tries: int = 1) -> None:
         """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline."""
-        self._failures += tries
-        unauthorised = isinstance(error, RemoteUnauthorised)
-        if self._failures >= self._settings.offline_after or unauthorised:
-            await self._go_offline(_reason(error), unauthorised=unauthorised)
+        reason, unauthorised = _reason(error), isinstance(error, RemoteUnauthorised)
+        strain = await self._change(lambda link: strained(link, reason, tries))
+        if unauthorised or (strain is not None and strain.failures >= self._settings.offline_after):
+            await self._go_offline(reason, unauthorised=unauthorised)
 
     async def probe(self, remote: Remote, *, forced: bool = False) -> bool:
         """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
@@ -105,7 +105,6 @@ class LinkKeeper:
         return await self._change(take) is not None
 
     async def _go_offline(self, reason: str, *, unauthorised: bool) -> None:
-        self._failures = 0
         now_s, interval_s = self._now_s(), self._interval_s()
         was = self.current().state
         await self._change(lambda link: broken(link, reason, now_s, interval_s, unauthorised=unauthorised))
@@ -114,7 +113,6 @@ class LinkKeeper:
             self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason))
 
     async def _go_connected(self, info: RemoteInfo) -> None:
-        self._failures = 0
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         before = self.current()
         if before.state is LinkState.CONNECTED and before.effects == effects:

@@ -126,6 +126,7 @@ class Router:
             return
         self._is_open = False
         await self._finish_sending()
+        await self._gatherer.settle()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
