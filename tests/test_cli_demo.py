@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.cli import demo
-from kingly_memory.cli.demo_hub import HubDidNotStart, HubProcess
+from kingly_memory.cli import demo, demo_hub
 from kingly_memory.cli.demo_texts import LEARNT, LEARNT_OFFLINE, Told
 from kingly_memory.cli.output import Output
+from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from tests.cli_runner import environment, process
 
 
@@ -93,20 +93,20 @@ def test_the_demo_stopped_in_the_middle_leaves_nothing_behind(scratch: Path, num
 
 def test_a_hub_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(HubDidNotStart, match="the demo's hub did not start: it said nothing"):
-        HubProcess(tmp_path / "hub", "p").start()
+    with pytest.raises(HubDidNotStart, match="the hub did not start: it said nothing"):
+        HubProcess(tmp_path / "hub").start()
 
 
 def test_a_backlog_that_arrived_twice_is_not_called_a_success(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hub = HubProcess(tmp_path / "hub", "p")
+    hub = HubProcess(tmp_path / "hub")
     story = demo._Story(Output(True), hub)
     receipt = type("Receipt", (), {"id": "1"})
     told = Told("text")
     outcomes = [({"1": ["text"]}, True), ({"1": ["text", "text"]}, False), ({"1": ["old"]}, False), ({}, False)]
     for held, arrived in outcomes:
-        monkeypatch.setattr(hub, "held", lambda held=held: held)
+        monkeypatch.setattr(demo_hub, "held", lambda *_, held=held: held)
         assert story.count([(told, receipt)]) is arrived  # type: ignore[list-item]
 
 

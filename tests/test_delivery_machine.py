@@ -205,8 +205,8 @@ class Deliveries(RuleBasedStateMachine):
 
 
 Deliveries.TestCase.settings = settings(
-    max_examples=60,
-    stateful_step_count=40,
+    max_examples=40,
+    stateful_step_count=30,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -17,11 +17,11 @@ import pytest
 from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.hub.access import Access, is_loopback
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.hub.requests import Request
 from kingly_memory.hub.serve import default_home, run_hub
 from kingly_memory.hub.server import BODY_LIMIT_BYTES, application
 from kingly_memory.models import JsonObject
-from kingly_memory.testing.hub import HubProcess
 
 ADA = {"Authorization": "Bearer ada-token"}
 BOB = {"Authorization": "bearer bob-token"}
@@ -311,7 +311,7 @@ def test_a_home_has_one_hub_and_a_port_one_listener(tmp_path: Path) -> None:
 def test_a_hub_that_cannot_start_says_why(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         hub = HubProcess(tmp_path / "home", port=taken.getsockname()[1])
-        with pytest.raises(RuntimeError, match="cannot be listened on"):
+        with pytest.raises(HubDidNotStart, match="cannot be listened on"):
             hub.start()
     assert not hub.running
 

@@ -14,6 +14,7 @@ import pytest
 
 from kingly_memory.adapters.local import recovery
 from kingly_memory.adapters.local.damage import Malformed
+from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
@@ -83,6 +84,10 @@ def first_page(home: Path) -> None:
     overwrite(home, 0, b"\xff" * PAGE)
 
 
+def zeroed(home: Path) -> None:
+    overwrite(home, 0, bytes(PAGE))
+
+
 def pages(home: Path) -> None:
     """Every sixth page, beginning behind the list of tables."""
     for number in range(20, database(home).stat().st_size // PAGE, 6):
@@ -95,7 +100,7 @@ def index_pages(home: Path) -> None:
         connection.execute("UPDATE km_text_data SET block = x'0102030405060708' WHERE id > 10")
 
 
-DAMAGES = [garbage, short, half, header, first_page, pages, index_pages]
+DAMAGES = [garbage, short, half, header, first_page, zeroed, pages, index_pages]
 Damage = Callable[[Path], None]
 
 
@@ -289,6 +294,26 @@ def test_recovery_waits_for_a_writer_and_then_gives_up_without_harm(home: Path) 
     store.close()
 
 
+def test_store_that_fails_again_after_its_recovery_is_left_to_a_person(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(home)
+    put(store, memory("before"))
+
+    def broken(*_: object) -> None:
+        raise sqlite3.OperationalError("malformed JSON")
+
+    monkeypatch.setattr(Engine, "_check_unchanged", broken)
+    monkeypatch.setattr(recovery, "_refill", lambda _, fresh: shutil.copytree(home / "store", fresh.store))
+    for _ in range(3):
+        with pytest.raises(StoreDamaged, match="a row is no JSON"):
+            put(store, memory())
+    assert len(list(home.glob("store.corrupt-*"))) == 1
+    monkeypatch.undo()
+    put(store, memory("after"))
+    store.close()
+
+
 # --- interruptions ------------------------------------------------------------------------------------------------
 
 
@@ -310,7 +335,7 @@ def test_recovery_that_was_killed_is_finished_or_repeated(
     if step == "_refill":
         monkeypatch.setattr(recovery, "_copy", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+        recovery.recover(folder, Malformed("", "broken", folder.inode()))
     monkeypatch.undo()
     store = opened(home)
     every_read(store)
@@ -335,7 +360,7 @@ def test_store_stays_as_it_is_when_the_new_one_cannot_be_written(home: Path, mon
         match(store, "note")
     folder = Folder(home)
     with pytest.raises(StoreUnwritable, match="full"):
-        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+        recovery.recover(folder, Malformed("", "broken", folder.inode()))
     assert database(home).read_bytes() == before
     monkeypatch.undo()
     assert len(match(store, "note", limit=HELD).found) == HELD
@@ -347,7 +372,7 @@ def test_second_quarantine_of_a_second_gets_a_name_of_its_own(home: Path) -> Non
     names = []
     for _ in range(3):
         header(home)
-        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+        recovery.recover(folder, Malformed("", "broken", folder.inode()))
         names.append(folder.quarantined)
     assert len(set(names)) == 3
 
@@ -367,7 +392,16 @@ def folder_removed(home: Path) -> None:
     shutil.rmtree(home / "store")
 
 
-@pytest.mark.parametrize("loss", [emptied, removed, folder_removed])
+def replaced(home: Path) -> None:
+    """As if the WAL had been lost before anything was ever folded in."""
+    for path in (home / "store").iterdir():
+        path.unlink()
+    with behind(home) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    database(home).chmod(0o600)
+
+
+@pytest.mark.parametrize("loss", [emptied, removed, folder_removed, replaced])
 def test_vanished_database_is_reported_and_not_taken_as_empty(home: Path, loss: Damage) -> None:
     store = opened(home)
     put(store, memory("before"))
@@ -377,7 +411,7 @@ def test_vanished_database_is_reported_and_not_taken_as_empty(home: Path, loss: 
     with pytest.raises(StoreDamaged, match=r"Restore the folder from a backup, or move it aside"):
         put(store, memory("lost"))
     with pytest.raises(StoreDamaged):
-        opened(home)
+        stored_contents(opened(home))
     store.close()
 
 
@@ -429,5 +463,5 @@ def test_foreign_table_in_a_damaged_file_is_not_salvaged_from(home: Path) -> Non
         connection.execute("UPDATE sqlite_master SET sql = sql || ' -- theirs' WHERE name = 'Cache'")
     folder = Folder(home)
     with pytest.raises(StoreUntrusted):
-        recovery.recover(folder, Malformed("", "broken", folder.inode()), 1)
+        recovery.recover(folder, Malformed("", "broken", folder.inode()))
     assert database(home).exists()

@@ -15,12 +15,13 @@ from statistics import median
 from types import FrameType
 
 from kingly_memory.app.sync import SyncMemoryRouter
-from kingly_memory.cli.demo_hub import HubProcess
+from kingly_memory.cli import demo_hub
 from kingly_memory.cli.demo_texts import ASKED, ASKED_AFTERWARDS, ASKED_OFFLINE, LEARNT, LEARNT_OFFLINE, Told
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.memories import receipt_lines, search_lines
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import warnings_on
+from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
 
@@ -47,7 +48,7 @@ def demo(options: Namespace, out: Output) -> int:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="kingly-demo-", ignore_cleanup_errors=True))
         )
-        hub = HubProcess(folder / "hub", PROJECT)
+        hub = HubProcess(folder / "hub")
         stack.callback(hub.kill)
         story = _Story(out, hub)
         story.start_hub("A hub starts: the remote memory server, here as a process of its own.")
@@ -100,7 +101,9 @@ class _Story:
 
     def start_hub(self, heading: str) -> None:
         self.chapter(heading)
-        took_s = self._hub.start()
+        began = time.monotonic()
+        self._hub.start()
+        took_s = time.monotonic() - began
         facts = {"url": self._hub.url, "pid": self._hub.pid, "took_s": round(took_s, 2)}
         line = f"{self._hub.url} listens after {duration(took_s)} (process {self._hub.pid})"
         self.tell("hub_started", facts, _indented([line]))
@@ -146,7 +149,7 @@ class _Story:
 
     def count(self, backlog: Sequence[tuple[Told, Receipt]]) -> bool:
         """Ask the hub itself what it holds. True when each memory of the backlog is there once, with its last words."""
-        held = self._hub.held()
+        held = demo_hub.held(self._hub.url, PROJECT)
         once = [held.get(receipt.id) == [told.content] for told, receipt in backlog]
         copies = sum(map(len, held.values()))
         facts = {"held": copies, "different": len(held), "backlog": len(backlog), "exactly_once": sum(once)}

@@ -275,9 +275,8 @@ class Drainer:
         return await self._remote.store(parcel.memory, idempotency_key=key, remote_id=known, repeated=parcel.repeated)
 
     async def _acknowledge(self, parcel: Parcel, remote_id: str | None) -> None:
-        change = parcel.leased.wanted if parcel.forgotten else delivery.confirmed_change(parcel.leased)
         now_s = self._now_s()
-        await self._settle(parcel, lambda facet: delivery.acknowledged(facet, change, remote_id, now_s))
+        await self._settle(parcel, lambda facet: delivery.acknowledged(facet, parcel.confirms, remote_id, now_s))
         self._events.emit(MemoryDelivered(parcel.memory.id, remote_id))
 
     async def _postpone(self, parcel: Parcel, error: RemoteUnavailable) -> None:

@@ -40,6 +40,11 @@ class Parcel:
             return self.memory.id
         return f"{self.memory.id}.{self.leased.wanted}"
 
+    @property
+    def confirms(self) -> int:
+        """Which change the remote's answer confirms."""
+        return self.leased.wanted if self.forgotten else delivery.confirmed_change(self.leased)
+
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:

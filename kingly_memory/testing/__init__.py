@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kingly_memory.testing.clock import ManualClock
     from kingly_memory.testing.fakes import FakeRemote, Lost
-    from kingly_memory.testing.hub import HubProcess
     from kingly_memory.testing.remote import ScriptedRemote
     from kingly_memory.testing.script import Weather
 
-__all__ = ["FakeRemote", "HubProcess", "Lost", "ManualClock", "ScriptedRemote", "Weather"]
+__all__ = ["FakeRemote", "Lost", "ManualClock", "ScriptedRemote", "Weather"]
 
 _HOMES = {
     "FakeRemote": "fakes",
-    "HubProcess": "hub",
     "Lost": "fakes",
     "ManualClock": "clock",
     "ScriptedRemote": "remote",

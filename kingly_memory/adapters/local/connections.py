@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet, finalize
 
 from kingly_memory.adapters.local import inspection
-from kingly_memory.adapters.local.damage import Inode, Malformed, primary_code, read_failure
+from kingly_memory.adapters.local.damage import Inode, Malformed, Recovery, primary_code, read_failure
 from kingly_memory.adapters.local.folder import Folder, inode_of
 from kingly_memory.errors import StoreError
 
@@ -27,12 +27,10 @@ T = TypeVar("T")
 _STEPS_BETWEEN_LOOKS = 2_000
 """SQLite instructions between two looks at the deadline: about 20 µs."""
 
-Recovery = Callable[[Malformed], None]
-
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class _Opened:
-    """A connection, closed when its thread has ended. Another process than `pid` (a fork) leaves it alone."""
+    """A connection, closed when its thread has ended. Another process than `pid`, a fork, does not use it."""
 
     connection: sqlite3.Connection
     inode: Inode | None
@@ -101,8 +99,8 @@ class Connections:
             self._drop()
             try:
                 self._recover(damage)
-            except StoreError:
-                raise damage from None
+            except StoreError as error:
+                raise damage from error
             return look()
 
     def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
@@ -114,7 +112,7 @@ class Connections:
         except sqlite3.Error as error:
             if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                 raise
-            raise read_failure(error, str(self._folder.store), opened.inode) from error
+            raise self._worded(error, opened.inode) from error
 
     def _current(self) -> _Opened | None:
         """The connection of this thread to the file that lies in the store now."""
@@ -148,20 +146,19 @@ class Connections:
         try:
             connection, immutable = self._connect()
         except sqlite3.Error as error:
-            raise read_failure(error, str(self._folder.store), inode) from error
+            raise self._worded(error, inode) from error
         try:
             inspection.check_objects(connection, self._folder.store)
             layout = inspection.layout_of(connection)
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.Error):
-                raise read_failure(error, str(self._folder.store), inode) from error
+                raise self._worded(error, inode) from error
             raise
         if layout:
             return _Opened(connection, inode, immutable)
         connection.close()
-        if self._folder.founded.exists():
-            raise self._folder.emptied("without its -wal file and holds nothing")
+        self._folder.check_not_founded()
         return None
 
     def _connect(self) -> tuple[sqlite3.Connection, bool]:
@@ -176,3 +173,6 @@ class Connections:
         # One bad byte costs one letter, or one row that no longer parses, and not the whole answer.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         return connection, immutable
+
+    def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
+        return read_failure(error, str(self._folder.store), inode, inspection.READ_WAIT_S)

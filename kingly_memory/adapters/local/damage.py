@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreError, StoreUnwritable
 
@@ -10,6 +11,7 @@ Inode = tuple[int, int]
 """Device and number: which file lies under a path."""
 
 _BROKEN_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _BROKEN_ROW = {"malformed JSON": "a row is no JSON", "Could not decode to UTF-8": "a row is no UTF-8"}
 """Said by a statement that meets such a row; the rest of SQLite's message may quote what the row says."""
 
@@ -26,6 +28,10 @@ class Malformed(StoreDamaged):
         self.inode = inode
 
 
+Recovery = Callable[[Malformed], None]
+"""Puts a whole store in the place of the damaged one, or raises StoreError."""
+
+
 def damage(error: BaseException) -> str | None:
     """What is broken, when the error means that the file itself is."""
     if not isinstance(error, sqlite3.Error):
@@ -40,11 +46,13 @@ def primary_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def read_failure(error: sqlite3.Error, path: str, inode: Inode | None) -> StoreError:
+def read_failure(error: sqlite3.Error, path: str, inode: Inode | None, waited_s: float) -> StoreError:
     """The error of a read, in our words."""
     problem = damage(error)
     if problem is not None:
         return Malformed(path, problem, inode)
+    if primary_code(error) in _LOCKED:
+        return StoreBusy(waited_s)
     return StoreDamaged(path, f"it cannot be read ({error})")
 
 
@@ -55,6 +63,6 @@ def write_failure(error: BaseException, path: str, inode: Inode | None, waited_s
     problem = damage(error)
     if problem is not None:
         return Malformed(path, problem, inode)
-    if isinstance(error, sqlite3.Error) and primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if isinstance(error, sqlite3.Error) and primary_code(error) in _LOCKED:
         return StoreBusy(waited_s)
     return StoreUnwritable(path, str(error) or type(error).__name__)

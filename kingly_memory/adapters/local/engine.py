@@ -12,7 +12,7 @@ from typing import Any
 from diskcache import Cache, Timeout
 
 from kingly_memory.adapters.local import inspection, sql
-from kingly_memory.adapters.local.damage import Inode, Malformed, write_failure
+from kingly_memory.adapters.local.damage import Inode, Malformed, Recovery, write_failure
 from kingly_memory.adapters.local.disk import TextDisk
 from kingly_memory.adapters.local.folder import Folder, inode_of, locked
 from kingly_memory.adapters.local.transaction import DiskTransaction
@@ -43,7 +43,7 @@ class Engine:
         *,
         synchronous: int,
         lock_wait_s: float,
-        recover: Callable[[Folder, Malformed], None] | None = None,
+        recover: Recovery | None = None,
     ) -> None:
         self._folder = folder
         self._synchronous = synchronous
@@ -67,7 +67,7 @@ class Engine:
             except Malformed as damage:
                 if self._recover is None:
                     raise
-                self._recover(self._folder, damage)
+                self._recover(damage)
                 return self.commit_locked(changes)
 
     def commit_locked(self, changes: Sequence[Change]) -> list[Outcome]:
@@ -117,9 +117,9 @@ class Engine:
             self._cache = self._open_cache()
             self._connection = connection = self._cache._con  # noqa: SLF001  # the one name we need
             self._set_pragmas(connection)
-            if inspection.layout_of(connection) == 0:
-                self._found(self._cache, connection)
-            self._folder.note_opened()
+            is_new = inspection.layout_of(connection) == 0 or not self._folder.founded.exists()
+            if not is_new or self._found(self._cache, connection):
+                self._folder.note_opened()
             self._schema_version = _schema_version(connection)
             self._files = self._files_now()
         return self._cache, self._connection
@@ -128,11 +128,14 @@ class Engine:
         """Which files lie in the store: others than we opened when somebody recovered, restored or deleted it."""
         return self._folder.inode(), inode_of(str(self._folder.wal))
 
-    def _found(self, cache: Cache, connection: sqlite3.Connection) -> None:
-        """Make a new store."""
-        _create_schema(cache, connection)
-        connection.execute("PRAGMA wal_checkpoint")  # so that a store that was ever founded is never empty without WAL
+    def _found(self, cache: Cache, connection: sqlite3.Connection) -> bool:
+        """Make a new store. True when the database would be one without its WAL too, so that the home can be noted as
+        founded; when a reader keeps it from that, the next opening tries again."""
+        if inspection.layout_of(connection) == 0:
+            _create_schema(cache, connection)
         self._folder.made_private()
+        _, logged, folded_in = connection.execute("PRAGMA wal_checkpoint").fetchone()
+        return bool(logged == folded_in)
 
     def _open_cache(self) -> Cache:
         return Cache(
@@ -158,6 +161,8 @@ class Engine:
         if self._folder.has_lost_wal():
             log.warning("cache.db-wal is gone from %s: what was stored last may be missing", self._folder.store)
         with closing(inspection.connect_read_only(self._folder.database)) as connection:
+            if inspection.layout_of(connection) == 0:
+                self._folder.check_not_founded()
             inspection.check_objects(connection, self._folder.store)
             self._check_layout(connection)
         # While it opens, diskcache would wait a minute for whoever holds SQLite's own lock.

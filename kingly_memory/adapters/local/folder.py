@@ -75,7 +75,15 @@ class Folder:
         return inode_of(str(self.database))
 
     def is_empty(self) -> bool:
-        return not self.exists() or self.database.lstat().st_size == 0
+        """True when there is no database, or nothing in it.
+
+        Only looked at from outside: closing a file that SQLite has open in this process would drop its locks and let
+        other processes corrupt it (sqlite.org/howtocorrupt.html, 2.2).
+        """
+        try:
+            return self.database.lstat().st_size == 0
+        except (FileNotFoundError, NotADirectoryError):
+            return True
 
     def check_not_lost(self) -> None:
         """Raise StoreDamaged when there is nothing although there was something, StoreUntrusted as `check` does."""
@@ -84,11 +92,13 @@ class Folder:
         self.check()
         if self.salvaged.exists() and not self.exists():
             raise Malformed(str(self.store), "its recovery was interrupted", None)
-        if self.founded.exists():
-            raise self.emptied("missing or empty")
+        self.check_not_founded()
 
-    def emptied(self, how: str) -> StoreDamaged:
-        return StoreDamaged(str(self.home), f"{self.name}/cache.db is {how}, although memories were kept here")
+    def check_not_founded(self) -> None:
+        """Raise StoreDamaged when this home has held a store; for a database that turns out to hold nothing."""
+        if self.founded.exists():
+            problem = f"{self.name}/cache.db is missing or empty, although memories were kept here"
+            raise StoreDamaged(str(self.home), problem)
 
     def make(self) -> None:
         """Create what is missing, readable by the owner alone. Raises StoreUnwritable or StoreUntrusted."""

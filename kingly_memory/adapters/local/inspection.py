@@ -31,14 +31,18 @@ _DISKCACHE_OBJECTS = {
 """SHA-256 (first 16 digits) of the statements that diskcache 5.6 creates its objects with."""
 
 
-def connect_read_only(database: Path, *, immutable: bool = False, timeout_s: float = 1.0) -> sqlite3.Connection:
+READ_WAIT_S = 1.0
+"""How long a read waits for a lock. Only another program's exclusive lock is in its way."""
+
+
+def connect_read_only(database: Path, *, immutable: bool = False) -> sqlite3.Connection:
     """A raw connection that cannot write. Raises sqlite3.Error when the file cannot be read.
 
     `immutable` is for folders that cannot be written to and hold no WAL: SQLite then takes no locks.
     """
     uri = f"file:{_escaped(database)}?mode=ro" + ("&immutable=1" if immutable else "")
     connection = sqlite3.connect(
-        uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+        uri, uri=True, timeout=READ_WAIT_S, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     try:
         for pragma in sql.READ_PRAGMAS:

@@ -16,7 +16,7 @@ from itertools import islice
 from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.damage import Malformed
 from kingly_memory.adapters.local.engine import Engine
-from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.adapters.local.salvage import Facet, Found, Unreadable, found_rows
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ports import Row, Transaction
@@ -46,14 +46,9 @@ class _Saved:
         return f"{self.memories} memories, {self.facets} facets and {self.keys} keys were saved{lost}"
 
 
-def recover(folder: Folder, damage: Malformed, lock_wait_s: float) -> None:
-    """Put a whole store in the place of the damaged one. Raises StoreBusy, StoreUnwritable, StoreUntrusted."""
-    with locked(folder.write_lock, lock_wait_s):
-        recover_locked(folder, damage)
-
-
-def recover_locked(folder: Folder, damage: Malformed) -> None:
-    """`recover` for a caller who holds the write lock. Does nothing when another process has done it already."""
+def recover(folder: Folder, damage: Malformed) -> None:
+    """Put a whole store in the place of the damaged one, unless another process has done so already. The caller holds
+    the write lock. Raises StoreUnwritable, StoreUntrusted."""
     if folder.inode() != damage.inode:
         return
     try:

@@ -84,7 +84,8 @@ def _has_table(database: Path) -> bool:
 def _with_first_page(damaged: Folder, sound: Path, scratch: Path) -> Path:
     """A copy of the damaged database under a sound first page, which holds its header and the root of its schema.
 
-    The header's counts of all pages and of free ones are left empty: SQLite then goes by the file's size.
+    The header's counts of all pages and of free ones are left empty: SQLite then goes by the file's size. Copying
+    drops this process's locks on the damaged database, which nobody writes to any more.
     """
     copy = scratch / damaged.database.name
     shutil.copy(damaged.database, copy)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.connections import Connections
-from kingly_memory.adapters.local.damage import Malformed
-from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.adapters.local.damage import Inode, Malformed
+from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.ports import Transaction
 
@@ -40,6 +40,7 @@ class DiskStore:
         self._connections = Connections(self._folder, self._recover)
         self._reader = Reader(self._connections)
         self._writers: dict[int, Writer] = {}
+        self._mended: Inode | None = None
         self._check_not_lost()
 
     @property
@@ -68,18 +69,25 @@ class DiskStore:
     def _new_writer(self) -> Writer:
         """By process: a fork leaves its parent's writer thread behind. One that loses a race has done no harm."""
         from kingly_memory.adapters.local.engine import Engine
-        from kingly_memory.adapters.local.recovery import recover_locked
         from kingly_memory.adapters.local.writer import Writer
 
         engine = Engine(
-            self._folder, synchronous=self._synchronous, lock_wait_s=self._lock_wait_s, recover=recover_locked
+            self._folder, synchronous=self._synchronous, lock_wait_s=self._lock_wait_s, recover=self._recover_locked
         )
         return self._writers.setdefault(os.getpid(), Writer(engine))
 
     def _recover(self, damage: Malformed) -> None:
+        with locked(self._folder.write_lock, self._lock_wait_s):
+            self._recover_locked(damage)
+
+    def _recover_locked(self, damage: Malformed) -> None:
+        """Once per store: one that we have just put together and that fails again is left to a person."""
         from kingly_memory.adapters.local.recovery import recover
 
-        recover(self._folder, damage, self._lock_wait_s)
+        if damage.inode is not None and damage.inode == self._mended:
+            raise damage
+        recover(self._folder, damage)
+        self._mended = self._folder.inode()
 
     def _check_not_lost(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A real hub in a process of its own, to be killed and started again."""
+"""A hub in a process of its own, for the demo and for tests: to be killed and started again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from kingly_memory.errors import KinglyMemoryError
+
 _LINE = "kingly-hub listening on "
 _STOP_S = 5.0
 _PACKAGE_FOLDER = Path(__file__).parents[2]
+
+
+class HubDidNotStart(KinglyMemoryError):
+    """The hub's process ended, or stayed silent for too long."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"the hub did not start: {said or 'it said nothing'}")
 
 
 class HubProcess:
@@ -64,18 +73,23 @@ class HubProcess:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the hub and return when it accepts calls. Raises RuntimeError with what it said if it does not."""
+        """Start the hub and return when it accepts calls. Raises HubDidNotStart."""
         if self.running:
             return
         with tempfile.TemporaryFile("w+") as complaints:
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter, this package
-                self._command(), stdout=subprocess.PIPE, stderr=complaints, text=True, env=self._environment()
+                self._command(),
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                text=True,
+                env=self._environment(),
+                start_new_session=True,  # Ctrl-C is for whoever started it, and then stops it
             )
             line = _first_line(self._process, self._start_s)
             if not line.startswith(_LINE):
                 self.kill()
                 complaints.seek(0)
-                raise RuntimeError(f"the hub did not start: {complaints.read().strip() or 'no word from it'}")
+                raise HubDidNotStart(complaints.read().strip())
         self.port = int(line.rsplit(":", 1)[1])
 
     def kill(self) -> None:
@@ -94,7 +108,7 @@ class HubProcess:
     def _reap(self) -> int:
         process = self._process
         if process is None:
-            raise RuntimeError("the hub was never started")
+            return 0
         try:
             code = process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
@@ -109,7 +123,8 @@ class HubProcess:
         return command if self._tokens_file is None else [*command, "--tokens-file", str(self._tokens_file)]
 
     def _environment(self) -> dict[str, str]:
-        environment = {name: value for name, value in os.environ.items() if name != "KINGLY_HUB_TOKEN"}
+        """The caller's, without Kingly's settings; the package is found even where it is not installed."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KINGLY_")}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PACKAGE_FOLDER), environment.get("PYTHONPATH"))))
         if self._token is not None:
             environment["KINGLY_HUB_TOKEN"] = self._token

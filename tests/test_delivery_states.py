@@ -1,0 +1,248 @@
+"""Every state that one memory's delivery can reach within a few changes, whatever happens in whatever order.
+
+The records and the outbox are the real ones, over a store that is a pair of dicts; the remote is four lines of model.
+From each state, once nothing fails any more, the remote must come to hold what it should.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from kingly_memory.intake import Draft, draft
+from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryId, Standing
+from kingly_memory.ports import Row, Transaction
+from kingly_memory.router import delivery, outbox, records
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.outbox import Parcel, delivery_of, set_delivery
+from kingly_memory.router.records import Desk
+from kingly_memory.settings import Settings
+
+T = TypeVar("T")
+
+REMOTE = "feedfacefeedface"
+DESK = Desk("app", None, REMOTE, Lifetimes.of(Settings()), datetime(2026, 1, 1, tzinfo=UTC))
+MOST_CHANGES = 4
+
+
+class Shelf:
+    """A store of dicts. Implements ports.Transaction as far as records and outbox use it."""
+
+    def __init__(self, rows: dict[str, tuple[str, Standing]], facets: dict[str, str]) -> None:
+        self.rows = dict(rows)
+        self.facets = dict(facets)
+
+    def row(self, memory_id: str) -> Row | None:
+        found = self.rows.get(memory_id)
+        return None if found is None else Row(1, Memory.from_json(json.loads(found[0])), found[1])
+
+    def id_of_key(self, project: str, key: str) -> MemoryId | None:
+        return next((MemoryId(one) for one in self.rows), None)
+
+    def save(self, memory: Memory, standing: Standing) -> None:
+        self.rows[memory.id] = (json.dumps(memory.to_json()), standing)
+
+    def erase(self, memory_id: str) -> None:
+        del self.rows[memory_id]
+
+    def facet(self, name: str, owner: str) -> JsonObject | None:
+        found = self.facets.get(f"{name}:{owner}")
+        return None if found is None else json.loads(found)
+
+    def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
+        self.facets.pop(f"{name}:{owner}", None)
+        if value is not None:
+            self.facets[f"{name}:{owner}"] = json.dumps(value)
+
+    def owners(self, facet: str) -> list[str]:
+        return [name.partition(":")[2] for name in self.facets if name.startswith(facet + ":")]
+
+    def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
+        waiting = (DeliveryState.PENDING, DeliveryState.LEASED)
+        facets = ((MemoryId(one), delivery_of(self, remote, one)) for one in self.rows)
+        return [one for one, facet in facets if facet is not None and facet.state in waiting]
+
+    def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
+        return []
+
+    def expired(self, now_s: float, limit: int) -> list[MemoryId]:
+        return []
+
+
+@dataclass(frozen=True)
+class There:
+    """The remote: which idempotency keys it has seen, and the content it holds."""
+
+    seen: frozenset[str] = frozenset()
+    content: str | None = None
+
+    def after(self, parcel: Parcel) -> There:
+        if parcel.forgotten:
+            return replace(self, content=None)
+        if parcel.idempotency_key in self.seen:
+            return self
+        return There(self.seen | {parcel.idempotency_key}, parcel.memory.content)
+
+
+@dataclass(frozen=True)
+class State:
+    """One memory here, one remote there, and what a living process is sending, if anything."""
+
+    rows: frozenset[tuple[str, tuple[str, Standing]]]
+    facets: frozenset[tuple[str, str]]
+    there: There = There()
+    parcel: tuple[str, Parcel] | None = None
+
+    @property
+    def shelf(self) -> Shelf:
+        return Shelf(dict(self.rows), dict(self.facets))
+
+    @property
+    def memory_id(self) -> str:
+        return next(iter(self.rows))[0]
+
+    @property
+    def row(self) -> Row:
+        row = self.shelf.row(self.memory_id)
+        assert row is not None
+        return row
+
+    @property
+    def facet(self) -> Delivery | None:
+        return delivery_of(self.shelf, REMOTE, self.memory_id)
+
+    @property
+    def sent(self) -> Parcel | None:
+        return None if self.parcel is None else self.parcel[1]
+
+    def changed(self, change: Callable[[Transaction], object]) -> State:
+        shelf = self.shelf
+        change(shelf)
+        return replace(self, rows=frozenset(shelf.rows.items()), facets=frozenset(_plain(shelf).facets.items()))
+
+    def sending(self, parcel: Parcel | None) -> State:
+        return replace(self, parcel=None if parcel is None else (_fingerprint(parcel), parcel))
+
+    def __hash__(self) -> int:
+        return hash((self.rows, self.facets, self.there, None if self.parcel is None else self.parcel[0]))
+
+
+def _fingerprint(parcel: Parcel) -> str:
+    return json.dumps([parcel.memory.to_json(), parcel.forgotten, parcel.before.to_json(), parcel.leased.to_json()])
+
+
+def _plain(shelf: Shelf) -> Shelf:
+    """Figures that only grow would make every state a new one."""
+    for memory_id in shelf.rows:
+        facet = delivery_of(shelf, REMOTE, memory_id)
+        if facet is not None:
+            calm = replace(facet, attempts=min(facet.attempts, 1), last_error=None)
+            set_delivery(shelf, REMOTE, memory_id, calm)
+    return shelf
+
+
+def words(number: int, significance: float) -> Draft:
+    return draft(f"{significance:g} {number}", content_limit_bytes=1_000, key="k", significance=significance)
+
+
+def first() -> State:
+    empty = State(frozenset(), frozenset()).changed(outbox.enrol(REMOTE, "fake", "app"))
+    return empty.changed(records.store(words(1, 0.9), DESK))
+
+
+def settle(state: State, move: Callable[[Delivery], Delivery]) -> State:
+    parcel = state.sent
+    assert parcel is not None
+    return state.changed(outbox.settle(REMOTE, parcel, "me", move)).sending(None)
+
+
+def user_does(state: State) -> Iterator[State]:
+    facet, row = state.facet, state.row
+    if max(row.memory.revision, 0 if facet is None else facet.wanted) < MOST_CHANGES:
+        for significance in (0.9, 0.3):
+            yield state.changed(records.store(words(row.memory.revision + 1, significance), DESK))
+        yield state.changed(records.forget("k", DESK))
+        yield state.changed(records.restore("k", DESK))
+    yield state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s))
+
+
+def process_does(state: State) -> Iterator[State]:
+    """Lease, and be killed; send, with every outcome the remote can have."""
+    parcel = state.sent
+    if parcel is None:
+        yield leased(state)
+        return
+    yield state.changed(outbox.reclaim(REMOTE, [state.memory_id], "another", DESK.now_s)).sending(None)
+    if state.facet != parcel.leased:
+        yield state.changed(outbox.give_back(REMOTE, [parcel], "me")).sending(None)
+    done = replace(state, there=state.there.after(parcel))
+    later = partial(delivery.postponed, reason="later", due=DESK.now_s)
+    yield acknowledged(state)
+    yield settle(done, later)
+    yield settle(state, later)
+    refusal = partial(delivery.refused, change=parcel.leased.wanted, reason="HTTP 422", limit=10, due=DESK.now_s)
+    yield settle(state, partial(refusal, clear=True))
+    killed = done.changed(outbox.reclaim(REMOTE, [state.memory_id], "another", DESK.now_s))
+    yield killed.sending(None)
+
+
+def leased(state: State) -> State:
+    parcels: list[Parcel] = []
+    claim = outbox.claim(REMOTE, "me", DESK.now_s, limit=1, lease_s=60, early=True)
+    state = state.changed(lambda transaction: parcels.extend(claim(transaction)))
+    if not parcels:
+        return state
+    (parcel,) = parcels
+    assert parcel.forgotten or parcel.memory.significance > REMOTE_ABOVE
+    facet = state.facet
+    assert facet is not None
+    return state.sending(replace(parcel, leased=facet))
+
+
+def acknowledged(state: State) -> State:
+    parcel = state.sent
+    assert parcel is not None
+    remote_id = parcel.leased.remote_id if parcel.forgotten else "remote-1"
+    done = replace(state, there=state.there.after(parcel))
+    return settle(done, lambda facet: delivery.acknowledged(facet, parcel.confirms, remote_id, DESK.now_s))
+
+
+def delivered(state: State) -> State:
+    """What becomes of it when nothing fails any more."""
+    state = state if state.sent is None else acknowledged(state)
+    for _ in range(2 * MOST_CHANGES):
+        state = leased(state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s)))
+        if state.sent is None:
+            return state
+        state = acknowledged(state)
+    raise AssertionError("it is sent for ever")
+
+
+def is_right(state: State) -> bool:
+    row, there = state.row, state.there.content
+    if row.standing is Standing.FORGOTTEN:
+        return there is None
+    if row.memory.significance > REMOTE_ABOVE:
+        return there == row.memory.content
+    return there is None or there.startswith("0.9")
+
+
+def reachable(start: State, steps: Iterable[Callable[[State], Iterator[State]]]) -> set[State]:
+    known, fresh = {start}, [start]
+    while fresh:
+        found = {after for state in fresh for step in steps for after in step(state)}
+        fresh = list(found - known)
+        known |= found
+    return known
+
+
+def test_from_every_state_that_can_be_reached_the_remote_comes_to_hold_what_it_should() -> None:
+    states = reachable(first(), (user_does, process_does))
+    assert len(states) > 1_000
+    wrong = [(state.facet, state.there) for state in states if not is_right(delivered(state))]
+    assert wrong == []
