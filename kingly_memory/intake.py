@@ -12,7 +12,18 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import KINDS, JsonObject, MemoryType, Origin, Query, Standing, as_utc
+from kingly_memory.models import (
+    KINDS,
+    JsonObject,
+    Memory,
+    MemoryId,
+    MemoryType,
+    Origin,
+    Query,
+    Scope,
+    Standing,
+    as_utc,
+)
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""
@@ -43,6 +54,27 @@ class Draft:
     origin: Origin
     metadata: JsonObject
     created_at: datetime | None = None
+
+    def memory(
+        self, memory_id: MemoryId, project: str, *, created_at: datetime, updated_at: datetime, revision: int = 1
+    ) -> Memory:
+        """The record that this becomes."""
+        return Memory(
+            id=memory_id,
+            key=self.key,
+            content=self.content,
+            type=self.type,
+            significance=self.significance,
+            confidence=self.confidence,
+            tags=self.tags,
+            title=self.title,
+            scope=Scope(project, self.agent, self.context_id),
+            origin=self.origin,
+            created_at=created_at,
+            updated_at=updated_at,
+            revision=revision,
+            metadata=self.metadata,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
-from kingly_memory.models import JsonObject, Memory, MemoryId, Scope
+from kingly_memory.models import JsonObject, Memory, MemoryId
 
 CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
 """No smaller than a call may be: what passes the door of the server is not refused behind it."""
@@ -31,22 +31,7 @@ class Envelope:
 
     def memory(self, memory_id: MemoryId, project: str, created_at: datetime, now: datetime, revision: int) -> Memory:
         """The record that the hub keeps. Its text is the human part of what was sent."""
-        said = self.draft
-        return Memory(
-            id=memory_id,
-            key=said.key,
-            content=said.content,
-            type=said.type,
-            significance=said.significance,
-            confidence=said.confidence,
-            tags=said.tags,
-            title=said.title,
-            scope=Scope(project, said.agent, said.context_id),
-            origin=said.origin,
-            created_at=created_at,
-            updated_at=now,
-            revision=revision,
-        )
+        return self.draft.memory(memory_id, project, created_at=created_at, updated_at=now, revision=revision)
 
     def sent(self) -> JsonObject:
         """The value of the facet `SENT`."""
@@ -72,7 +57,7 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
         origin="remote",
         metadata=outer,
     )
-    return Envelope(content, memory_type, draft.metadata, draft)
+    return Envelope(content, memory_type, draft.metadata, replace(draft, metadata={}))
 
 
 def searchable(said: Draft | Memory) -> str:

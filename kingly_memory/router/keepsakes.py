@@ -15,7 +15,6 @@ from kingly_memory.models import (
     MemoryId,
     Origin,
     Query,
-    Scope,
     Standing,
     new_id,
 )
@@ -110,22 +109,7 @@ class Keepsakes:
             )
         except InvalidInput:
             return None
-        return Memory(
-            id=new_id(now),
-            key=None,
-            content=made.content,
-            type=made.type,
-            significance=made.significance,
-            confidence=made.confidence,
-            tags=made.tags,
-            title=made.title,
-            scope=Scope(project, made.agent, made.context_id),
-            origin=made.origin,
-            created_at=now,
-            updated_at=now,
-            revision=1,
-            metadata=made.metadata,
-        )
+        return made.memory(new_id(now), project, created_at=now, updated_at=now)
 
 
 def _is_asked_for(row: Row, query: Query) -> bool:

@@ -14,7 +14,6 @@ from kingly_memory.models import (
     Memory,
     MemoryId,
     Receipt,
-    Scope,
     Standing,
     derived_id,
     new_id,
@@ -163,22 +162,13 @@ def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | No
 def _memory(draft: Draft, before: Row | None, desk: Desk, wanted_id: str | None = None) -> Memory:
     old = None if before is None else before.memory
     created = draft.created_at or desk.now
-    return Memory(
-        id=old.id if old else MemoryId(wanted_id or new_id(desk.now)),
-        key=draft.key,
-        content=draft.content,
-        type=draft.type,
-        significance=draft.significance,
-        confidence=draft.confidence,
-        tags=draft.tags,
-        title=draft.title,
-        scope=Scope(desk.project, draft.agent or desk.agent, draft.context_id),
-        origin=draft.origin,
-        created_at=old.created_at if old else created,
-        updated_at=desk.now if old else created,
-        revision=old.revision + 1 if old else 1,
-        metadata=draft.metadata,
-    )
+    said = replace(draft, agent=draft.agent or desk.agent)
+    if old is not None:
+        return said.memory(
+            old.id, desk.project, created_at=old.created_at, updated_at=desk.now, revision=old.revision + 1
+        )
+    memory_id = MemoryId(wanted_id or new_id(desk.now))
+    return said.memory(memory_id, desk.project, created_at=created, updated_at=created)
 
 
 def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk) -> Receipt:
