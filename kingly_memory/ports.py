@@ -198,6 +198,10 @@ class LocalStore(Protocol):
         """Versions of what the store is made of, for `status`."""
         ...
 
+    def recovered(self) -> str | None:
+        """Where the newest damaged store is kept, if one ever had to be replaced and is still there."""
+        ...
+
     def close(self) -> None:
         """Finish the changes that were accepted, then let go of the files. Safe to call twice."""
         ...

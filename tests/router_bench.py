@@ -52,6 +52,9 @@ class PromptStore:
     def versions(self) -> Mapping[str, str]:
         return self._disk.versions()
 
+    def recovered(self) -> str | None:
+        return self._disk.recovered()
+
     def die(self) -> None:
         self._dead = True
 

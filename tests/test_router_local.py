@@ -346,3 +346,16 @@ async def test_a_thousand_operations_leave_exactly_what_they_say(tmp_path: Path)
         assert [one is None for one in found] == [n % 5 == 0 for n in range(500)]
         assert memory.status()["memories"]["total"] == 400
         assert len(await memory.search("task done", limit=1_000)) == 400
+
+
+async def test_repair_never_shows_a_word_of_another_project(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with (
+        MemoryRouter.open(home, project="app") as ours,
+        MemoryRouter.open(home, project="other") as theirs,
+    ):
+        await theirs.store("the walking tour and the zeppelin")
+        await ours.store("she walks to work")
+        assert dict((await ours.search("walkng")).repaired) == {"walkng": "walks"}
+        assert dict((await ours.search("zepelin")).repaired) == {}
+        assert dict((await theirs.search("zepelin walkng")).repaired) == {"zepelin": "zeppelin", "walkng": "walking"}

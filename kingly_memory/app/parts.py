@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
-from kingly_memory.adapters.local.folder import try_lock
+from kingly_memory.adapters.local.folder import try_lock, unlock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
 from kingly_memory.router.view import Station
@@ -96,5 +95,5 @@ class Leadership:
 
     def give_up(self) -> None:
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            unlock(self._descriptor)
             self._descriptor = None

@@ -116,6 +116,9 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
             ("versions", ", ".join(f"{name} {one}" for name, one in versions.items())),
         ]
     )
+    if "damaged" in now:
+        yield ""
+        yield f"A damaged store was replaced by what could be read of it; it is kept in {now['damaged']}."
     if outbox["dead"]:
         yield ""
         yield "The remote refused some memories: `kingly-memory outbox list` shows why."

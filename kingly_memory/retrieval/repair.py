@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
@@ -10,17 +10,22 @@ SHORTEST_REPAIRED = 4
 CANDIDATES = 8
 
 
-def best_match(word: str, vocabulary: Sequence[str], is_own: Callable[[str], bool]) -> tuple[str, float] | None:
+def best_match(
+    word: str, vocabulary: Sequence[str], own_words: Callable[[str], Collection[str]]
+) -> tuple[str, float] | None:
     """The word most like `word` that the asking scope itself uses, and their likeness in [0, 1].
 
-    `is_own` is asked for the best few only. None when nothing is alike enough.
+    `own_words` is asked about the best few of the vocabulary and answers with words of the own scope, among them
+    those that the index takes for the same. None when nothing there is alike enough.
     """
     if len(word) < SHORTEST_REPAIRED:
         return None
     from rapidfuzz import fuzz, process
 
     likely = process.extract(word, vocabulary, scorer=fuzz.ratio, score_cutoff=LEAST_RATIO, limit=CANDIDATES)
-    return next(((candidate, ratio / 100) for candidate, ratio, _ in likely if is_own(candidate)), None)
+    own = {one for candidate, _, _ in likely for one in own_words(candidate)}
+    best = process.extractOne(word, sorted(own), scorer=fuzz.ratio, score_cutoff=LEAST_RATIO)
+    return None if best is None else (best[0], best[1] / 100)
 
 
 def similarity(query: str, content: str) -> float:

@@ -36,12 +36,17 @@ def terms(text: str) -> Terms:
     """
     folded = text.casefold()
     pieces = [] if folded.isascii() else re.findall(_UNBROKEN, folded)
-    words = _WORD.findall(re.sub(_UNBROKEN, " ", folded) if pieces else folded)
-    telling = [word for word in words if word not in STOP_WORDS]
-    chosen = telling or ([] if pieces else words)
+    said = words(re.sub(_UNBROKEN, " ", folded) if pieces else folded)
+    telling = [word for word in said if word not in STOP_WORDS]
+    chosen = telling or ([] if pieces else said)
     if not chosen and not pieces:
         pieces = text.split()
     return Terms(_first(chosen), _first([piece[:LONGEST_PIECE] for piece in pieces]))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, as the index takes it apart."""
+    return _WORD.findall(text.casefold())
 
 
 def _first(items: list[str]) -> tuple[str, ...]:

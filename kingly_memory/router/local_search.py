@@ -11,12 +11,13 @@ from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import repair
-from kingly_memory.retrieval.terms import Terms, terms
+from kingly_memory.retrieval.terms import Terms, terms, words
 
 COMMON = 5_000
 """A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
 VOCABULARY_LIMIT = 50_000
 REPAIRS = 8
+ROWS_LOOKED_AT = 5
 FEWEST_PER_PAGE = 20
 
 LastUse = Callable[[str], float | None]
@@ -65,7 +66,7 @@ class LocalSearch:
         began = time.monotonic()
         deadline_s = began + budget_s
         asked = terms(query.text)
-        wording = self._worded(query, asked)
+        wording = self._worded(query, asked, deadline_s)
         matches = self._gather(query, wording, asked, now_s, deadline_s)
         hits = self._relevant(query, matches.found, wording, asked)
         took_ms = (time.monotonic() - began) * 1000
@@ -75,23 +76,29 @@ class LocalSearch:
         """True unless its lifetime has ended. Archived memories are past that question."""
         return bool(self._alive([row], now_s))
 
-    def _worded(self, query: Query, asked: Terms) -> _Wording:
+    def _worded(self, query: Query, asked: Terms, deadline_s: float) -> _Wording:
         counted = self._reader.frequencies(query, asked.words, COMMON + 1)
         weights = {word: 1.0 for word, rows in counted.items() if rows}
         repaired: dict[str, str] = {}
         for word in [word for word, rows in counted.items() if not rows][:REPAIRS]:
-            found = self._repair(query, word)
+            found = self._repair(query, word, deadline_s)
             if found is not None:
                 repaired[word] = found[0]
                 weights.setdefault(*found)
         rare = {word: weight for word, weight in weights.items() if counted.get(word, 0) <= COMMON}
         return _Wording(rare or weights, len(asked.words), repaired)
 
-    def _repair(self, query: Query, word: str) -> tuple[str, float] | None:
+    def _repair(self, query: Query, word: str, deadline_s: float) -> tuple[str, float] | None:
         vocabulary = self._reader.vocabulary(len(word), 2, VOCABULARY_LIMIT)
-        return repair.best_match(
-            word, vocabulary, lambda candidate: self._reader.frequencies(query, [candidate], 1)[candidate] > 0
-        )
+        return repair.best_match(word, vocabulary, lambda candidate: self._own_words(query, candidate, deadline_s))
+
+    def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
+        """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""
+        found = self._reader.matches(query, [candidate], ROWS_LOOKED_AT, 0, deadline_s).found
+        memories = [match.row.memory for match in found if query.admits(match.row.memory)]
+        return {
+            word for memory in memories for word in words(" ".join((memory.title or "", memory.content, *memory.tags)))
+        }
 
     def _gather(self, query: Query, wording: _Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
         """Pages of matches until there are enough that are alive and admitted."""

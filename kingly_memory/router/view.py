@@ -75,7 +75,11 @@ class View:
             last = rows[-1].position
 
     def status(self) -> JsonObject:
-        """The state of this project's memory, its link and its outbox, as plain JSON."""
+        """The state of this project's memory, its link and its outbox, as plain JSON.
+
+        `damaged` is there only when a damaged store was replaced, and says where it is kept.
+        """
+        damaged = self._store.recovered()
         counts = dict(self._store.reader.counts(self._station.project))
         archived = counts.pop("archived")
         return {
@@ -86,6 +90,7 @@ class View:
             "link": self._link_status(),
             "outbox": self._outbox_status(),
             "versions": {"kingly_memory": self._station.version, **self._store.versions()},
+            **({} if damaged is None else {"damaged": damaged}),
         }
 
     def link(self) -> Link | None:

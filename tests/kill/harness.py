@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -72,10 +73,11 @@ class Diary:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What an audit found; everything but the counts must be empty or zero."""
+    """What an audit found; everything but the first three counts must be empty or zero."""
 
     memories: int
     delivered: int
+    dropped: int
     lost: list[str]
     duplicated: list[str]
     undelivered: list[str]
@@ -141,17 +143,22 @@ async def audit(order: Order, diary: Diary, remote: KillRemote) -> Findings:
     await deliver_everything(order, remote)
     effects = remote.effects()
     rows = all_rows(Path(order.home))
-    by_name = {row.memory.key or row.memory.content: row for row in rows}
-    possible = diary.possible()
     return Findings(
         memories=len(rows),
         delivered=effects.effects,
-        lost=[name for name, states in possible.items() if _state(by_name.get(name)) not in states],
+        dropped=effects.lost_replies,
+        lost=lost(rows, diary),
         duplicated=[*_repeated(effects.keys), *(one for one, copies in effects.held.items() if len(copies) > 1)],
         undelivered=[row.memory.id for row in rows if not _is_right(row, effects)],
         leaked=effects.heard.count(QUIET),
         damaged=complaints(Path(order.home)),
     )
+
+
+def lost(rows: list[Row], diary: Diary) -> list[str]:
+    """The names that are not in a state that what was acknowledged allows."""
+    by_name = {row.memory.key or row.memory.content: row for row in rows}
+    return [name for name, states in diary.possible().items() if _state(by_name.get(name)) not in states]
 
 
 def all_rows(home: Path) -> list[Row]:
@@ -192,4 +199,4 @@ def _is_right(row: Row, effects: Effects) -> bool:
 
 
 def _repeated(keys: list[str]) -> list[str]:
-    return sorted({key for key in keys if keys.count(key) > 1}) if len(set(keys)) < len(keys) else []
+    return sorted(key for key, times in Counter(keys).items() if times > 1)

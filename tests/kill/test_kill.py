@@ -68,7 +68,7 @@ async def test_writer_killed_after_the_remote_took_a_memory_whose_reply_was_lost
     assert found.blank(), found
 
 
-@pytest.mark.parametrize("statement", [1, 20, 45, 70])
+@pytest.mark.parametrize("statement", [1, 30, 60, 95, 160])
 async def test_writer_killed_while_the_store_is_founded_leaves_a_store_that_opens(folder: Path, statement: int) -> None:
     diary = Diary()
     with ScriptedProcess(folder) as remote:

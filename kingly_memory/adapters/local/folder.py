@@ -185,9 +185,13 @@ def locked(path: Path, wait_s: float) -> Iterator[None]:
         _acquire(descriptor, wait_s)
         yield
     finally:
-        # A child forked meanwhile holds a copy of the descriptor, so closing ours alone would not unlock.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+        unlock(descriptor)
+
+
+def unlock(descriptor: int) -> None:
+    """Let go of a lock. A child forked meanwhile holds a copy of the descriptor, so closing ours is not enough."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def try_lock(path: Path) -> int | None:

@@ -1,0 +1,134 @@
+"""The long run (`make crash`): hundreds of kills, swept and random, in rough weather; then thousands of deliveries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.settings import Durability
+from tests.kill.harness import Diary, Findings, all_rows, audit, complaints, finish, lost, run, run_and_kill, start
+from tests.kill.remotes import ROUGH, ScriptedProcess
+from tests.kill.writer import Order
+
+pytestmark = pytest.mark.crash
+
+EVENTS = ("MemoryStored", "DeliveryStarted", "MemoriesLeased", "MemorySent", "MemoryDelivered")
+DURABILITIES: tuple[Durability, ...] = ("process", "power")
+
+
+@dataclass
+class Tally:
+    """What all the runs came to."""
+
+    kills: int = 0
+    deliveries: int = 0
+    dropped: int = 0
+    lost: int = 0
+    twice: int = 0
+    leaked: int = 0
+    damaged: int = 0
+
+    def add(self, diary: Diary, found: Findings) -> None:
+        self.kills += diary.kills
+        self.deliveries += found.delivered
+        self.dropped += found.dropped
+        self.lost += len(found.lost) + len(found.undelivered)
+        self.twice += len(found.duplicated)
+        self.leaked += found.leaked
+        self.damaged += len(found.damaged)
+
+    def __str__(self) -> str:
+        return (
+            f"crash: {self.kills:,} kills, {self.deliveries:,} deliveries, {self.dropped:,} replies dropped: "
+            f"{self.lost} lost, {self.twice} applied twice, {self.leaked} at or below 0.3 sent, {self.damaged} damaged"
+        )
+
+
+@pytest.fixture(scope="module")
+def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
+    tally = Tally()
+    yield tally
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("")
+        reporter.write_line(str(tally))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "crash"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(params=DURABILITIES)
+def orders(request: pytest.FixtureRequest, folder: Path) -> Callable[..., Order]:
+    """Orders for one home at each durability, each with a seed of its own."""
+    seeds = iter(range(1_000_000))
+    return lambda url=None, **how: Order(
+        **{"home": str(folder / "home"), "url": url, "seed": next(seeds), "durability": request.param, **how}
+    )
+
+
+@pytest.mark.requirement("UNI-010")
+async def test_kills_swept_over_every_event_and_at_random(
+    folder: Path, orders: Callable[..., Order], tally: Tally
+) -> None:
+    diary = Diary()
+    chance = random.Random(7)
+    with ScriptedProcess(folder, ROUGH) as remote:
+        for event in EVENTS:
+            for count in range(1, 13):
+                run(orders(remote.url, kill_at=event, kill_count=count, sync_s=20), diary)
+        for _ in range(60):
+            run_and_kill(orders(remote.url, count=60), diary, after_lines=chance.randint(1, 100))
+        found = await audit(orders(remote.url), diary, remote)
+    tally.add(diary, found)
+    assert diary.kills >= 100
+    assert found.blank(), found
+
+
+@pytest.mark.requirement("UNI-010")
+async def test_kills_swept_over_the_statements_of_a_process_that_stores_and_delivers(
+    folder: Path, orders: Callable[..., Order], tally: Tally
+) -> None:
+    diary = Diary()
+    with ScriptedProcess(folder, ROUGH) as remote:
+        for statement in range(1, 400, 8):
+            run(orders(remote.url, kill_statement=statement), diary)
+        found = await audit(orders(remote.url), diary, remote)
+    tally.add(diary, found)
+    assert diary.kills >= 40
+    assert found.blank(), found
+
+
+@pytest.mark.requirement("UNI-010")
+def test_kills_swept_over_the_founding_of_a_store(folder: Path, orders: Callable[..., Order], tally: Tally) -> None:
+    for statement in range(1, 151, 2):
+        diary, home = Diary(), folder / f"home-{statement}"
+        run(orders(home=str(home), kill_statement=statement), diary)
+        assert run(orders(home=str(home), count=6), diary) == 0, statement
+        assert complaints(home) == [], statement
+        assert lost(all_rows(home), diary) == [], statement
+        tally.kills += diary.kills
+
+
+@pytest.mark.requirement("KNG-047")
+async def test_thousands_of_deliveries_in_rough_weather_by_two_processes_at_a_time(
+    folder: Path, orders: Callable[..., Order], tally: Tally
+) -> None:
+    diary = Diary()
+    chance = random.Random(11)
+    with ScriptedProcess(folder, ROUGH) as remote:
+        for round_ in range(6):
+            steady = start(orders(remote.url, count=600, key_space=f"s{round_}", sync_s=60))
+            run_and_kill(orders(remote.url, count=600, key_space=f"k{round_}"), diary, chance.randint(400, 1_000))
+            assert finish(steady, diary) == 0
+        found = await audit(orders(remote.url), diary, remote)
+    tally.add(diary, found)
+    assert found.delivered >= 2_500
+    assert found.blank(), found
