@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,13 +50,8 @@ class Tally:
 
 
 @pytest.fixture(scope="module")
-def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
-    tally = Tally()
-    yield tally
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.write_line("")
-        reporter.write_line(str(tally))
+def tally() -> Tally:
+    return Tally()
 
 
 @pytest.fixture
@@ -124,11 +120,21 @@ async def test_thousands_of_deliveries_in_rough_weather_by_two_processes_at_a_ti
     diary = Diary()
     chance = random.Random(11)
     with ScriptedProcess(folder, ROUGH) as remote:
-        for round_ in range(6):
-            steady = start(orders(remote.url, count=600, key_space=f"s{round_}", sync_s=60))
-            run_and_kill(orders(remote.url, count=600, key_space=f"k{round_}"), diary, chance.randint(400, 1_000))
+        for number in range(9):
+            steady = start(orders(remote.url, count=600, key_space=f"s{number}", sync_s=60))
+            run_and_kill(orders(remote.url, count=600, key_space=f"k{number}"), diary, chance.randint(400, 1_000))
             assert finish(steady, diary) == 0
         found = await audit(orders(remote.url), diary, remote)
     tally.add(diary, found)
     assert found.delivered >= 2_500
     assert found.blank(), found
+
+
+def test_the_whole_run_came_to_hundreds_of_kills_and_thousands_of_deliveries_and_no_loss(
+    tally: Tally, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with capsys.disabled():
+        sys.stdout.write(f"\n{tally}\n")
+    assert tally.kills >= 300
+    assert tally.deliveries >= 5_000
+    assert (tally.lost, tally.twice, tally.leaked, tally.damaged) == (0, 0, 0, 0)
