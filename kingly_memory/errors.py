@@ -84,7 +84,10 @@ class RouterClosed(KinglyMemoryError):
     """A method was called before the router was opened or after it was closed."""
 
     def __init__(self) -> None:
-        super().__init__("the memory router is not open; use it inside `async with MemoryRouter.open(...)`")
+        super().__init__(
+            "the memory router is not open; use it inside `async with MemoryRouter.open(...)`, "
+            "or `with SyncMemoryRouter.open(...)`"
+        )
 
 
 class RemoteError(KinglyMemoryError):
@@ -106,7 +109,8 @@ class RemoteUnavailable(RemoteError):
         reached: bool = False,
         receipt: Any = None,
     ) -> None:
-        super().__init__(f"the remote memory server is unavailable: {reason}")
+        safe = "" if receipt is None else f"; the memory is safe on this machine as {receipt.key or receipt.id}"
+        super().__init__(f"the remote memory server is unavailable: {reason}{safe}")
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.reached = reached

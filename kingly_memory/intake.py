@@ -79,11 +79,15 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A draft from a file. `id` is kept when the file names one; else the draft's key makes a repeat harmless."""
+    """A draft from a file. `id` is kept when the file names one; else the draft's key makes a repeat harmless.
+
+    `updated_at` is when the file's text was last changed, if it says; else `created_at` of the draft counts.
+    """
 
     draft: Draft
     id: str | None = None
     standing: Standing = Standing.LIVE
+    updated_at: datetime | None = None
 
 
 def draft(

@@ -296,14 +296,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of imported memories. Those that say what is stored already are `unchanged`."""
+    """What became of imported memories. `unchanged` say what is stored already; where a newer text was written here
+    meanwhile, that one is `kept`."""
 
     stored: int = 0
     revised: int = 0
     unchanged: int = 0
+    kept: int = 0
 
     def to_json(self) -> JsonObject:
-        return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged}
+        return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged, "kept": self.kept}
 
 
 _id_lock = threading.Lock()

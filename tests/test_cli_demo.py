@@ -29,10 +29,16 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+HEEDING_CTRL_C = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Runs a command that Ctrl-C ends even when these tests run in the background, where it is ignored."""
+
+
 @contextmanager
 def started(*options: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-m", "kingly_memory", "demo", *options],
+        [sys.executable, "-c", HEEDING_CTRL_C, sys.executable, "-m", "kingly_memory", "demo", *options],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -63,7 +63,7 @@ def test_everything_is_for_the_owner_alone(home: Path, umask: Callable[[int], in
     stored_contents(store)
     assert {mode(path) for path in (home, home / "store")} == {"0o700"}
     files = [path for path in home.rglob("*") if path.is_file()]
-    assert len(files) == 5
+    assert len(files) == 6
     assert {mode(path) for path in files} == {"0o600"}
     store.close()
 

@@ -193,7 +193,7 @@ COMMANDS = (
     ),
     Command(
         "export",
-        "Write all memories to a file or to standard output.",
+        "Write the project's memories, archived ones too, to a file or to standard output.",
         f"{_ROOM}.transfer:export",
         (
             argument(

@@ -52,7 +52,7 @@ def _failed(error: Exception, out: Output) -> int:
         if out.as_json:
             out.data(as_json(error))
         out.flush()
-    except BrokenPipeError:
+    except OSError:  # nobody reads, or there is no room for it
         _forget_output()
     return exit_code(error)
 

@@ -196,9 +196,12 @@ def _wait_s(options: Namespace, place: Place) -> float | None:
 
 
 def _standard_input() -> str:
-    """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. One byte too many is enough to refuse."""
+    """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
     limit = Settings.from_environment().content_limit_bytes
-    return sys.stdin.buffer.read(limit + 1).decode(errors="replace")
+    read = sys.stdin.buffer.read(limit + 1)
+    if len(read) > limit:
+        raise InvalidInput("content", f"has more than the {limit:,} bytes that are stored; split it")
+    return read.decode(errors="replace")
 
 
 def _metadata(text: str | None) -> Any:

@@ -80,12 +80,13 @@ class Tally:
     stored: int = 0
     revised: int = 0
     unchanged: int = 0
+    kept: int = 0
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     @property
     def done(self) -> int:
-        return self.stored + self.revised + self.unchanged
+        return self.stored + self.revised + self.unchanged + self.kept
 
     def to_json(self) -> JsonObject:
         return {
@@ -93,6 +94,7 @@ class Tally:
             "stored": self.stored,
             "revised": self.revised,
             "unchanged": self.unchanged,
+            "kept": self.kept,
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -101,6 +103,8 @@ class Tally:
         took = duration(time.monotonic() - self.began)
         new = f"{self.stored:,} new, {self.revised:,} revised, {self.unchanged:,} as before"
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {new}"
+        if self.kept:
+            yield f"{counted(self.kept, 'memory')} kept as written here: newer than in the file"
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
@@ -159,6 +163,7 @@ def _take_in(entries: Iterator[Entry], router: SyncMemoryRouter, tally: Tally, p
             tally.stored += counts.stored
             tally.revised += counts.revised
             tally.unchanged += counts.unchanged
+            tally.kept += counts.kept
             progress.at(tally)
     finally:
         progress.over()

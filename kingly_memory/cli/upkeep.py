@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sqlite3
 from argparse import Namespace
 from collections.abc import Iterator
@@ -131,7 +132,7 @@ def _link_line(link: JsonObject) -> str:
     if link["last_error"]:
         line += f" ({link['last_error'].removeprefix(link['endpoint'] + ': ')})"
     if link["next_probe_s"] is not None:
-        line += f"; tried again in {duration(link['next_probe_s'])}, or now with `kingly-memory sync`"
+        line += f"; tried again in {duration(link['next_probe_s'])}, or now with `kingly-memory sync --remote`"
     return line
 
 
@@ -183,9 +184,17 @@ def _place_rows(options: Namespace, place: Place) -> Iterator[Setting]:
     yield "home", str(place.home), _home_source(options, place)
     yield "project", place.project, _source(options.project, "--project", place.project == bare.project, "folder name")
     yield "agent", place.agent, _source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
-    yield "remote", place.remote, _source(options.remote, "--remote", place.remote is None, "default", "KINGLY_REMOTE")
+    yield (
+        "remote",
+        _without_password(place.remote),
+        _source(options.remote, "--remote", place.remote is None, "default", "KINGLY_REMOTE"),
+    )
     token = None if place.token is None else "set"
     yield "token", token, _source(options.token_file, "--token-file", token is None, "default", "KINGLY_TOKEN")
+
+
+def _without_password(remote: str | None) -> str | None:
+    return None if remote is None else re.sub(r"//[^/@]*@", "//***@", remote)
 
 
 def _home_source(options: Namespace, place: Place) -> str:

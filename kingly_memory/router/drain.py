@@ -115,18 +115,32 @@ class Drainer:
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, until it is done or the time is over."""
-        end = self._clock.monotonic() + timeout_s
         before = self._waiting()
+        work = asyncio.ensure_future(self._sync(self._clock.monotonic() + timeout_s))
+        over = asyncio.Event()
+        work.add_done_callback(lambda _: over.set())
+        try:
+            if await self._clock.wait(over, timeout_s):
+                await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+        return self._report(before)
+
+    async def _sync(self, end: float) -> None:
         if await self._link.probe(self._remote, forced=True):
             if await self._lead():
                 await self._drain_all(end)
             else:
                 await self._have_it_drained(end)
-        return self._report(before)
 
     async def until_idle(self) -> None:
-        """Wait while there is something to send and a remote to send it to."""
-        while self._sender.may_send and (self._turn.locked() or self._sender.is_anything_due()):
+        """Wait while there is something to send and a remote that takes it."""
+        while (
+            self._sender.may_send
+            and not self._link.is_kept_waiting
+            and (self._turn.locked() or self._sender.is_anything_due())
+        ):
             self.wake()
             await asyncio.sleep(POLITE_S)
 

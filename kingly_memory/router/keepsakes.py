@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import draft
+from kingly_memory.intake import draft, moment
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import (
     DeliveryState,
@@ -59,7 +59,9 @@ class Keepsakes:
         lifetime = Lifetime(ends, self._settings.remote_cache_lifetime_s)
 
         def change(transaction: Transaction) -> list[str]:
-            for remote_id, memory in fresh.items():
+            for remote_id, copied in fresh.items():
+                taken = copied.key is not None and transaction.id_of_key(copied.scope.project, copied.key) is not None
+                memory = replace(copied, key=None) if taken else copied
                 transaction.save(memory, Standing.CACHED)
                 transaction.set_facet("lifetime", memory.id, lifetime.to_json())
                 set_delivery(transaction, self._remote, memory.id, _at_home_there(remote_id))
@@ -89,7 +91,10 @@ class Keepsakes:
         return Row(UNSAVED, memory, Standing.CACHED)
 
     def _made(self, project: str, hit: RemoteHit) -> Memory | None:
-        """A memory from untrusted words: anything that does not pass our own door is not shown."""
+        """A memory from untrusted words: anything that does not pass our own door is not shown.
+
+        It keeps its key and its date, but not its id: a revision made here must not be taken for one made elsewhere.
+        """
         said, now = hit.record, self._clock.now()
         scope = said.get("scope")
         scope = scope if isinstance(scope, dict) else {}
@@ -97,6 +102,8 @@ class Keepsakes:
             made = draft(
                 hit.content,
                 content_limit_bytes=self._settings.content_limit_bytes,
+                key=self._free(project, said.get("key")),
+                created_at=moment("created_at", said.get("created_at")),
                 type=said.get("type", "semantic"),
                 significance=said.get("significance", 0.5),
                 confidence=said.get("confidence", 0.5),
@@ -109,7 +116,13 @@ class Keepsakes:
             )
         except InvalidInput:
             return None
-        return made.memory(new_id(now), project, created_at=now, updated_at=now)
+        created_at = made.created_at or now
+        return made.memory(new_id(now), project, created_at=created_at, updated_at=created_at)
+
+    def _free(self, project: str, key: object) -> object:
+        """The key, unless the project has a memory of its own under it."""
+        taken = isinstance(key, str) and self._reader.id_of_key(project, key) is not None
+        return None if taken else key
 
 
 def _is_asked_for(row: Row, query: Query) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from kingly_memory.errors import RemoteError, RemoteUnauthorised, StoreError
+from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable, StoreError
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
@@ -37,6 +38,7 @@ class LinkKeeper:
         self._events = events
         self._chance = chance
         self._unshared: Link | None = None
+        self._asked_at: float | None = None
 
     def current(self) -> Link:
         """The link as the last process to touch it left it."""
@@ -74,12 +76,34 @@ class LinkKeeper:
         if not await self._take_probe(forced):
             return self.is_connected
         try:
-            info = await remote.connect()
+            async with self.asking():
+                info = await remote.connect()
         except RemoteError as error:
             await self._go_offline(_reason(error), unauthorised=isinstance(error, RemoteUnauthorised))
             return False
         await self._go_connected(info)
         return True
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """Around a call. One that is given up because the process ends has failed, if it had time for an answer:
+        commands that each end before the deadline still learn together that nobody answers."""
+        self._asked_at = self._clock.monotonic()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.is_kept_waiting:
+                await asyncio.shield(self.failed(RemoteUnavailable("no answer before the process ended")))
+            raise
+        finally:
+            self._asked_at = None
+
+    @property
+    def is_kept_waiting(self) -> bool:
+        """True when a call has gone unanswered for longer than a search would wait."""
+        if self._asked_at is None:
+            return False
+        return self._clock.monotonic() - self._asked_at >= self._settings.remote_search_s
 
     @property
     def _longest_s(self) -> float:

@@ -68,13 +68,29 @@ class LocalSearch:
         asked = terms(query.text)
         wording = self._worded(query, asked, deadline_s)
         matches = self._gather(query, wording, asked, now_s, deadline_s)
-        hits = self._relevant(query, matches.found, wording, asked)
+        named = self._named(query, now_s)
+        worded = self._relevant(query, matches.found, wording, asked)
+        hits = (*named, *(hit for hit in worded if hit.memory.id not in {one.memory.id for one in named}))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(hits, took_ms, matches.cut, wording.repaired)
+        return LocalAnswer(hits[: query.limit], took_ms, matches.cut, wording.repaired)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""
         return bool(self._alive([row], now_s))
+
+    def _named(self, query: Query, now_s: float) -> tuple[LocalHit, ...]:
+        """The memory whose key is the whole question."""
+        memory_id = self._reader.id_of_key(query.project, query.text.strip())
+        row = None if memory_id is None else self._reader.row(memory_id)
+        if row is None or not self._is_shown(row, query, now_s):
+            return ()
+        return (LocalHit(row.memory, row.standing, 1.0, {"key": 1.0}),)
+
+    def _is_shown(self, row: Row, query: Query, now_s: float) -> bool:
+        hidden = row.standing is Standing.FORGOTTEN or (
+            row.standing is Standing.ARCHIVED and not query.include_archived
+        )
+        return not hidden and query.admits(row.memory) and self.is_alive(row, now_s)
 
     def _worded(self, query: Query, asked: Terms, deadline_s: float) -> _Wording:
         counted = self._reader.frequencies(query, asked.words, COMMON + 1)

@@ -13,6 +13,7 @@ from kingly_memory.models import (
     DeliveryState,
     Memory,
     MemoryId,
+    Origin,
     Receipt,
     Standing,
     derived_id,
@@ -52,7 +53,7 @@ def store(draft: Draft, desk: Desk) -> Change:
 
 
 def take_in(items: Sequence[Imported], desk: Desk) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
-    """Many imported memories at once, each with what became of it: stored, revised or unchanged."""
+    """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
         return [_take_in_one(transaction, item, desk) for item in items]
@@ -141,11 +142,19 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
         if before is not None and before.memory.scope.project != desk.project:
             wanted_id = derived_id(wanted_id, desk.project)
             before = transaction.row(wanted_id)
-    memory = _memory(item.draft, before, desk, wanted_id)
+    memory = _memory(item.draft, before, desk, wanted_id, item.updated_at)
     if before is not None and _says_the_same(before.memory, memory):
         return receipt(transaction, before.memory, desk.remote), "unchanged"
+    if before is not None and _is_older(item, before.memory):
+        return receipt(transaction, before.memory, desk.remote), "kept"
     taken = _save(transaction, memory, item.standing, desk)
     return taken, "stored" if before is None else "revised"
+
+
+def _is_older(item: Imported, stored: Memory) -> bool:
+    """True when somebody has written the stored text himself, and after the file's: an import must not undo that."""
+    said_at = item.updated_at or item.draft.created_at
+    return stored.origin is not Origin.IMPORT and said_at is not None and said_at < stored.updated_at
 
 
 def _says_the_same(old: Memory, new: Memory) -> bool:
@@ -159,7 +168,9 @@ def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | No
     return None if memory_id is None else transaction.row(memory_id)
 
 
-def _memory(draft: Draft, before: Row | None, desk: Desk, wanted_id: str | None = None) -> Memory:
+def _memory(
+    draft: Draft, before: Row | None, desk: Desk, wanted_id: str | None = None, updated_at: datetime | None = None
+) -> Memory:
     old = None if before is None else before.memory
     created = draft.created_at or desk.now
     said = replace(draft, agent=draft.agent or desk.agent)
@@ -168,7 +179,7 @@ def _memory(draft: Draft, before: Row | None, desk: Desk, wanted_id: str | None 
             old.id, desk.project, created_at=old.created_at, updated_at=desk.now, revision=old.revision + 1
         )
     memory_id = MemoryId(wanted_id or new_id(desk.now))
-    return said.memory(memory_id, desk.project, created_at=created, updated_at=created)
+    return said.memory(memory_id, desk.project, created_at=created, updated_at=updated_at or created)
 
 
 def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk) -> Receipt:

@@ -23,6 +23,7 @@ from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import (
+    REMOTE_ABOVE,
     DeliveryState,
     JsonObject,
     LinkState,
@@ -109,10 +110,8 @@ class Router:
         if self._part is not None and self._side is not None:
             self._drainer = self._new_drainer(self._part, self._side)
             # Queued before any store can be, so that the first memory finds its remote known.
-            news = self._store.write(outbox.enrol(self._part.name, self._part.endpoint, self._station.project))
-            self._tasks.append(
-                asyncio.create_task(self._deliver(news, self._part, self._drainer), name="kingly-delivery")
-            )
+            delivering = self._deliver(self._enrolled(self._part), self._part, self._drainer)
+            self._tasks.append(asyncio.create_task(delivering, name="kingly-delivery"))
         return self
 
     async def __aexit__(
@@ -157,7 +156,8 @@ class Router:
     ) -> Receipt:
         """Store a memory; it is durable and searchable when this returns, whatever the remote does.
 
-        A key that exists already gets a new revision. Above significance 0.3 the memory is delivered to the remote in
+        A key that the project has already gets a new revision, which replaces the text and everything said with it,
+        whichever agent stored it. Above significance 0.3 the memory is delivered to the remote in
         the background: `wait` seconds for that, or `require_remote=True` to raise RemoteUnavailable (with the receipt)
         when it is not there by then (5 s if `wait` is not given). Raises InvalidInput, StoreError.
         """
@@ -174,6 +174,8 @@ class Router:
             origin=origin,
             metadata=metadata,
         )
+        if require_remote and draft.significance <= REMOTE_ABOVE:
+            raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
         patience_s = self._patience_s(wait, require_remote)
         receipt = await self._write(records.store(draft, self._desk()))
         self._events.emit(MemoryStored(receipt.id, receipt.revision))
@@ -269,7 +271,7 @@ class Router:
 
     async def remember(self, items: Iterable[Imported]) -> Taken:
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
-        waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0}
+        waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
         while batch := list(islice(waiting, IMPORT_BATCH)):
             for _, fate in await self._write(records.take_in(batch, self._desk())):
                 counts[fate] += 1
@@ -355,18 +357,28 @@ class Router:
         )
 
     async def _deliver(self, news: Future[bool], part: RemotePart, drainer: Drainer) -> None:
-        """The delivery task: bring the remote up to date with this project, then drain for ever."""
-        try:
-            if await self._landing.of(news):
-                await self._enrol_backlog(part)
-        except KinglyMemoryError as error:
-            log.warning("earlier memories could not be made due yet: %s", error)
+        """The delivery task: make this project known for the remote, for as often as it takes, then drain for ever."""
+        said = False
+        while not await self._is_enrolled(news, part, quietly=said):
+            said = True
+            await self._clock.sleep(self._settings.usage_flush_s)
+            news = self._enrolled(part)
         await drainer.run()
 
-    async def _enrol_backlog(self, part: RemotePart) -> None:
+    def _enrolled(self, part: RemotePart) -> Future[bool]:
+        return self._store.write(outbox.enrol(part.name, part.endpoint, self._station.project))
+
+    async def _is_enrolled(self, news: Future[bool], part: RemotePart, *, quietly: bool) -> bool:
         """A remote named for the first time gets the project's earlier memories above 0.3 as well."""
-        while await self._write(outbox.enrol_backlog(part.name, self._station.project, self._now_s())):
-            pass
+        try:
+            if await self._landing.of(news):
+                while await self._write(outbox.enrol_backlog(part.name, self._station.project, self._now_s())):
+                    pass
+        except KinglyMemoryError as error:
+            if not quietly:
+                log.warning("delivery waits for the memory store: %s", error)
+            return False
+        return True
 
     async def _flush_now_and_then(self) -> None:
         while True:

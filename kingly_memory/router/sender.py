@@ -95,7 +95,8 @@ class Sender:
     async def send(self, parcel: Parcel) -> bool:
         """Send one, write down the outcome, and say whether the remote has taken it."""
         try:
-            remote_id = await self._call(parcel)
+            async with self._link.asking():
+                remote_id = await self._call(parcel)
         except RemoteUnavailable as error:
             await self._postpone(parcel, error)
         except RemoteUnauthorised as error:

@@ -56,7 +56,7 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
     """One exported record or plain line as a draft. Raises InvalidInput.
 
     The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata.
-    `revision` and `updated_at` begin anew, and the project is the importing router's own.
+    `revision` begins anew, and the project is the importing router's own.
     """
     memory_id = data.get("id")
     own_id = memory_id if isinstance(memory_id, str) and _ID.fullmatch(memory_id) else None
@@ -75,7 +75,8 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         **named,
         **_scope(data),
     )
-    return Imported(made, own_id, _standing(data.get("standing")))
+    changed_at = point_in_time("updated_at", data.get("updated_at"))
+    return Imported(made, own_id, _standing(data.get("standing")), changed_at)
 
 
 def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:

@@ -50,6 +50,7 @@ def _imported(item: Any, content_limit_bytes: int) -> Imported:
             value if isinstance(value, str) else canonical(value),
             content_limit_bytes=content_limit_bytes,
             key=import_key(FORMAT, canonical(item)) if key in (None, "") else str(key),
+            title=None if key in (None, "") else str(key),  # such files say in the key what the value is about
             tags=() if category in (None, "") else (category,),
             origin="import",
             metadata={name: one for name, one in item.items() if name not in _FIELDS},

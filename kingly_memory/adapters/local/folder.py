@@ -104,10 +104,18 @@ class Folder:
         """Create what is missing, readable by the owner alone. Raises StoreUnwritable or StoreUntrusted."""
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self.store.is_dir():
+                self._keep_out_of_git()
             self.store.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise StoreUnwritable(str(self.home), error.strerror or "error") from error
         self.check()
+
+    def _keep_out_of_git(self) -> None:
+        """Memories are private, and a home often lies inside a repository."""
+        note = self.home / ".gitignore"
+        note.write_text("*\n", encoding="ascii")
+        note.chmod(0o600)
 
     def made_private(self) -> None:
         """Called once after creation: files for the owner alone (SQLite's WAL takes its mode from the database)."""

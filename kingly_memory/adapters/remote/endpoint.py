@@ -40,7 +40,8 @@ class Endpoint:
     @property
     def remote_name(self) -> str:
         """16 hex digits that stay the same however the address is written; secrets are not part of it."""
-        normal = f"{self.scheme}://{self.host}:{self.port}{self.path}"
+        host = "127.0.0.1" if self.host in ("localhost", "::1") else self.host
+        normal = f"{self.scheme}://{host}:{self.port}{self.path}"
         return hashlib.sha256(normal.encode()).hexdigest()[:16]
 
     @property
