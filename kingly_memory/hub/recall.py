@@ -35,7 +35,7 @@ class Recall:
         if not query.text.strip():
             return {"memories": []}
         nearest, complete = self._vectors.nearest(scope, query.text, query.types, query.limit)
-        similarity = dict(nearest)
+        similarity = {memory_id: score for memory_id, score in nearest if score >= request.threshold}
         found = [memory for memory in self._live(scope, list(similarity)) if query.admits(memory)]
         reply = self._reply(found, similarity)
         return reply if complete else {**reply, "partial": True}

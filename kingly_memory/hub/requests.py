@@ -15,6 +15,10 @@ Text = Annotated[str, AfterValidator(mended)]
 """JSON can hold lone surrogates and the store cannot."""
 
 
+FAINT = 0.1
+"""Similarity below which a memory only shares letters with the question; a caller may set another `threshold`."""
+
+
 class UnknownMethod(KinglyMemoryError):
     """The hub has no method of that name."""
 
@@ -58,6 +62,7 @@ class ForgetMemory(Request):
 class SearchSemanticMemories(Request):
     query: Text
     limit: int = 10
+    threshold: float = FAINT
     memory_types: list[Text] | Text | None = None
 
 
