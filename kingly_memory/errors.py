@@ -97,8 +97,9 @@ class RemoteError(KinglyMemoryError):
 class RemoteUnavailable(RemoteError):
     """Network trouble, a deadline, 408, 425, 429, 5xx or a reply that makes no sense: worth trying again.
 
-    `retry_after_s` is the server's own wish (0-300 s) or None. `receipt` is set when `store(require_remote=True)`
-    raised this: the memory is safe locally and will be delivered later.
+    `reached` says that some answer came, `timed_out` that the deadline ended the call. `retry_after_s` is the server's
+    own wish (0-300 s) or None. `receipt` is set when `store(require_remote=True)` raised this: the memory is safe
+    locally and will be delivered later.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class RemoteUnavailable(RemoteError):
         *,
         retry_after_s: float | None = None,
         reached: bool = False,
+        timed_out: bool = False,
         receipt: Any = None,
     ) -> None:
         safe = "" if receipt is None else f"; the memory is safe on this machine as {receipt.key or receipt.id}"
@@ -114,6 +116,7 @@ class RemoteUnavailable(RemoteError):
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.reached = reached
+        self.timed_out = timed_out
         self.receipt = receipt
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -119,7 +120,7 @@ def draft(
         agent=label("agent", agent),
         origin=_choice("origin", origin, Origin, {}),
         metadata=_metadata(metadata),
-        created_at=None if created_at is None else as_utc(created_at),
+        created_at=moment("created_at", created_at),
     )
 
 
@@ -195,8 +196,8 @@ def share(name: str, value: object) -> float:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(name, f"expected a number from 0 to 1, not {_name(value)}")
-    if math.isnan(value) or not 0 <= value <= 1:
-        raise InvalidInput(name, f"{value} is outside 0 to 1")
+    if not 0 <= value <= 1:
+        raise InvalidInput(name, f"{shown(value)} is outside 0 to 1")
     return float(value)
 
 
@@ -204,7 +205,7 @@ def count(name: str, value: object, *, least: int = 1, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(name, f"expected a whole number, not {_name(value)}")
     if not least <= value <= most:
-        raise InvalidInput(name, f"{value} is outside {least} to {most:,}")
+        raise InvalidInput(name, f"{shown(value)} is outside {least} to {most:,}")
     return value
 
 
@@ -212,8 +213,8 @@ def seconds(name: str, value: object) -> float:
     """A length of time, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(name, f"expected a number of seconds, not {_name(value)}")
-    if not 0 <= value < math.inf:
-        raise InvalidInput(name, f"{value} is not a number of seconds")
+    if not 0 <= value <= sys.float_info.max:
+        raise InvalidInput(name, f"{shown(value)} is not a number of seconds")
     return float(value)
 
 
@@ -237,7 +238,18 @@ def moment(name: str, value: object) -> datetime | None:
         value = _parsed(name, value)
     if not isinstance(value, datetime):
         raise InvalidInput(name, f"expected a date and time, not {_name(value)}")
-    return as_utc(value)
+    try:
+        return as_utc(value)
+    except (OverflowError, ValueError):
+        raise InvalidInput(name, "lies outside the years 1 to 9999 in UTC") from None
+
+
+def shown(value: object) -> str:
+    """The first 40 characters of a refused value. Python refuses to write out a whole number of 4,300 digits."""
+    try:
+        return str(value)[:40]
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def _parsed(name: str, text: str) -> datetime:
@@ -278,7 +290,7 @@ def _choice(name: str, value: object, choices: type[_Choice], aliases: Mapping[s
         if value in {str(choice) for choice in choices}:
             return choices(value)
     known = ", ".join([*(str(choice) for choice in choices), *aliases])
-    raise InvalidInput(name, f"{str(value)[:40]!r} is unknown; choose one of {known}")
+    raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {known}")
 
 
 def _metadata(value: object) -> JsonObject:

@@ -69,7 +69,8 @@ Observer = Callable[[Event], None]
 
 
 class Events:
-    """Hands each event to the observers of one router. An observer runs in the caller's thread and must be quick."""
+    """Hands each event to the observers of one router. An observer runs in the caller's thread and must be quick; what
+    it raises is logged, for a memory must not depend on who watches it."""
 
     def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
         self._observers = observers
@@ -77,4 +78,7 @@ class Events:
     def emit(self, event: Event) -> None:
         log.debug("%s %r", type(event).__name__, event)
         for observer in self._observers:
-            observer(event)
+            try:
+                observer(event)
+            except Exception as error:  # noqa: BLE001  # somebody else's code
+                log.warning("an observer failed at %s: %s", type(event).__name__, type(error).__name__)

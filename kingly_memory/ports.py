@@ -96,8 +96,9 @@ class Transaction(Protocol):
         """
         ...
 
-    def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
-        """Live or archived memories of the project above that significance without a delivery facet for this remote."""
+    def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
+        """Live or archived memories of the project above that significance without a delivery facet for this remote,
+        by id, from the first one beyond the id `after`."""
         ...
 
     def expired(self, now_s: float, limit: int) -> list[MemoryId]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidSetting
 
@@ -18,8 +19,31 @@ HOME_FOLDER = Path(".kingly") / "memory"
 Durability = Literal["power", "process"]
 
 
-def _setting(default: Any, meaning: str) -> Any:
-    return field(default=default, metadata={"meaning": meaning})
+class Range(NamedTuple):
+    """What a figure may be. `above` leaves out `least` itself."""
+
+    least: float = 0
+    most: float = sys.float_info.max
+    above: bool = False
+
+    def holds(self, value: float) -> bool:
+        return self.least <= value <= self.most and not (self.above and value == self.least)
+
+    def __str__(self) -> str:
+        if self.most < sys.float_info.max:
+            return f"from {self.least:g} to {self.most:g}"
+        return f"above {self.least:g}" if self.above else f"of {self.least:g} or more"
+
+
+_ANY = Range()
+_COUNT = Range(least=1)
+_TIME = Range(above=True)
+"""A time that a loop waits or a try is given: with 0 the one would never rest and the other never succeed."""
+_SHARE = Range(most=1)
+
+
+def _setting(default: Any, meaning: str, allowed: Range = _ANY) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "range": allowed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +55,24 @@ class Settings:
     )
     content_limit_bytes: int = _setting(1_048_576, "longest content of one memory, in UTF-8")
     lock_wait_s: float = _setting(5.0, "how long a write waits for other processes before it fails")
-    local_search_s: float = _setting(0.1, "time for the local side of a search")
-    remote_search_s: float = _setting(0.15, "time for the remote's side of a search")
-    local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory")
-    call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background")
-    send_tries: int = _setting(3, "tries of one delivery attempt")
+    local_search_s: float = _setting(0.1, "time for the local side of a search", _TIME)
+    remote_search_s: float = _setting(0.15, "time for the remote's side of a search", _TIME)
+    local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory", _SHARE)
+    call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background", _TIME)
+    send_tries: int = _setting(3, "tries of one delivery attempt", _COUNT)
     send_pause_s: float = _setting(1.0, "pause after the first try; the next one is twice as long")
-    probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again")
+    probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again", _TIME)
     probe_jitter_s: float = _setting(0.0, "most that is added to that interval by chance")
-    offline_after: int = _setting(3, "failures in a row after which the link is offline")
-    longest_wait_s: float = _setting(300.0, "most that a delivery backs off, and most of a Retry-After that counts")
-    lease_s: float = _setting(60.0, "how long a process may take to send what it has claimed")
-    lease_size: int = _setting(16, "memories claimed at a time")
-    refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead")
-    poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored")
+    offline_after: int = _setting(3, "failures in a row after which the link is offline", _COUNT)
+    longest_wait_s: float = _setting(
+        300.0, "most that a delivery backs off, and most of a Retry-After that counts", _TIME
+    )
+    lease_s: float = _setting(60.0, "how long a process may take to send what it has claimed", _TIME)
+    lease_size: int = _setting(16, "memories claimed at a time", _COUNT)
+    refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead", _COUNT)
+    poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored", _TIME)
     reply_limit_bytes: int = _setting(1_048_576, "longest reply of a remote that is read")
-    usage_flush_s: float = _setting(5.0, "how often uses are written down")
+    usage_flush_s: float = _setting(5.0, "how often uses are written down", _TIME)
     closing_s: float = _setting(0.25, "how long closing waits for deliveries under way")
     working_lifetime_s: float = _setting(1_800.0, "life of working memories after their last use")
     episodic_lifetime_s: float = _setting(604_800.0, "life of episodic memories")
@@ -58,11 +84,8 @@ class Settings:
         if self.durability not in ("power", "process"):
             raise InvalidSetting("durability", f"{self.durability!r} is unknown; choose power or process")
         for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, bool) or one.name == "durability":
-                continue
-            if not isinstance(value, int | float) or not value >= 0 or value == float("inf"):
-                raise InvalidSetting(one.name, f"{value!r} is not a number of 0 or more")
+            if one.name != "durability":
+                _check(one, getattr(self, one.name))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -121,6 +144,12 @@ class Place:
         )
 
 
+def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
+    """The token that a hub asks for: `KINGLY_HUB_TOKEN`. It never travels in arguments, which every process can read."""
+    env = os.environ if environment is None else environment
+    return env.get("KINGLY_HUB_TOKEN") or None
+
+
 def _project_name(home: Path, folder: Path | None) -> str:
     """A home inside a project folder names the project, wherever the process was started."""
     owner = home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
@@ -140,6 +169,16 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
     env = os.environ if environment is None else environment
     base = env.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
+
+
+def _check(one: Field[Any], value: object) -> None:
+    allowed: Range = one.metadata["range"]
+    whole = isinstance(one.default, int)
+    kind = int if whole else int | float
+    if not isinstance(value, kind) or isinstance(value, bool) or not allowed.holds(value):
+        number = "a whole number" if whole else "a number"
+        shown = "that" if isinstance(value, int) and abs(value) > sys.float_info.max else repr(value)
+        raise InvalidSetting(one.name, f"{shown} is not {number} {allowed}")
 
 
 def _parsed(name: str, text: str, kind: type) -> object:

@@ -67,7 +67,7 @@ class Shelf:
         facets = ((MemoryId(one), delivery_of(self, remote, one)) for one in self.rows)
         return [one for one, facet in facets if facet is not None and facet.state in waiting]
 
-    def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
+    def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         return []
 
     def expired(self, now_s: float, limit: int) -> list[MemoryId]:

@@ -46,6 +46,16 @@ def test_a_line_of_an_export_is_one_line(memory: Memory) -> None:
     assert len(jsonl.line(memory, Standing.LIVE).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("created_at", '"0001-01-01T00:00:00+05:00"'), ("significance", "1" + "0" * 400)]
+)
+def test_a_value_beyond_all_limits_spoils_its_own_line_only(file: Path, name: str, value: str) -> None:
+    found, problems = drafts(file, {"content": "one"}, f'{{"content": "two", "{name}": {value}}}', {"content": "three"})
+    assert [draft.content for draft in found] == ["one", "three"]
+    assert len(problems) == 1
+    assert name in problems[0]
+
+
 def test_a_plain_line_takes_every_default(file: Path) -> None:
     [draft], problems = drafts(file, {"content": "The build runs on two cores."})
     assert problems == []

@@ -112,7 +112,7 @@ def fifo(path: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [linked, linked_to_nothing, fifo])
-@pytest.mark.parametrize("name", ["store", "store/cache.db"])
+@pytest.mark.parametrize("name", ["store", "store/cache.db", "founded"])
 def test_link_or_special_file_is_refused_without_being_opened(
     founded: Path, name: str, replaced: Callable[[Path, Path], None]
 ) -> None:
@@ -137,6 +137,21 @@ def test_link_in_place_of_our_notes_is_not_followed(home: Path, name: str) -> No
     with pytest.raises(StoreError), closing(opened(home)) as store:
         put(store, memory())
     assert victim.read_text() == "precious"
+
+
+def test_note_is_neither_read_through_a_link_nor_waited_for_in_a_pipe_nor_read_whole(home: Path) -> None:
+    home.mkdir()
+    folder = Folder(home)
+    folder.founded.symlink_to("/dev/zero")
+    assert not folder.has_lost_wal()
+    folder.founded.unlink()
+    os.mkfifo(folder.founded)
+    assert not folder.has_lost_wal()
+    folder.founded.unlink()
+    folder.founded.write_text("open\n")
+    assert folder.has_lost_wal()
+    folder.founded.write_text("open\n" * 10_000)
+    assert not folder.has_lost_wal()
 
 
 @pytest.mark.parametrize("name", ["$HOME", "a$b", "${x}"])

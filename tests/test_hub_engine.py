@@ -68,8 +68,8 @@ def test_content_type_and_metadata_come_back_as_they_were_sent(hub: Hub) -> None
 
 def test_text_title_and_tags_are_searched_and_the_json_around_them_is_not(hub: Hub) -> None:
     hub("store_memory", content=record("we drank tea", title="Meeting with Ada", tags=["budget"], source="wiki"))
-    assert min(hub.find(word)[0]["similarity"] for word in ("tea", "Ada", "budget")) > 0.2
-    assert max(hub.find(word)[0]["similarity"] for word in ("metadata", "wiki")) < 0.2
+    assert min(hub.find(word, threshold=-1.0)[0]["similarity"] for word in ("tea", "Ada", "budget")) > 0.2
+    assert max(hub.find(word, threshold=-1.0)[0]["similarity"] for word in ("metadata", "wiki")) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -243,10 +243,10 @@ def test_search_keeps_to_the_types_asked_for(hub: Hub, types: object) -> None:
     assert [one["content"] for one in hub.find("tea", memory_types=types)] == ["tea two"]
 
 
-def test_a_search_that_fits_nothing_still_gives_the_nearest(hub: Hub) -> None:
+def test_a_search_without_a_threshold_gives_the_nearest_whatever_they_are(hub: Hub) -> None:
     for number in range(30):
         hub("store_memory", content=f"entry {number}")
-    assert len(hub.find("zebra", limit=1_000)) == 30
+    assert len(hub.find("zebra", limit=1_000, threshold=-1.0)) == 30
 
 
 def test_search_gives_the_nearest_first_and_no_more_than_asked(hub: Hub) -> None:
@@ -266,7 +266,7 @@ def test_a_reply_never_grows_beyond_what_clients_read(hub: Hub) -> None:
     for number in range(3):
         hub("store_memory", content=f"tea {number} " + "x" * (REPLY_LIMIT_BYTES // 3), idempotency_key=str(number))
     hub.find("tea")
-    reply = hub("search_semantic_memories", query="tea")
+    reply = hub("search_semantic_memories", query="tea", threshold=-1.0)
     assert len(reply["memories"]) == 2
     assert reply["truncated"] is True
 

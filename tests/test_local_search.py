@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.ports import Transaction
+from kingly_memory.router import local_search
 from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
 
@@ -125,6 +128,44 @@ def test_word_like_no_other_stays_as_it_is(noted: DiskStore, text: str) -> None:
 def test_word_of_another_project_is_not_offered_as_a_repair(store: DiskStore) -> None:
     put(store, memory("hunter2secret", project="beta"), memory("hunters gather"))
     assert search(store, "hunter2secrte").repaired == {}
+
+
+class Repairs:
+    """A reader that counts what typo repair reads of the vocabulary, and lets time pass meanwhile."""
+
+    def __init__(self, store: DiskStore, monkeypatch: pytest.MonkeyPatch, reading_s: float = 0.0) -> None:
+        self.lengths: list[int] = []
+        self._reader, self._reading_s = store.reader, reading_s
+        self._now_s = time.monotonic()
+        monkeypatch.setattr(local_search, "time", SimpleNamespace(monotonic=lambda: self._now_s))
+
+    def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
+        self._now_s += self._reading_s
+        self.lengths.append(length)
+        assert limit <= 20_000
+        return self._reader.vocabulary(length, spread, limit)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+
+def test_typos_take_half_of_the_budget_and_known_words_are_still_found(
+    noted: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Repairs(noted, monkeypatch, reading_s=20)
+    question = ask("grandmothre recpie schedluer plum")
+    answer = LocalSearch(reader).search(question, now_s=NOON_S, budget_s=60)
+    assert len(reader.lengths) == 2
+    assert answer.cut
+    assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
+
+
+def test_words_of_one_length_are_read_once_for_all_typos(noted: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Repairs(noted, monkeypatch)
+    answer = LocalSearch(reader).search(ask("schedluer unreachabel recpie"), now_s=NOON_S, budget_s=60)
+    assert set(answer.repaired) == {"schedluer", "unreachabel", "recpie"}
+    assert len(reader.lengths) == len(set(reader.lengths))
+    assert not answer.cut
 
 
 # --- which answer -------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ async def test_a_redirect_within_the_origin_is_followed_with_the_body(
 
 
 @pytest.mark.parametrize(
-    "location", ["http://user@localhost:8000/x", "https://localhost:8000/x", "http://[::1", "//x/"]
+    "location", ["http://user@localhost:8000/x", "https://localhost:8000/x", "http://[::1", "//x/", "//xn--.com/"]
 )
 async def test_a_redirect_that_only_looks_like_home_is_not_followed(route: respx.Route, location: str) -> None:
     route.respond(308, headers={"Location": location})

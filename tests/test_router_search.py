@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kingly_memory.app import parts
 from kingly_memory.intake import Imported, draft
-from kingly_memory.models import Memory, MemoryType, Results, Source
+from kingly_memory.models import Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo
+from kingly_memory.router import gather
+from kingly_memory.router.local_search import LocalAnswer, LocalSearch
 from kingly_memory.router.router import RemotePart, Router
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
@@ -220,6 +223,23 @@ async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> 
 async def test_remote_hit_that_makes_no_memory_is_left_out_or_whole(bench: Bench, content: str) -> None:
     bench.remote.elsewhere = [RemoteHit("r", content, 0.9, None, {"type": ["odd"], "tags": 7})]
     assert await bench.texts("deploy") == []
+
+
+@pytest.mark.parametrize(("waited_s", "left_s"), [(0.0, 0.1), (0.06, 0.04), (7.0, 0.01)])
+async def test_time_spent_waiting_for_a_thread_comes_off_the_local_budget(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, waited_s: float, left_s: float
+) -> None:
+    moments = iter([100.0, 100.0 + waited_s])
+    budgets: list[float] = []
+
+    def search(self: LocalSearch, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
+        budgets.append(budget_s)
+        return LocalAnswer((), 0.0)
+
+    monkeypatch.setattr(LocalSearch, "search", search)
+    monkeypatch.setattr(gather, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    await bench.router.search("anything", include_semantic=False)
+    assert budgets == [pytest.approx(left_s)]
 
 
 async def answered(bench: Bench, query: str) -> Results:

@@ -309,6 +309,8 @@ def test_undelivered_are_live_or_archived_ones_above_the_bound_without_a_facet(s
     found = store.write(lambda tx: tx.undelivered(REMOTE, "alpha", 0.3, 10)).result()
     assert [one.content for one in found] == ["wanted", "archived"]
     assert len(store.write(lambda tx: tx.undelivered(REMOTE, "alpha", 0.3, 1)).result()) == 1
+    beyond = store.write(lambda tx: tx.undelivered(REMOTE, "alpha", 0.3, 10, after=wanted.id)).result()
+    assert [one.content for one in beyond] == ["archived"]
 
 
 # --- lifetimes, pages, counts -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -31,6 +32,7 @@ class SyncMemoryRouter:
         self._router = router
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
 
     @classmethod
     def open(
@@ -60,6 +62,7 @@ class SyncMemoryRouter:
         )
 
     def __enter__(self) -> Self:
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kingly-portal", daemon=True)
         self._thread.start()
@@ -77,7 +80,7 @@ class SyncMemoryRouter:
         if loop is None or thread is None:
             return
         try:
-            self._call(self._router.close)
+            self._call(self._end)
         finally:
             self._loop = self._thread = None
             loop.call_soon_threadsafe(loop.stop)
@@ -208,12 +211,22 @@ class SyncMemoryRouter:
     def __repr__(self) -> str:
         return repr(self._router).replace("MemoryRouter", "SyncMemoryRouter", 1)
 
+    async def _end(self) -> None:
+        """Close the router, then end the calls that other threads still wait for."""
+        await self._router.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
     def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self._loop is None:
+        if self._loop is None or self._pid != os.getpid():  # a fork leaves the portal thread behind
             raise RouterClosed
         waiting = asyncio.run_coroutine_threadsafe(begin(), self._loop)
         try:
             return waiting.result()
+        except CancelledError:
+            raise RouterClosed from None
         except BaseException:  # Ctrl-C ends the wait, so the work on the loop must end too
             waiting.cancel()
             raise

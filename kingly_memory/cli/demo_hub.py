@@ -14,7 +14,9 @@ EVERY_MEMORY = 1_000
 
 def held(url: str, project: str) -> dict[str, list[str]]:
     """The texts that the hub holds for the project, by our id."""
-    reply = _call(url, project, "search_semantic_memories", {"query": "everything", "limit": EVERY_MEMORY, "threshold": -1})
+    reply = _call(
+        url, project, "search_semantic_memories", {"query": "everything", "limit": EVERY_MEMORY, "threshold": -1}
+    )
     texts: dict[str, list[str]] = {}
     for one in reply["memories"]:
         wrapped = json.loads(one["content"])

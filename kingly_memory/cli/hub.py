@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
 from pathlib import Path
 
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import token_of
+from kingly_memory.settings import hub_token
 
 
 def hub(options: Namespace, out: Output) -> int:
@@ -18,7 +18,7 @@ def hub(options: Namespace, out: Output) -> int:
         Path(options.home) if options.home else None,
         options.host,
         options.port,
-        token=token_of(options) or os.environ.get("KINGLY_HUB_TOKEN") or None,
+        token=token_of(options) or hub_token(),
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
     )
     return 0

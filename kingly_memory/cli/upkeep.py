@@ -164,15 +164,14 @@ def _outbox_row(entry: JsonObject) -> tuple[str, ...]:
 
 
 def _ids(place: Place, names: list[str], out: Output) -> list[str]:
-    """The ids of memories named by key or id. Raises NothingUnder for the first that is unknown."""
-    ids: list[str] = []
+    """The ids of outbox entries named by key or id. Raises NothingUnder for the first that is not there."""
     with reading(place, out) as reader:
-        for name in names:
-            memory = reader.get(name)
-            if memory is None:
-                raise NothingUnder(name, place.project)
-            ids.append(memory.id)
-    return ids
+        entries = reader.outbox(OUTBOX_STATES)
+    by_name = {name: one.id for one in entries for name in (one.key, one.id) if name is not None}
+    for name in names:
+        if name not in by_name:
+            raise NothingUnder(name, place.project)
+    return [by_name[name] for name in names]
 
 
 Setting = tuple[str, Any, str]

@@ -210,14 +210,28 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
 
 
 def _first_time(tx: Transaction, memory_id: MemoryId, key: str | None) -> bool:
-    """Remember that a change was applied; False when it had been. A change without a key is always new."""
+    """Remember that a change was applied; False when it had been, or a later one of the same sender. A change without
+    a key is always new."""
     if key is None:
         return True
     applied = tx.facet(_APPLIED, memory_id) or {"keys": []}
-    if key in applied["keys"]:
+    if any(_covers(one, key) for one in applied["keys"]):
         return False
     tx.set_facet(_APPLIED, memory_id, {"keys": [*applied["keys"], key][-_APPLIED_KEPT:]})
     return True
+
+
+def _covers(applied: str, key: str) -> bool:
+    """True for the same change and for a later one: the keys `<id>.<n>` of one sender number its changes, and one that
+    was held up on its way must not undo what came after it."""
+    (base, number), (applied_base, applied_number) = _numbered(key), _numbered(applied)
+    return applied == key or (base == applied_base and applied_number > number >= 0)
+
+
+def _numbered(key: str) -> tuple[str, int]:
+    """The two parts of `<id>.<n>`; -1 stands for a key without a number."""
+    base, _, number = key.rpartition(".")
+    return (base, int(number)) if base and number.isascii() and number.isdecimal() else (key, -1)
 
 
 def _never_seen(key: str | None, scope: str, now: datetime) -> Memory:

@@ -14,7 +14,7 @@ from kingly_memory.ports import Transaction
 BATCH = 500
 """Memories per transaction, so that a sweep never holds the writer for long."""
 
-AWAITED = ("pending", "leased")
+AWAITED = ("pending", "leased", "dead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def carry_out(planned: Plan, now_s: float) -> Callable[[Transaction], None]:
             if isinstance(verdict, Archive):
                 _archive(transaction, subject.memory)
             elif isinstance(verdict, Expire):
-                _erase(transaction, memory_id, remotes)
+                _erase(transaction, subject, remotes)
 
     return change
 
@@ -104,9 +104,20 @@ def _archive(transaction: Transaction, memory: Memory) -> None:
     transaction.set_facet("lifetime", memory.id, None)
 
 
-def _erase(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[str]) -> None:
+def _erase(transaction: Transaction, subject: Subject, remotes: Sequence[str]) -> None:
+    """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
+    memory_id = subject.memory.id
     transaction.erase(memory_id)
     for facet in ("lifetime", "usage"):
         transaction.set_facet(facet, memory_id, None)
     for remote in remotes:
-        transaction.set_facet("delivery", f"{remote}:{memory_id}", None)
+        owner = f"{remote}:{memory_id}"
+        delivery = None if subject.standing is Standing.CACHED else transaction.facet("delivery", owner)
+        transaction.set_facet("delivery", owner, None if delivery is None else _left_behind(delivery))
+
+
+def _left_behind(delivery: JsonObject) -> JsonObject | None:
+    if delivery["remote_id"] is None:
+        return None
+    rest = {"state": "delivered", "acknowledged": delivery["wanted"], "due": None, "owner": None, "last_error": None}
+    return {**delivery, **rest}

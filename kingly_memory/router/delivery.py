@@ -37,12 +37,56 @@ class Delivery:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Delivery:
-        return cls(**{**data, "state": DeliveryState(data["state"])})
+        """The facet that `to_json` wrote, without fields of other versions. What cannot be read is a dead delivery:
+        it stands in nobody's way, and the user can have it tried again."""
+        known = {name: data[name] for name in _KINDS if name in data}
+        if not _is_readable(known):
+            return _unreadable(known)
+        return cls(**{**known, "state": DeliveryState(known["state"])})
 
     @property
     def untried(self) -> bool:
         """True when nothing of the memory can have reached the remote."""
         return self.remote_id is None and self.first_sent == 0
+
+
+UNREADABLE = "what was noted of its delivery cannot be read"
+_NEEDED = frozenset({"wanted", "due", "state"})
+_KINDS: Mapping[str, Any] = {
+    "wanted": int,
+    "due": int | float | None,
+    "state": str,
+    "acknowledged": int,
+    "first_sent": int,
+    "attempts": int,
+    "refusals": int,
+    "owner": str | None,
+    "remote_id": str | None,
+    "last_error": str | None,
+}
+
+
+def _is_readable(said: Mapping[str, Any]) -> bool:
+    """True when every field is of its kind, none that is needed is missing, and the state is a known one."""
+    return (
+        _NEEDED <= said.keys()
+        and all(isinstance(value, _KINDS[name]) for name, value in said.items())
+        and said["state"] in set(DeliveryState)
+    )
+
+
+def _unreadable(said: Mapping[str, Any]) -> Delivery:
+    """What can be saved of a facet that is not one of ours. It may have been sent, whatever it says."""
+    wanted, remote_id = said.get("wanted"), said.get("remote_id")
+    change = wanted if isinstance(wanted, int) else 1
+    return Delivery(
+        wanted=change,
+        due=None,
+        state=DeliveryState.DEAD,
+        first_sent=change,
+        remote_id=remote_id if isinstance(remote_id, str) else None,
+        last_error=UNREADABLE,
+    )
 
 
 def wanted(before: Delivery | None, revision: int, now_s: float) -> Delivery:

@@ -115,7 +115,7 @@ class Drainer:
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, until it is done or the time is over."""
-        before = self._waiting()
+        waited, died = self._waiting(), self._store.reader.outbox_counts(self._name)["dead"]
         work = asyncio.ensure_future(self._sync(self._clock.monotonic() + timeout_s))
         over = asyncio.Event()
         work.add_done_callback(lambda _: over.set())
@@ -125,7 +125,7 @@ class Drainer:
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-        return self._report(before)
+        return self._report(waited, died)
 
     async def _sync(self, end: float) -> None:
         if await self._link.probe(self._remote, forced=True):
@@ -136,13 +136,12 @@ class Drainer:
 
     async def until_idle(self) -> None:
         """Wait while there is something to send and a remote that takes it."""
-        while (
-            self._sender.may_send
-            and not self._link.is_kept_waiting
-            and (self._turn.locked() or self._sender.is_anything_due())
-        ):
+        while not self._link.is_kept_waiting and (self._link.is_asking or self._is_busy()):
             self.wake()
             await asyncio.sleep(POLITE_S)
+
+    def _is_busy(self) -> bool:
+        return self._sender.may_send and (self._turn.locked() or self._sender.is_anything_due())
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
         """The facet once it is at rest, or as it is when the seconds are over or the link is offline."""
@@ -257,13 +256,17 @@ class Drainer:
         counts = self._store.reader.outbox_counts(self._name)
         return counts["pending"] + counts["leased"]
 
-    def _report(self, before: int) -> SyncReport:
+    def _report(self, waited: int, died: int) -> SyncReport:
+        """`waited` and `died` are how many were waiting and dead before."""
         counts = self._store.reader.outbox_counts(self._name)
-        link, waiting = self._link.current(), counts["pending"] + counts["leased"]
+        link, waiting, dead = self._link.current(), counts["pending"] + counts["leased"], counts["dead"]
         reason = None
         if waiting or link.state is LinkState.OFFLINE:
             reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list`"
-        return SyncReport(max(before - waiting, 0), waiting, counts["dead"], link.state, reason)
+        elif dead > died:
+            reason = "the remote refused some; see `kingly-memory outbox list`"
+        delivered = max(waited - waiting - max(dead - died, 0), 0)
+        return SyncReport(delivered, waiting, dead, link.state, reason)
 
 
 def _is_being_cancelled() -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from kingly_memory.errors import RemoteError, RemoteRefused
-from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Source
+from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Source, Standing
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteHit
 from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.router.keepsakes import Keepsakes
@@ -20,6 +21,8 @@ from kingly_memory.settings import Settings
 log = logging.getLogger("kingly_memory.search")
 
 NOTE_S = 0.02
+LEAST_BUDGET_S = 0.01
+"""What a local search gets that waited for a reader thread until its time was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,14 @@ class Gatherer:
         return await self._hybrid_results(side, query, local, remote, began)
 
     async def _ask_local(self, query: Query) -> LocalAnswer:
-        now_s, budget_s = self._clock.now().timestamp(), self._settings.local_search_s
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._threads, lambda: self._local.search(query, now_s=now_s, budget_s=budget_s)
-        )
+        """Its time runs from here on, not from when a thread is free."""
+        now_s, deadline_s = self._clock.now().timestamp(), time.monotonic() + self._settings.local_search_s
+
+        def look() -> LocalAnswer:
+            budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
+            return self._local.search(query, now_s=now_s, budget_s=budget_s)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _ask_remote(self, side: RemoteSide, query: Query) -> RemoteAnswer:
         began = self._clock.monotonic()
@@ -141,16 +147,20 @@ class Gatherer:
         )
 
     def _joined(self, side: RemoteSide, query: Query, local: LocalAnswer, remote: RemoteAnswer) -> list[Candidate]:
-        """Each memory once, whoever found it. What a filter or another scope excludes stays out on either path."""
+        """Each memory once, whoever found it. What a filter or another scope excludes stays out on either path.
+
+        A copy is as the remote has it now: the text found here may be older, and its lifetime over.
+        """
         delivered = self._delivered(side.name, local.hits)
         found = {hit.memory.id: _candidate(hit, in_remote=hit.memory.id in delivered) for hit in local.hits}
         now_s = self._clock.now().timestamp()
         for row, remote_hit in side.keepsakes.join(query, remote.hits):
-            if not query.admits(row.memory) or not self._local.is_alive(row, now_s):
+            known = found.pop(row.memory.id, None) or _unfound(row.memory, in_local=row.position >= 0)
+            is_alive = row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
+            if not query.admits(row.memory) or not is_alive:
                 continue
-            known = found.get(row.memory.id) or _unfound(row.memory, in_local=row.position >= 0)
             relevance = max(remote_hit.relevance, known.remote or 0.0)
-            found[row.memory.id] = replace(known, remote=relevance, in_remote=True)
+            found[row.memory.id] = replace(known, memory=row.memory, remote=relevance, in_remote=True)
         return list(found.values())
 
     def _delivered(self, remote: str, hits: Sequence[LocalHit]) -> set[str]:

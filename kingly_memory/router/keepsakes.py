@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import draft, moment
-from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.intake import Draft, draft, moment
+from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import (
     DeliveryState,
     Memory,
@@ -16,7 +18,7 @@ from kingly_memory.models import (
     Origin,
     Query,
     Standing,
-    new_id,
+    kept_id,
 )
 from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
 from kingly_memory.router.delivery import Delivery
@@ -26,84 +28,123 @@ from kingly_memory.settings import Settings
 UNSAVED = -1
 """The position of a row that is not in the store yet."""
 
+MOST_FRESH = 1_000
+"""Copies that wait to be written; beyond that they are shown and not kept, since the store may stay unwritable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy that the store does not hold yet, or holds with an older text or a lifetime that is over."""
+
+    remote_id: str
+    memory: Memory
+
 
 class Keepsakes:
-    """Joins a remote's hits to local rows and collects the unknown ones to be written behind."""
+    """Joins a remote's hits to local rows and collects new and changed copies to be written behind."""
 
     def __init__(self, remote: str, *, reader: StoreReader, clock: Clock, settings: Settings) -> None:
         self._remote = remote
         self._reader = reader
         self._clock = clock
         self._settings = settings
-        self._fresh: dict[str, Memory] = {}
+        self._fresh: dict[MemoryId, Copy] = {}
+        self._lock = threading.Lock()
 
     def join(self, query: Query, hits: Sequence[RemoteHit]) -> Iterator[tuple[Row, RemoteHit]]:
-        """Each hit with the memory it is: ours when we know it, else a copy made from what the remote says.
+        """Each hit with the memory it is: ours when we know it, else a copy that says what the remote says now.
 
-        A hit that is another project's, that we have forgotten, or that makes no valid memory is left out.
+        A hit that is another project's, that we have forgotten or erased, or that makes no valid memory is left out.
         """
         known = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
         for hit in hits:
-            row = self._known(query.project, hit, known)
-            if row is None:
-                row = self._copy(query.project, hit)
+            row = self._row(query.project, hit, known.get(hit.remote_id))
             if row is not None and row.standing is not Standing.FORGOTTEN and _is_asked_for(row, query):
                 yield row, hit
 
-    def take(self) -> Callable[[Transaction], list[str]] | None:
+    def take(self) -> Callable[[Transaction], list[Copy]] | None:
         """A change that keeps the copies that are not `written` yet; None when there are none."""
-        fresh = dict(self._fresh)
+        with self._lock:
+            fresh = list(self._fresh.values())
         if not fresh:
             return None
-        ends = self._clock.now().timestamp() + self._settings.remote_cache_lifetime_s
-        lifetime = Lifetime(ends, self._settings.remote_cache_lifetime_s)
+        lifetime = Lifetime(self._now_s() + self._settings.remote_cache_lifetime_s)
 
-        def change(transaction: Transaction) -> list[str]:
-            for remote_id, copied in fresh.items():
-                taken = copied.key is not None and transaction.id_of_key(copied.scope.project, copied.key) is not None
-                memory = replace(copied, key=None) if taken else copied
-                transaction.save(memory, Standing.CACHED)
-                transaction.set_facet("lifetime", memory.id, lifetime.to_json())
-                set_delivery(transaction, self._remote, memory.id, _at_home_there(remote_id))
-            return list(fresh)
+        def change(transaction: Transaction) -> list[Copy]:
+            known = self._reader.by_remote_id(self._remote, [copy.remote_id for copy in fresh])
+            for copy in fresh:
+                if not _is_claimed(transaction, copy, known.get(copy.remote_id)):
+                    self._keep(transaction, copy, lifetime)
+            return fresh
 
         return change
 
-    def written(self, remote_ids: list[str]) -> None:
+    def written(self, copies: list[Copy]) -> None:
         """Those copies are in the store, where `join` finds them from now on."""
-        for remote_id in remote_ids:
-            self._fresh.pop(remote_id, None)
+        with self._lock:
+            for copy in copies:
+                if self._fresh.get(copy.memory.id) is copy:
+                    del self._fresh[copy.memory.id]
 
-    def _known(self, project: str, hit: RemoteHit, by_remote_id: Mapping[str, MemoryId]) -> Row | None:
-        for memory_id in (by_remote_id.get(hit.remote_id), hit.memory_id):
-            row = None if memory_id is None else self._reader.row(memory_id)
-            if row is not None and row.memory.scope.project == project:
-                return row
-        return None
+    def _keep(self, transaction: Transaction, copy: Copy, lifetime: Lifetime) -> None:
+        """Another process may have written it meanwhile, or the user may have made it a memory of his own."""
+        row = transaction.row(copy.memory.id)
+        if row is not None and row.standing is not Standing.CACHED:
+            return
+        if row is None or not _says_the_same(row.memory, copy.memory):
+            revision = copy.memory.revision if row is None else row.memory.revision + 1
+            transaction.save(replace(copy.memory, revision=revision), Standing.CACHED)
+            set_delivery(transaction, self._remote, copy.memory.id, _at_home_there(copy.remote_id, revision))
+        transaction.set_facet("lifetime", copy.memory.id, lifetime.to_json())
 
-    def _copy(self, project: str, hit: RemoteHit) -> Row | None:
-        if _project_of(hit.record) not in (None, project):
-            return None
-        memory = self._fresh.get(hit.remote_id) or self._made(project, hit)
-        if memory is None:
-            return None
-        self._fresh[hit.remote_id] = memory
-        return Row(UNSAVED, memory, Standing.CACHED)
+    def _row(self, project: str, hit: RemoteHit, known_id: MemoryId | None) -> Row | None:
+        """Our memory, else None for what is another project's or was erased here, else the copy of what is unknown.
 
-    def _made(self, project: str, hit: RemoteHit) -> Memory | None:
-        """A memory from untrusted words: anything that does not pass our own door is not shown.
-
-        It keeps its key and its date, but not its id: a revision made here must not be taken for one made elsewhere.
+        A copy that another project keeps does not make the hit that project's.
         """
-        said, now = hit.record, self._clock.now()
+        copy_id = kept_id(self._remote, hit.remote_id, project)
+        rows = {memory_id: self._reader.row(memory_id) for memory_id in (known_id, hit.memory_id, copy_id) if memory_id}
+        owned = [row for row in rows.values() if row is not None and row.standing is not Standing.CACHED]
+        ours = next((row for row in owned if row.memory.scope.project == project), None)
+        if ours is not None:
+            return ours
+        is_erased = known_id not in (None, copy_id) and rows[known_id] is None
+        if owned or is_erased or _project_of(hit.record) not in (None, project):
+            return None
+        return self._copy(project, hit, copy_id, rows[copy_id])
+
+    def _copy(self, project: str, hit: RemoteHit, copy_id: MemoryId, row: Row | None) -> Row | None:
+        """The copy as the remote has it now. What is new about it is noted, to be written behind."""
+        fresh = self._fresh.get(copy_id)
+        newest = fresh or row
+        before = None if newest is None else newest.memory
+        said = self._said(hit, before)
+        if said is None:
+            return None
+        memory = self._memory(said, copy_id, project, before)
+        is_news = before is None or memory is not before or (fresh is None and self._is_over(copy_id))
+        if is_news:
+            self._note(Copy(hit.remote_id, memory))
+        return Row(UNSAVED if row is None else row.position, memory, Standing.CACHED)
+
+    def _note(self, copy: Copy) -> None:
+        with self._lock:
+            if copy.memory.id in self._fresh or len(self._fresh) < MOST_FRESH:
+                self._fresh[copy.memory.id] = copy
+
+    def _said(self, hit: RemoteHit, before: Memory | None) -> Draft | None:
+        """What the remote says, through our own door: None when it is no memory. What it leaves out stays as it was.
+
+        Its key is not taken over: which of our keys means what is not for a remote to say.
+        """
+        said = {**({} if before is None else before.to_json()), **hit.record}
         scope = said.get("scope")
         scope = scope if isinstance(scope, dict) else {}
         try:
-            made = draft(
+            return draft(
                 hit.content,
                 content_limit_bytes=self._settings.content_limit_bytes,
-                key=self._free(project, said.get("key")),
-                created_at=moment("created_at", said.get("created_at")),
+                created_at=_time(said.get("created_at")),
                 type=said.get("type", "semantic"),
                 significance=said.get("significance", 0.5),
                 confidence=said.get("confidence", 0.5),
@@ -116,13 +157,35 @@ class Keepsakes:
             )
         except InvalidInput:
             return None
-        created_at = made.created_at or now
-        return made.memory(new_id(now), project, created_at=created_at, updated_at=created_at)
 
-    def _free(self, project: str, key: object) -> object:
-        """The key, unless the project has a memory of its own under it."""
-        taken = isinstance(key, str) and self._reader.id_of_key(project, key) is not None
-        return None if taken else key
+    def _memory(self, said: Draft, copy_id: MemoryId, project: str, before: Memory | None) -> Memory:
+        """A new copy, a new revision of the one before, or that one itself when it says the same."""
+        now = self._clock.now()
+        created_at = said.created_at or now
+        if before is None:
+            return said.memory(copy_id, project, created_at=created_at, updated_at=created_at)
+        memory = said.memory(copy_id, project, created_at=created_at, updated_at=now, revision=before.revision + 1)
+        return before if _says_the_same(before, memory) else memory
+
+    def _is_over(self, copy_id: MemoryId) -> bool:
+        facet = self._reader.facets("lifetime", [copy_id]).get(copy_id)
+        return is_expired(None if facet is None else Lifetime.from_json(facet), self._now_s())
+
+    def _now_s(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def _is_claimed(transaction: Transaction, copy: Copy, known_id: MemoryId | None) -> bool:
+    """True when the remote's id has meanwhile turned out to be that of a memory of ours, erased or not."""
+    if known_id in (None, copy.memory.id):
+        return False
+    row = transaction.row(known_id)
+    return row is None or row.standing is not Standing.CACHED
+
+
+def _says_the_same(one: Memory, other: Memory) -> bool:
+    """Figures that a server may count anew for each answer are not looked at."""
+    return (one.content, one.title, one.tags, one.type) == (other.content, other.title, other.tags, other.type)
 
 
 def _is_asked_for(row: Row, query: Query) -> bool:
@@ -135,6 +198,15 @@ def _project_of(record: Mapping[str, Any]) -> str | None:
     return project if isinstance(project, str) else None
 
 
-def _at_home_there(remote_id: str) -> Delivery:
-    there = Delivery(wanted=1, due=None, state=DeliveryState.DELIVERED, acknowledged=1)
-    return replace(there, remote_id=remote_id)
+def _time(value: object) -> datetime | None:
+    """The time that a remote names, if it is one."""
+    try:
+        return moment("created_at", value)
+    except InvalidInput:
+        return None
+
+
+def _at_home_there(remote_id: str, revision: int) -> Delivery:
+    return Delivery(
+        wanted=revision, due=None, state=DeliveryState.DELIVERED, acknowledged=revision, remote_id=remote_id
+    )

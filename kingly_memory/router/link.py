@@ -50,6 +50,11 @@ def strained(link: Link, reason: str, failures: int) -> Link:
     return replace(link, failures=link.failures + failures, last_error=reason)
 
 
+def given_back(link: Link, now_s: float) -> Link | None:
+    """The turn to probe was not used: the next process may take it at once."""
+    return replace(link, next_probe=now_s) if link.state is LinkState.OFFLINE else None
+
+
 def mended(link: Link, effects: str | None) -> Link:
     return Link(LinkState.CONNECTED, effects=effects or link.effects)
 

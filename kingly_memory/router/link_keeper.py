@@ -12,7 +12,7 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
-from kingly_memory.router.link import Link, broken, mended, probe_is_due, strained
+from kingly_memory.router.link import Link, broken, given_back, mended, probe_is_due, strained
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")
@@ -65,11 +65,15 @@ class LinkKeeper:
             await self._change(lambda link: replace(link, failures=0, last_error=None))
 
     async def failed(self, error: RemoteError, *, tries: int = 1) -> None:
-        """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline."""
+        """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline.
+
+        A remote that is only too slow for a search is probed at once, with the patience that deliveries have.
+        """
         reason, unauthorised = _reason(error), isinstance(error, RemoteUnauthorised)
         strain = await self._change(lambda link: strained(link, reason, tries))
         if unauthorised or (strain is not None and strain.failures >= self._settings.offline_after):
-            await self._go_offline(reason, unauthorised=unauthorised)
+            slow = isinstance(error, RemoteUnavailable) and error.timed_out and not unauthorised
+            await self._go_offline(reason, unauthorised=unauthorised, interval_s=0.0 if slow else None)
 
     async def probe(self, remote: Remote, *, forced: bool = False) -> bool:
         """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
@@ -92,11 +96,19 @@ class LinkKeeper:
         try:
             yield
         except asyncio.CancelledError:
+            now_s = self._now_s()
             if self.is_kept_waiting:
                 await asyncio.shield(self.failed(RemoteUnavailable("no answer before the process ended")))
+            else:
+                await asyncio.shield(self._change(lambda link: given_back(link, now_s)))
             raise
         finally:
             self._asked_at = None
+
+    @property
+    def is_asking(self) -> bool:
+        """True while a call is under way."""
+        return self._asked_at is not None
 
     @property
     def is_kept_waiting(self) -> bool:
@@ -128,10 +140,10 @@ class LinkKeeper:
 
         return await self._change(take) is not None
 
-    async def _go_offline(self, reason: str, *, unauthorised: bool) -> None:
-        now_s, interval_s = self._now_s(), self._interval_s()
+    async def _go_offline(self, reason: str, *, unauthorised: bool, interval_s: float | None = None) -> None:
+        now_s, pause_s = self._now_s(), self._interval_s() if interval_s is None else interval_s
         was = self.current().state
-        await self._change(lambda link: broken(link, reason, now_s, interval_s, unauthorised=unauthorised))
+        await self._change(lambda link: broken(link, reason, now_s, pause_s, unauthorised=unauthorised))
         if was is not LinkState.OFFLINE:
             log.warning("remote is offline, working locally: %s", reason)
             self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason))

@@ -15,8 +15,12 @@ from kingly_memory.retrieval.terms import Terms, terms, words
 
 COMMON = 5_000
 """A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
-VOCABULARY_LIMIT = 50_000
+VOCABULARY_LIMIT = 20_000
+SPREAD = 2
+"""How many characters a word may be shorter or longer than what it is taken for."""
 REPAIRS = 8
+REPAIR_SHARE = 0.5
+"""Of the budget: repairs end there, so that there is time to look up the words that are known."""
 ROWS_LOOKED_AT = 5
 FEWEST_PER_PAGE = 20
 
@@ -45,11 +49,39 @@ class LocalAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """The words that are looked up, with how sure we are of each (1 = as asked), out of how many asked for."""
+    """The words that are looked up, with how sure we are of each (1 = as asked), out of how many asked for.
+
+    `cut`: there was no time to repair them all.
+    """
 
     weights: dict[str, float]
     asked: int
     repaired: dict[str, str]
+    cut: bool
+
+
+class _Vocabulary:
+    """The words that exist, each length read once per search, and none after the deadline."""
+
+    def __init__(self, reader: StoreReader, deadline_s: float) -> None:
+        self._reader = reader
+        self._deadline_s = deadline_s
+        self._by_length: dict[int, list[str]] = {}
+
+    def near(self, length: int) -> list[str]:
+        """Words of about that many characters, the nearest lengths first."""
+        found: list[str] = []
+        for near in sorted(range(length - SPREAD, length + SPREAD + 1), key=lambda one: abs(one - length)):
+            if len(found) < VOCABULARY_LIMIT:
+                found += self._of(near)[: VOCABULARY_LIMIT - len(found)]
+        return found
+
+    def _of(self, length: int) -> list[str]:
+        if length not in self._by_length:
+            if time.monotonic() >= self._deadline_s:
+                return []
+            self._by_length[length] = self._reader.vocabulary(length, 0, VOCABULARY_LIMIT)
+        return self._by_length[length]
 
 
 class LocalSearch:
@@ -66,13 +98,13 @@ class LocalSearch:
         began = time.monotonic()
         deadline_s = began + budget_s
         asked = terms(query.text)
-        wording = self._worded(query, asked, deadline_s)
+        wording = self._worded(query, asked, began + budget_s * REPAIR_SHARE)
         matches = self._gather(query, wording, asked, now_s, deadline_s)
         named = self._named(query, now_s)
         worded = self._relevant(query, matches.found, wording, asked)
         hits = (*named, *(hit for hit in worded if hit.memory.id not in {one.memory.id for one in named}))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(hits[: query.limit], took_ms, matches.cut, wording.repaired)
+        return LocalAnswer(hits[: query.limit], took_ms, matches.cut or wording.cut, wording.repaired)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""
@@ -95,21 +127,34 @@ class LocalSearch:
     def _worded(self, query: Query, asked: Terms, deadline_s: float) -> _Wording:
         counted = self._reader.frequencies(query, asked.words, COMMON + 1)
         weights = {word: 1.0 for word, rows in counted.items() if rows}
-        repaired: dict[str, str] = {}
-        for word in [word for word, rows in counted.items() if not rows][:REPAIRS]:
-            found = self._repair(query, word, deadline_s)
-            if found is not None:
-                repaired[word] = found[0]
-                weights.setdefault(*found)
+        unknown = [word for word, rows in counted.items() if not rows][:REPAIRS]
+        found, cut = self._repairs(query, unknown, deadline_s)
+        for candidate, likeness in found.values():
+            weights.setdefault(candidate, likeness)
         rare = {word: weight for word, weight in weights.items() if counted.get(word, 0) <= COMMON}
-        return _Wording(rare or weights, len(asked.words), repaired)
+        repaired = {word: candidate for word, (candidate, _) in found.items()}
+        return _Wording(rare or weights, len(asked.words), repaired, cut)
 
-    def _repair(self, query: Query, word: str, deadline_s: float) -> tuple[str, float] | None:
-        vocabulary = self._reader.vocabulary(len(word), 2, VOCABULARY_LIMIT)
-        return repair.best_match(word, vocabulary, lambda candidate: self._own_words(query, candidate, deadline_s))
+    def _repairs(
+        self, query: Query, unknown: Sequence[str], deadline_s: float
+    ) -> tuple[dict[str, tuple[str, float]], bool]:
+        """The best match of each unknown word, with their likeness, and whether the deadline left any out."""
+        vocabulary = _Vocabulary(self._reader, deadline_s)
+        found: dict[str, tuple[str, float]] = {}
+        for word in unknown:
+            if time.monotonic() >= deadline_s:
+                return found, True
+            best = repair.best_match(
+                word, vocabulary.near(len(word)), lambda candidate: self._own_words(query, candidate, deadline_s)
+            )
+            if best is not None:
+                found[word] = best
+        return found, False
 
     def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
         """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""
+        if time.monotonic() >= deadline_s:
+            return set()
         found = self._reader.matches(query, [candidate], ROWS_LOOKED_AT, 0, deadline_s).found
         memories = [match.row.memory for match in found if query.admits(match.row.memory)]
         return {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryId, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import Delivery
+
+log = logging.getLogger("kingly_memory.outbox")
 
 ENROLMENT_BATCH = 200
 
@@ -68,12 +71,11 @@ class OutboxEntry:
         }
 
 
-def entry(memory_id: MemoryId, row: Row | None, data: JsonObject, now_s: float) -> OutboxEntry:
+def entry(memory_id: MemoryId, row: Row, data: JsonObject, now_s: float) -> OutboxEntry:
     """What the outbox shows of a delivery facet and the memory it is about."""
     facet = Delivery.from_json(data)
-    key = None if row is None else row.memory.key
     due_s = None if facet.due is None else facet.due - now_s
-    return OutboxEntry(memory_id, key, facet.state, facet.attempts, due_s, facet.last_error)
+    return OutboxEntry(memory_id, row.memory.key, facet.state, facet.attempts, due_s, facet.last_error)
 
 
 def delivery_of(transaction: Transaction, remote: str, memory_id: str) -> Delivery | None:
@@ -106,18 +108,21 @@ def enrol(remote: str, endpoint: str, project: str) -> Callable[[Transaction], b
     return change
 
 
-def enrol_backlog(remote: str, project: str, now_s: float) -> Callable[[Transaction], int]:
-    """Make a batch of earlier memories due at a remote that has just been named. 0 when none are left."""
+def enrol_backlog(remote: str, project: str, now_s: float, after: str) -> Callable[[Transaction], MemoryId | None]:
+    """Make a batch of earlier memories due at a remote that has just been named: those beyond the id `after`.
 
-    def change(transaction: Transaction) -> int:
-        batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH)
+    Returns the last id of the batch, where the next one goes on, or None when none are left.
+    """
+
+    def change(transaction: Transaction) -> MemoryId | None:
+        batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH, after=after)
         for memory in batch:
             set_delivery(transaction, remote, memory.id, delivery.wanted(None, memory.revision, now_s))
         known = transaction.facet("remote", remote)
         if known is not None and not batch:
             rest = [one for one in known["backlog"] if one != project]
             transaction.set_facet("remote", remote, {**known, "backlog": rest})
-        return len(batch)
+        return batch[-1].id if batch else None
 
     return change
 
@@ -178,34 +183,44 @@ def reclaim(remote: str, memory_ids: Collection[str], owner: str, now_s: float) 
     return change
 
 
-def retry(remote: str, memory_ids: Collection[str], now_s: float) -> Callable[[Transaction], int]:
-    """Dead ones become due again; waiting ones become due now."""
+def retry(
+    remote: str, memory_ids: Collection[str], now_s: float, project: str | None = None
+) -> Callable[[Transaction], int]:
+    """Dead ones become due again; waiting ones become due now. Only the project's, if one is named."""
 
     def change(transaction: Transaction) -> int:
-        count = 0
-        for memory_id in memory_ids:
-            facet = delivery_of(transaction, remote, memory_id)
-            if facet is not None and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
-                set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
-                count += 1
-        return count
+        chosen = _chosen(transaction, remote, memory_ids, project)
+        for memory_id, facet in chosen.items():
+            set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
+        return len(chosen)
 
     return change
 
 
-def drop(remote: str, memory_ids: Collection[str]) -> Callable[[Transaction], int]:
-    """Take deliveries out of the outbox. The memories stay in the local layer."""
+def drop(remote: str, memory_ids: Collection[str], project: str) -> Callable[[Transaction], int]:
+    """Take the project's deliveries out of the outbox. The memories stay in the local layer."""
 
     def change(transaction: Transaction) -> int:
-        count = 0
-        for memory_id in memory_ids:
-            facet = delivery_of(transaction, remote, memory_id)
-            if facet is not None and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
-                set_delivery(transaction, remote, memory_id, None if facet.untried else delivery.at_rest(facet))
-                count += 1
-        return count
+        chosen = _chosen(transaction, remote, memory_ids, project)
+        for memory_id, facet in chosen.items():
+            there = delivery.at_rest(facet) if facet.remote_id is not None else None
+            set_delivery(transaction, remote, memory_id, there)
+        return len(chosen)
 
     return change
+
+
+def _chosen(
+    transaction: Transaction, remote: str, memory_ids: Collection[str], project: str | None
+) -> dict[str, Delivery]:
+    """Those of the deliveries that are dead or waiting, and the project's."""
+    chosen: dict[str, Delivery] = {}
+    for memory_id in memory_ids:
+        facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+        own = project is None or (row is not None and row.memory.scope.project == project)
+        if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+            chosen[memory_id] = facet
+    return chosen
 
 
 def _lease(
@@ -214,6 +229,10 @@ def _lease(
     facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
     if facet is None or row is None:
         set_delivery(transaction, remote, memory_id, None)
+        return None
+    if facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+        log.warning("the delivery of memory %s is dead: %s", memory_id, facet.last_error)
+        set_delivery(transaction, remote, memory_id, replace(facet, wanted=max(facet.wanted, row.memory.revision)))
         return None
     forgotten = row.standing is Standing.FORGOTTEN
     if row.memory.significance <= REMOTE_ABOVE and not forgotten:

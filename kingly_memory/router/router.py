@@ -120,22 +120,23 @@ class Router:
         await self.close()
 
     async def close(self) -> None:
-        """Give deliveries under way a moment, write down what is buffered, and let go of everything."""
+        """Give deliveries under way a moment, write down what is buffered, and let go of everything.
+
+        Whatever fails or is cancelled on the way, the rest is let go of all the same.
+        """
         if not self._is_open:
             return
         self._is_open = False
-        await self._finish_sending()
-        await self._gatherer.settle()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        with contextlib.suppress(KinglyMemoryError):  # a store that cannot be written loses only use counts
-            await self._flush()
-        if self._part is not None:
-            await self._part.remote.aclose()
-            self._part.stop_leading()
-        self._threads.shutdown(wait=True)
-        await asyncio.to_thread(self._store.close)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(asyncio.to_thread, self._store.close)
+            stack.callback(self._threads.shutdown)
+            if self._part is not None:
+                stack.callback(self._part.stop_leading)
+                stack.push_async_callback(self._part.remote.aclose)
+            stack.push_async_callback(self._flush_if_possible)
+            stack.push_async_callback(self._end_tasks)
+            await self._finish_sending()
+            await self._gatherer.settle()
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
@@ -315,13 +316,13 @@ class Router:
     async def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
         """Make those deliveries due now; all dead ones when no ids are given. Returns how many."""
         chosen = [entry.id for entry in await self.outbox(["dead"])] if ids is None else list(ids)
-        count = await self._write(outbox.retry(self._remote_name(), chosen, self._now_s()))
+        count = await self._write(outbox.retry(self._remote_name(), chosen, self._now_s(), self._station.project))
         self._wake()
         return count
 
     async def outbox_drop(self, ids: Sequence[str]) -> int:
         """Never deliver those. The memories stay in the local layer. Returns how many were taken out."""
-        return await self._write(outbox.drop(self._remote_name(), list(ids)))
+        return await self._write(outbox.drop(self._remote_name(), list(ids), self._station.project))
 
     def __repr__(self) -> str:
         status = self.status()
@@ -371,22 +372,32 @@ class Router:
     async def _is_enrolled(self, news: Future[bool], part: RemotePart, *, quietly: bool) -> bool:
         """A remote named for the first time gets the project's earlier memories above 0.3 as well."""
         try:
-            if await self._landing.of(news):
-                while await self._write(outbox.enrol_backlog(part.name, self._station.project, self._now_s())):
-                    pass
+            after: str | None = "" if await self._landing.of(news) else None
+            while after is not None:
+                batch = outbox.enrol_backlog(part.name, self._station.project, self._now_s(), after)
+                after = await self._write(batch)
         except KinglyMemoryError as error:
             if not quietly:
                 log.warning("delivery waits for the memory store: %s", error)
             return False
         return True
 
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def _flush_now_and_then(self) -> None:
         while True:
             await self._clock.sleep(self._settings.usage_flush_s)
-            try:
-                await self._flush()
-            except KinglyMemoryError as error:
-                log.warning("use counts could not be written down: %s", error)
+            await self._flush_if_possible()
+
+    async def _flush_if_possible(self) -> None:
+        """Write down uses and copies if that can be done: they are worth a warning, not a failure."""
+        try:
+            await self._flush()
+        except Exception as error:  # noqa: BLE001  # this is a background task's top, and closing must go on
+            log.warning("use counts could not be written down: %s: %s", type(error).__name__, error)
 
     async def _flush(self) -> None:
         """Write down uses and copies; one flush at a time, or a use would be counted twice."""
@@ -403,7 +414,7 @@ class Router:
     async def _finish_sending(self) -> None:
         """Whatever the clock says, closing waits this long in real time and no longer."""
         if self._drainer is not None:
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, KinglyMemoryError):
                 async with asyncio.timeout(self._settings.closing_s):
                     await self._drainer.until_idle()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing, id_time_s
+from kingly_memory.models import JsonObject, LinkState, Memory, MemoryId, MemoryType, Page, Query, Standing, id_time_s
 from kingly_memory.ports import LocalStore, Now, Row
 from kingly_memory.router.link import Link, probe_is_due
 from kingly_memory.router.local_search import LocalSearch
@@ -108,14 +108,16 @@ class View:
         return link is None or (link.state is LinkState.OFFLINE and not probe_is_due(link, self._now_s(), inf))
 
     def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
-        """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
+        """What of the project waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
         if self._station.remote is None:
             raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
         from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
 
         reader, now_s = self._store.reader, self._now_s()
         found = reader.outbox_page(self._station.remote, states, OUTBOX_PAGE)
-        return [entry(memory_id, reader.row(memory_id), facet, now_s) for memory_id, facet in found]
+        rows = {memory_id: reader.row(memory_id) for memory_id, _ in found}
+        own = {one: row for one, row in rows.items() if row and row.memory.scope.project == self._station.project}
+        return [entry(one, own[one], facet, now_s) for one, facet in found if one in own]
 
     def _link_status(self) -> JsonObject:
         link = self.link()
@@ -142,11 +144,16 @@ class View:
             return {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None}
         counts = self._store.reader.outbox_counts(remote)
         oldest = self._store.reader.outbox_page(remote, ["pending", "leased"], 1)
-        age_s = round(max(0.0, self._now_s() - id_time_s(oldest[0][0])), 1) if oldest else None
+        age_s = round(max(0.0, self._now_s() - _waiting_since(*oldest[0])), 1) if oldest else None
         return {**{state: counts[state] for state in ("pending", "leased", "dead")}, "oldest_s": age_s}
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _waiting_since(memory_id: MemoryId, facet: JsonObject) -> float:
+    """When the memory was stored, which its id says; ids from elsewhere do not, and its due time is the next best."""
+    return id_time_s(memory_id) if memory_id[14:15] == "7" else float(facet["due"] or 0.0)
 
 
 def _by_type(counts: dict[str, int]) -> dict[str, int]:

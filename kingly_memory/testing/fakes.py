@@ -137,7 +137,7 @@ class FakeRemote:
         if self.down:
             raise RemoteUnavailable("the fake is down")
         if self._released is not None and not await self._clock.wait(self._released, timeout_s):
-            raise RemoteUnavailable(f"no answer within {timeout_s:g} s")
+            raise RemoteUnavailable(f"no answer within {timeout_s:g} s", timed_out=True)
         outcome = self._outcomes.popleft() if self._outcomes else None
         if isinstance(outcome, RemoteError):
             raise outcome

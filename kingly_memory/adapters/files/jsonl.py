@@ -20,7 +20,7 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft
+from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft, shown
 from kingly_memory.models import JsonObject, Memory, Standing
 
 FORMAT = "jsonl"
@@ -103,4 +103,4 @@ def _standing(value: object) -> Standing:
         return Standing.LIVE
     if value in (Standing.LIVE, Standing.ARCHIVED):
         return Standing(str(value))
-    raise InvalidInput("standing", f"{str(value)[:40]!r} is not imported; choose live or archived")
+    raise InvalidInput("standing", f"{shown(value)!r} is not imported; choose live or archived")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported, mended, moment
+from kingly_memory.intake import Imported, mended, moment, shown
 
 DOCUMENT_LIMIT_BYTES = 256 * 1_048_576
 """A file that is one JSON value is read whole, so it may not be larger than this. JSONL has no such limit."""
@@ -116,7 +116,7 @@ def point_in_time(name: str, value: object) -> datetime | None:
     try:
         return datetime.fromtimestamp(number / 1000 if abs(number) >= MILLISECONDS_FROM else number, UTC)
     except (ValueError, OverflowError, OSError):
-        raise InvalidInput(name, f"{str(value)[:40]} is no point in time") from None
+        raise InvalidInput(name, f"{shown(value)} is no point in time") from None
 
 
 def _number(value: object) -> float | None:

@@ -15,6 +15,9 @@ from kingly_memory.adapters.local.damage import Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
 
 _OPEN, _CLOSED = "open\n", "closed\n"
+_NOTE_LIMIT_BYTES = 16
+_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""No link is followed, and no pipe waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,8 @@ class Folder:
         """Raise StoreUntrusted unless the folder and the file are ours and nobody else can write to them."""
         if "$" in str(self.home) or str(self.home).startswith("~"):
             raise StoreUntrusted(str(self.home), "its path contains `$` or begins with `~`, which would be expanded")
-        for path, is_kind in ((self.store, stat.S_ISDIR), (self.database, stat.S_ISREG)):
+        kinds = ((self.store, stat.S_ISDIR), (self.database, stat.S_ISREG), (self.founded, stat.S_ISREG))
+        for path, is_kind in kinds:
             try:
                 status = path.lstat()
             except (FileNotFoundError, NotADirectoryError):
@@ -161,10 +165,19 @@ class Folder:
             os.close(descriptor)
 
     def _note(self) -> str:
-        return self.founded.read_text(encoding="ascii", errors="replace") if self.founded.exists() else ""
+        """What the note says; "" when there is none, or something else in its place that could hold us up."""
+        try:
+            descriptor = os.open(self.founded, os.O_RDONLY | _CAREFULLY)
+        except OSError:
+            return ""
+        try:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            return os.read(descriptor, _NOTE_LIMIT_BYTES).decode("ascii", "replace") if is_file else ""
+        finally:
+            os.close(descriptor)
 
     def _write_note(self, text: str) -> None:
-        descriptor = os.open(self.founded, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(self.founded, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CAREFULLY, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text)
 

@@ -204,9 +204,8 @@ BY_REMOTE_ID = (
     f"WHERE {_IS_DELIVERY} AND json_extract(value, '$.remote_id') IN ({{marks}}) AND {_REMOTE} = ?"
 )
 UNDELIVERED = (
-    "SELECT m.rowid, m.value, m.tag FROM Cache AS m WHERE "
-    + _IS_MEMORY.format(row="m.")
-    + " AND m.raw = 1 AND CASE WHEN json_valid(m.value) THEN json_extract(m.value, '$.significance') > ? END "
+    "SELECT m.rowid, m.value, m.tag FROM Cache AS m WHERE m.key > ? AND m.key < 'm;' AND m.raw = 1 "
+    "AND CASE WHEN json_valid(m.value) THEN json_extract(m.value, '$.significance') > ? END "
     "AND (m.tag LIKE 'vlive %' OR m.tag LIKE 'varchived %') AND instr(m.tag, ?) > 0 "
     "AND NOT EXISTS (SELECT 1 FROM Cache AS d WHERE d.raw = 1 AND d.key = 'delivery:' || ? || ':' || substr(m.key, 3)) "
     "ORDER BY m.key LIMIT ?"

@@ -87,8 +87,9 @@ class DiskTransaction:
             ids = sorted({*ids, *(one for (one,) in self._all(sql.EARLY, (remote, limit)))})
         return [MemoryId(one) for one in ids[:limit]]
 
-    def undelivered(self, remote: str, project: str, above: float, limit: int) -> list[Memory]:
-        found = self._all(sql.UNDELIVERED, (above, rows.project_in_tag(project), remote, limit))
+    def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
+        beyond = rows.memory_row(after)
+        found = self._all(sql.UNDELIVERED, (beyond, above, rows.project_in_tag(project), remote, limit))
         return [row.memory for row in parsing.rows(found)]
 
     def expired(self, now_s: float, limit: int) -> list[MemoryId]:

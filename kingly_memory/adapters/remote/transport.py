@@ -75,8 +75,8 @@ class Transport:
                 return await self._exchange(exchange, path, _encoded(payload), headers)
         except TimeoutError:
             reason = f"{self.endpoint.origin}: no complete answer within {timeout_s:g} s"
-            raise RemoteUnavailable(reason, reached=exchange.reached) from None
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as problem:
+            raise RemoteUnavailable(reason, reached=exchange.reached, timed_out=True) from None
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, UnicodeError, OSError) as problem:
             # `from None`: the library's texts quote what the server sent.
             raise RemoteUnavailable(self._trouble(problem), reached=exchange.reached) from None
 
@@ -167,7 +167,8 @@ class Transport:
         origin = self.endpoint.origin
         if isinstance(problem, httpx.ConnectTimeout):
             return f"{origin}: no connection within {self._connect_timeout_s:g} s"
-        if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol):
+        # UnicodeError: a host such as `xn--.com`, which looks encoded and cannot be decoded.
+        if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol | UnicodeError):
             return f"{origin}: the address cannot be used"
         causes = (_words(cause) for cause in _causes(problem))
         return f"{origin}: {next(filter(None, causes), 'the connection broke, or it does not speak HTTP')}"
@@ -190,7 +191,7 @@ def _authorization(endpoint: Endpoint, token: str | None) -> str | None:
 def _same_origin(url: httpx.URL, response: httpx.Response) -> httpx.URL:
     """Where a redirect leads, if it stays with the server that was named."""
     target = url.join(response.headers.get("location", ""))
-    if (target.scheme, target.host, target.port, target.userinfo) != (url.scheme, url.host, url.port, b""):
+    if (target.scheme, target.raw_host, target.port, target.userinfo) != (url.scheme, url.raw_host, url.port, b""):
         text = f"{status_text(response.status_code)}, to another server; name the server's final address"
         raise RemoteUnavailable(text, reached=True)
     return target

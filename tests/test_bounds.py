@@ -1,0 +1,189 @@
+"""Values at and beyond the limits: each is refused by its name, none takes anything else down with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kingly_memory
+from kingly_memory import intake
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
+from kingly_memory.hub.__main__ import main as hub_main
+from kingly_memory.models import DeliveryState
+from kingly_memory.router import delivery, outbox
+from kingly_memory.settings import Settings, hub_token
+from tests.remote_samples import remote_at, stored
+from tests.store_samples import NOON_S, REMOTE, memory, put, set_facet
+
+LIMIT = 1_048_576
+HUGE = 10**5_000
+"""Python refuses to write it out."""
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("significance", lambda: intake.draft("x", content_limit_bytes=LIMIT, significance=10**400)),
+        ("significance", lambda: intake.draft("x", content_limit_bytes=LIMIT, significance=-HUGE)),
+        ("type", lambda: intake.draft("x", content_limit_bytes=LIMIT, type=HUGE)),
+        ("metadata", lambda: intake.draft("x", content_limit_bytes=LIMIT, metadata={"deep": [HUGE]})),
+        ("limit", lambda: intake.query("x", project="p", limit=HUGE)),
+        ("wait", lambda: intake.seconds("wait", 10**400)),
+        ("wait", lambda: intake.seconds("wait", HUGE)),
+        ("since", lambda: intake.query("x", project="p", since="0001-01-01T00:00:00+05:00")),
+        ("until", lambda: intake.query("x", project="p", until="9999-12-31T23:59:59-05:00")),
+        (
+            "created_at",
+            lambda: intake.draft(
+                "x",
+                content_limit_bytes=LIMIT,
+                created_at=datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
+            ),
+        ),
+    ],
+)
+def test_a_value_too_large_to_handle_is_refused_by_its_name(field: str, said: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        said()
+    assert caught.value.field == field
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("edge", [datetime.min, datetime.max])  # noqa: DTZ901  # the limits themselves
+def test_the_first_and_the_last_moment_are_moments(edge: datetime) -> None:
+    assert intake.moment("since", edge) == edge.replace(tzinfo=UTC)
+
+
+async def test_a_host_that_cannot_be_decoded_is_an_unavailable_remote() -> None:
+    remote = remote_at("http://xn--.com", tries=1)
+    with pytest.raises(RemoteUnavailable, match="the address cannot be used"):
+        await stored(remote)
+    await remote.aclose()
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["offline_after", "lease_size", "refusals_limit", "send_tries"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", pytest.param(HUGE, id="huge")])
+def test_a_count_is_a_whole_number_of_one_or_more(name: str, value: object) -> None:
+    with pytest.raises(InvalidSetting, match=f"setting {name}: .* is not a whole number of 1 or more"):
+        Settings(**{name: value})  # type: ignore[arg-type]  # wrong on purpose
+    assert Settings(**{name: 1})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lease_s",
+        "poll_s",
+        "probe_interval_s",
+        "usage_flush_s",
+        "call_timeout_s",
+        "remote_search_s",
+        "local_search_s",
+        "longest_wait_s",
+    ],
+)
+@pytest.mark.parametrize("value", [0, 0.0, -1.0, float("nan"), float("inf"), pytest.param(HUGE, id="huge")])
+def test_a_time_that_would_spin_at_nothing_is_above_nothing(name: str, value: float) -> None:
+    with pytest.raises(InvalidSetting, match=f"setting {name}: .* is not a number above 0"):
+        Settings(**{name: value})  # type: ignore[arg-type]  # the type checker cannot see the name
+    assert Settings(**{name: 0.001})  # type: ignore[arg-type]
+
+
+def test_a_share_is_at_most_one() -> None:
+    assert Settings(local_weight=1)
+    with pytest.raises(InvalidSetting, match="setting local_weight: 1.01 is not a number from 0 to 1"):
+        Settings(local_weight=1.01)
+
+
+def test_a_pause_may_be_none_at_all() -> None:
+    assert Settings(send_pause_s=0.0, closing_s=0.0, probe_jitter_s=0.0, lock_wait_s=0.0)
+
+
+def test_the_environment_is_read_in_one_place() -> None:
+    package = Path(kingly_memory.__file__).parent
+    readers = [path for path in package.rglob("*.py") if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
+    hands_it_on = package / "hub" / "process.py"
+    assert sorted(readers) == sorted([package / "settings.py", hands_it_on])
+
+
+def test_the_hubs_token_comes_from_the_environment() -> None:
+    assert hub_token({"KINGLY_HUB_TOKEN": "t0ken"}) == "t0ken"
+    assert hub_token({"KINGLY_HUB_TOKEN": ""}) is None
+    assert hub_token({"KINGLY_TOKEN": "for another"}) is None
+
+
+def test_a_token_in_the_arguments_of_a_hub_is_refused_unread(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        hub_main(["--token", "t0ken", "--port", "70000"])
+    assert "unrecognized arguments: --token" in capsys.readouterr().err
+
+
+# --- the outbox ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DiskStore]:
+    store = DiskStore(tmp_path / "home", durability="process")
+    yield store
+    store.close()
+
+
+def test_backlog_is_read_once_however_many_batches_it_takes(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "ENROLMENT_BATCH", 2)
+    notes = [memory(f"note {number}") for number in range(5)]
+    put(store, *notes)
+    store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    places: list[str | None] = [""]
+    while (after := places[-1]) is not None:
+        places.append(store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result())
+    ids = [one.id for one in notes]
+    assert places == ["", ids[1], ids[3], ids[4], None]
+    assert store.reader.outbox_counts(REMOTE)["pending"] == 5
+
+
+def test_backlog_goes_on_after_a_kill_with_what_was_left(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "ENROLMENT_BATCH", 2)
+    put(store, *(memory(f"note {number}") for number in range(4)))
+    assert store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, "")).result()
+    assert store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    after: str | None = ""
+    while after is not None:
+        after = store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result()
+    assert store.reader.outbox_counts(REMOTE)["pending"] == 4
+    assert not store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+
+
+@pytest.mark.parametrize(
+    "odd", [{"attempts": "many"}, {"wanted": None}, {"owner": 7}, {"remote_id": ["r1"]}, {"last_error": {}}]
+)
+def test_delivery_that_cannot_be_read_is_dead_and_holds_up_no_other(
+    store: DiskStore, caplog: pytest.LogCaptureFixture, odd: dict[str, Any]
+) -> None:
+    first, second = memory("first"), memory("second")
+    put(store, first, second)
+    facet = delivery.wanted(None, 1, NOON_S).to_json()
+    set_facet(store, "delivery", f"{REMOTE}:{first.id}", {**facet, **odd})
+    set_facet(store, "delivery", f"{REMOTE}:{second.id}", {**facet, "field_of_a_later_version": 1})
+    claim = outbox.claim(REMOTE, "me", NOON_S + 1, limit=10, lease_s=60, early=False)
+    assert [parcel.memory for parcel in store.write(claim).result()] == [second]
+    assert store.write(claim).result() == []
+    assert [record.getMessage() for record in caplog.records if first.id in record.getMessage()] == [
+        f"the delivery of memory {first.id} is dead: {delivery.UNREADABLE}"
+    ]
+    assert store.write(outbox.retry(REMOTE, [first.id], NOON_S)).result() == 1
+    assert [parcel.memory for parcel in store.write(claim).result()] == [first]
+
+
+def test_delivery_that_lacks_a_field_it_needs_is_dead() -> None:
+    assert delivery.Delivery.from_json({"wanted": 3, "state": "pending"}).state is DeliveryState.DEAD
+    assert delivery.Delivery.from_json({"wanted": 3, "state": "gone", "due": None}).state is DeliveryState.DEAD

@@ -1,0 +1,240 @@
+"""What keeps a router honest: closing, observing, reporting, and learning whether the remote answers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import RouterClosed, SyncMemoryRouter
+from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable, StoreUnwritable
+from kingly_memory.models import DeliveryState, LinkState
+from kingly_memory.observe import Event
+from kingly_memory.router.router import Router
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router_bench import PromptStore, router_over
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+def state(router: Router) -> str:
+    found: str = router.status()["link"]["state"]
+    return found
+
+
+async def test_failures_that_are_not_in_a_row_leave_the_link_connected(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with router_over(disk, remote, clock) as memory:
+        await memory.sync(timeout=5)
+        for _ in range(4):
+            remote.script(RemoteUnavailable("busy", reached=True), RemoteUnavailable("busy", reached=True), None)
+            for _ in range(3):
+                await memory.search("anything")
+        assert state(memory) == LinkState.CONNECTED
+        remote.script(*[RemoteUnavailable("busy", reached=True)] * 3)
+        for _ in range(3):
+            await memory.search("anything")
+        assert state(memory) == LinkState.OFFLINE
+
+
+async def test_remote_that_is_only_too_slow_for_searches_still_gets_deliveries(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    remote = FakeRemote(clock=clock)
+    async with router_over(disk, remote, clock) as memory:
+        await memory.sync(timeout=5)
+        remote.script(*[RemoteUnavailable("too slow", timed_out=True)] * 3)
+        for _ in range(3):
+            await memory.search("anything")
+        assert state(memory) == LinkState.OFFLINE
+        await memory.store("still delivered", significance=0.9)
+        await clock.advance(1)
+        assert state(memory) == LinkState.CONNECTED
+        assert [held.content for held in remote.memories.values()] == ["still delivered"]
+
+
+async def test_short_commands_recover_by_themselves_when_the_probe_is_due(tmp_path: Path, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        await memory.store("waiting", significance=0.9)
+        await memory.sync(timeout=5)
+        assert state(memory) == LinkState.OFFLINE
+    remote.down = False
+    clock.jump(301)
+    for _ in range(3):
+        async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+            await memory.search("waiting")
+            await clock.settle()
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        assert state(memory) == LinkState.CONNECTED
+
+
+async def test_probe_that_is_cut_short_gives_its_turn_back(tmp_path: Path, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        await memory.sync(timeout=5)
+    remote.down = False
+    remote.hang()
+    asked = len(remote.named("connect"))
+    clock.jump(301)
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        await clock.settle()
+        assert len(remote.named("connect")) == asked + 1
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        assert memory.status()["link"]["next_probe_s"] == 0
+
+
+async def test_observer_that_fails_changes_nothing(
+    disk: PromptStore, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def clumsy(event: Event) -> None:
+        raise ValueError("CANARY")
+
+    remote = FakeRemote(clock=clock)
+    async with router_over(disk, remote, clock, observers=(clumsy,)) as memory:
+        receipt = await memory.store("watched", significance=0.9)
+        await memory.sync(timeout=5)
+        assert await memory.get(receipt.id) is not None
+    assert remote.effects == [receipt.id]
+    assert "observer" in caplog.text
+
+
+async def test_closing_lets_go_of_everything_even_when_the_store_fails(disk: PromptStore, clock: ManualClock) -> None:
+    released: list[str] = []
+    remote = FakeRemote(clock=clock)
+    memory = router_over(disk, remote, clock, stop_leading=lambda: released.append("lock"))
+    async with memory:
+        await memory.store("used", key="k", significance=0.1)
+        await memory.get("k")
+        disk.die()
+    assert remote.closed
+    assert released == ["lock"]
+    with pytest.raises(RouterClosed):
+        await memory.get("k")
+
+
+async def test_closing_that_is_cancelled_still_lets_go(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    memory = router_over(disk, remote, clock)
+    await memory.__aenter__()
+    closing = asyncio.ensure_future(memory.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    assert remote.closed
+
+
+def test_closing_ends_the_calls_of_other_threads(tmp_path: Path) -> None:
+    ended: list[type[BaseException]] = []
+    memory = SyncMemoryRouter.open(tmp_path / "home", project="app")
+    with memory:
+        begun = threading.Event()
+
+        def wait_for_ever() -> None:
+            async def never() -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            try:
+                memory._call(never)
+            except RouterClosed as error:
+                ended.append(type(error))
+
+        waiting = threading.Thread(target=wait_for_ever)
+        waiting.start()
+        begun.wait()
+    waiting.join(10)
+    assert ended == [RouterClosed]
+
+
+async def test_sync_counts_what_was_delivered_and_names_what_was_refused(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    async with router_over(disk, remote, clock) as memory:
+        await memory.sync(timeout=5)
+        for text in ("poison", "healthy"):
+            await memory.store(text, significance=0.9)
+        remote.down = False
+        remote.script(None, RemoteRefused("no", clear=True))
+        report = await memory.sync(timeout=5)
+        assert (report.delivered, report.pending, report.dead) == (1, 0, 1)
+        assert "outbox list" in str(report.reason)
+
+
+async def test_dropped_letter_is_local_only_and_counts_as_such(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with router_over(disk, remote, clock) as memory:
+        await memory.sync(timeout=5)
+        remote.script(RemoteRefused("no", clear=True))
+        receipt = await memory.store("refused", key="r", significance=0.9)
+        await memory.sync(timeout=5)
+        assert await memory.outbox_drop([receipt.id]) == 1
+        (hit,) = await memory.search("refused", include_semantic=False)
+        assert hit.relevance == 1.0
+        assert [entry.id for entry in await memory.outbox()] == []
+
+
+async def test_outbox_shows_and_drops_only_the_own_projects(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    async with router_over(disk, remote, clock, project="app") as ours:
+        await ours.sync(timeout=5)
+        receipt = await ours.store("secret", key="secret.key", significance=0.9)
+        async with router_over(disk, remote, clock, project="other", leads=lambda: False) as theirs:
+            assert [entry.key for entry in await theirs.outbox()] == []
+            assert await theirs.outbox_drop([receipt.id]) == 0
+            assert await theirs.outbox_retry([receipt.id]) == 0
+        assert [entry.key for entry in await ours.outbox()] == ["secret.key"]
+
+
+async def test_working_memory_waits_in_the_sweep_for_a_dead_letter_too(disk: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with router_over(disk, remote, clock) as memory:
+        await memory.sync(timeout=5)
+        remote.script(RemoteRefused("no", clear=True))
+        await memory.store("scratch", type="working", significance=0.9)
+        await memory.sync(timeout=5)
+        clock.jump(3_600)
+        assert (await memory.sweep()).waiting == 1
+
+
+async def test_remote_cannot_be_required_for_what_never_leaves(disk: PromptStore, clock: ManualClock) -> None:
+    async with router_over(disk, FakeRemote(clock=clock), clock) as memory:
+        with pytest.raises(InvalidInput, match="require_remote"):
+            await memory.store("quiet", key="q", significance=0.2, require_remote=True)
+        assert await memory.get("q") is None
+
+
+async def test_status_does_not_call_a_remote_connected_before_it_was_asked(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    memory = router_over(disk, FakeRemote(clock=clock), clock)
+    assert memory.status()["link"]["state"] == LinkState.OFFLINE
+    assert memory.status()["link"]["last_error"] == "not contacted yet"
+    async with memory:
+        await memory.sync(timeout=5)
+        assert state(memory) == LinkState.CONNECTED
+
+
+async def test_store_that_cannot_be_written_refuses_and_keeps_what_it_has(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    async with router_over(disk, None, clock) as memory:
+        kept = await memory.store("kept", key="k")
+        assert kept.delivery is DeliveryState.LOCAL_ONLY
+        disk.die()
+        with pytest.raises(StoreUnwritable):
+            await memory.store("lost")
+        assert await memory.get("k") is not None
