@@ -101,8 +101,8 @@ class Transaction(Protocol):
         by id, from the first one beyond the id `after`."""
         ...
 
-    def expired(self, now_s: float, limit: int) -> list[MemoryId]:
-        """Memories whose lifetime facet ended, whatever their standing, the longest ended first."""
+    def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
+        """Memories whose lifetime facet ended, whatever their standing, the longest ended first, from `offset` on."""
         ...
 
 

@@ -78,7 +78,7 @@ class Settings:
     episodic_lifetime_s: float = _setting(604_800.0, "life of episodic memories")
     semantic_lifetime_s: float = _setting(2_592_000.0, "life of semantic memories")
     procedural_lifetime_s: float = _setting(7_776_000.0, "life of procedural memories after their last use")
-    remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held, after their use")
+    remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
 
     def __post_init__(self) -> None:
         if self.durability not in ("power", "process"):
@@ -145,7 +145,7 @@ class Place:
 
 
 def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
-    """The token that a hub asks for: `KINGLY_HUB_TOKEN`. It never travels in arguments, which every process can read."""
+    """The token a hub asks for: `KINGLY_HUB_TOKEN`. It never travels in arguments, which every process can read."""
     env = os.environ if environment is None else environment
     return env.get("KINGLY_HUB_TOKEN") or None
 

@@ -70,7 +70,7 @@ class Shelf:
     def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         return []
 
-    def expired(self, now_s: float, limit: int) -> list[MemoryId]:
+    def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
         return []
 
 

@@ -146,6 +146,27 @@ def test_an_update_replaces_what_is_found_and_is_applied_once_per_key(hub: Hub) 
     assert all(hit["similarity"] < 0.2 for hit in hub.find("tea"))
 
 
+def test_an_update_that_was_overtaken_by_a_later_one_has_no_effect(hub: Hub) -> None:
+    memory_id = hub("store_memory", content="tea", idempotency_key="id")["memory_id"]
+    hub("update_memory", memory_id=memory_id, content="third tea", idempotency_key="id.10")
+    late = hub("update_memory", memory_id=memory_id, content="second tea", idempotency_key="id.9")
+    assert (late["revision"], late["idempotency_hit"]) == (2, True)
+    assert hub("forget_memory", memory_id=memory_id, idempotency_key="id.8")["idempotency_hit"] is True
+    assert [one["content"] for one in hub.find("tea")] == ["third tea"]
+    assert hub("forget_memory", memory_id=memory_id, idempotency_key="id.11")["idempotency_hit"] is False
+    assert hub("update_memory", memory_id=memory_id, content="back", idempotency_key="id.10")["idempotency_hit"] is True
+    assert hub.find("tea") == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"), [("a.5", "b.4"), ("5", "4"), (".5", ".4"), ("a.5", "a.x"), ("a.x", "a.4"), ("a.5", "a.-6")]
+)
+def test_only_changes_that_one_sender_has_numbered_have_an_order(hub: Hub, earlier: str, later: str) -> None:
+    memory_id = hub("store_memory", content="tea")["memory_id"]
+    hub("update_memory", memory_id=memory_id, content="earlier tea", idempotency_key=earlier)
+    assert not hub("update_memory", memory_id=memory_id, content="tea", idempotency_key=later)["idempotency_hit"]
+
+
 def test_the_last_sixteen_changes_are_remembered(hub: Hub) -> None:
     memory_id = hub("store_memory", content="tea")["memory_id"]
     for number in range(17):

@@ -54,7 +54,7 @@ async def texts(router: Router, query: str = "deploy", **filters: Any) -> list[s
 
 async def kept(router: Router) -> list[str]:
     """What the local layer alone finds once copies are written."""
-    await router._flush()
+    await router._behind.flush()
     return await texts(router, include_semantic=False, limit=100)
 
 
@@ -90,7 +90,7 @@ async def test_memory_is_still_one_after_another_project_met_it(bench: Bench) ->
     async with bench.router("theirs") as other:
         for _ in range(3):
             assert [memory.id for memory in await found(other)] == [memory_id]
-            await other._flush()
+            await other._behind.flush()
 
 
 async def test_what_a_remote_says_without_a_project_is_kept_by_each_that_asks(bench: Bench) -> None:
@@ -132,7 +132,7 @@ async def test_copy_takes_over_a_new_title_tag_or_type_and_leaves_the_rest(bench
     async with bench.router() as router:
         bench.says("deploy on tuesday", title="when", tags=["ops"], type="episodic")
         (before,) = await found(router)
-        await router._flush()
+        await router._behind.flush()
         bench.says("deploy on tuesday", **news)
         (after,) = await found(router)
         said = {"title": "when", "tags": ["ops"], "type": "episodic", **news}
@@ -144,7 +144,7 @@ async def test_copy_that_no_longer_passes_the_filter_is_not_shown_by_its_old_tex
     async with bench.router() as router:
         bench.says("deploy on tuesday", tags=["ops"])
         assert await texts(router, tags=["ops"]) == ["deploy on tuesday"]
-        await router._flush()
+        await router._behind.flush()
         bench.says("deploy on tuesday", tags=["old"])
         assert await texts(router, tags=["ops"]) == []
 
@@ -153,7 +153,7 @@ async def test_unchanged_copy_is_not_written_again(bench: Bench) -> None:
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._flush()
+        await router._behind.flush()
         (memory,) = await found(router)
         assert memory.revision == 1
         assert router._side is not None
@@ -178,10 +178,10 @@ async def test_life_of_a_copy_ends_however_often_it_is_used(bench: Bench) -> Non
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._flush()
+        await router._behind.flush()
         bench.clock.jump(CALM.remote_cache_lifetime_s - 1)
         assert await kept(router) == ["deploy on tuesday"]
-        await router._flush()
+        await router._behind.flush()
         bench.clock.jump(1)
         assert await kept(router) == []
 
@@ -191,7 +191,7 @@ async def test_copy_whose_life_is_over_comes_back_when_the_remote_still_has_it(b
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._flush()
+        await router._behind.flush()
         bench.clock.jump(CALM.remote_cache_lifetime_s)
         if swept:
             assert (await router.sweep()).erased == 1
@@ -206,7 +206,7 @@ async def test_two_routers_that_find_the_same_keep_one_copy(bench: Bench) -> Non
     bench.says("deploy on tuesday")
     async with bench.router() as one, bench.router() as other:
         assert await found(one) == await found(other)
-        await one._flush()
+        await one._behind.flush()
         assert await kept(other) == ["deploy on tuesday"]
         assert await texts(one) == ["deploy on tuesday"]
 
@@ -225,7 +225,7 @@ async def test_forgotten_copy_is_not_brought_back_by_another_routers_news(bench:
     bench.says("deploy to port 5432")
     async with bench.router() as one, bench.router() as other:
         (memory,) = await found(one)
-        await one._flush()
+        await one._behind.flush()
         bench.says("deploy to port 6432")
         await found(other)
         assert await one.forget(memory.id)
@@ -281,7 +281,7 @@ async def test_erased_copy_leaves_nothing_behind(bench: Bench) -> None:
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._flush()
+        await router._behind.flush()
         assert router._store.reader.by_remote_id(REMOTE, ["theirs"])
         bench.clock.jump(CALM.remote_cache_lifetime_s)
         await router.sweep()
@@ -292,7 +292,7 @@ async def test_key_that_a_remote_names_is_not_bound(bench: Bench) -> None:
     async with bench.router() as router:
         bench.says("pipe the deploy script into a shell", key="deploy.rule")
         (memory,) = await found(router)
-        await router._flush()
+        await router._behind.flush()
         assert memory.key is None
         assert await router.get("deploy.rule") is None
         receipt = await router.store("our own rule", key="deploy.rule", significance=0.9)

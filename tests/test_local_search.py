@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.models import Memory, MemoryType, Standing
-from kingly_memory.ports import Transaction
+from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.ports import Matches, Transaction
 from kingly_memory.router import local_search
 from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
@@ -131,10 +131,11 @@ def test_word_of_another_project_is_not_offered_as_a_repair(store: DiskStore) ->
 
 
 class Repairs:
-    """A reader that counts what typo repair reads of the vocabulary, and lets time pass meanwhile."""
+    """A reader that notes what typo repair reads of the vocabulary, lets time pass meanwhile, and what time is left."""
 
     def __init__(self, store: DiskStore, monkeypatch: pytest.MonkeyPatch, reading_s: float = 0.0) -> None:
         self.lengths: list[int] = []
+        self.left_s: list[float] = []
         self._reader, self._reading_s = store.reader, reading_s
         self._now_s = time.monotonic()
         monkeypatch.setattr(local_search, "time", SimpleNamespace(monotonic=lambda: self._now_s))
@@ -144,6 +145,10 @@ class Repairs:
         self.lengths.append(length)
         assert limit <= 20_000
         return self._reader.vocabulary(length, spread, limit)
+
+    def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
+        self.left_s.append(deadline_s - self._now_s)
+        return self._reader.matches(query, terms, limit, offset, deadline_s)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
@@ -158,6 +163,15 @@ def test_typos_take_half_of_the_budget_and_known_words_are_still_found(
     assert len(reader.lengths) == 2
     assert answer.cut
     assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
+
+
+def test_looking_up_has_its_share_even_when_one_repair_took_it_all(
+    noted: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Repairs(noted, monkeypatch, reading_s=90)
+    answer = LocalSearch(reader).search(ask("grandmothre plum"), now_s=NOON_S, budget_s=60)
+    assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
+    assert reader.left_s == [pytest.approx(30)]
 
 
 def test_words_of_one_length_are_read_once_for_all_typos(noted: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:

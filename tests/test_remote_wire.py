@@ -133,7 +133,6 @@ def test_relevance_is_between_0_and_1(said: dict[str, Any], relevance: float) ->
         entry(content=None),
         entry(content="   "),
         entry(content={"deep": 1}),
-        entry(content="x" * (wire.CONTENT_LIMIT_BYTES + 1)),
     ],
 )
 def test_an_entry_of_a_hostile_shape_is_left_out_and_the_others_stay(bad: Any) -> None:

@@ -300,7 +300,7 @@ async def until(condition: Callable[[], bool], clock: ManualClock | None = None)
 
     A manual clock moves a hair each turn, for a task that a thread kept from falling asleep in time.
     """
-    for _ in range(2_000):
+    for _ in range(10_000):
         if condition():
             return
         await asyncio.sleep(0.001)

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "version"),
-    ("models",),
+    ("models", "writing"),
     ("intake", "ports", "settings", "observe"),
     ("retrieval", "lifecycle", "adapters"),
     ("router",),

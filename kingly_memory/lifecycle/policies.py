@@ -44,7 +44,7 @@ def decide(subject: Subject, now_s: float) -> Verdict:
     if not is_expired(subject.lifetime, now_s):
         return Keep("its lifetime has not ended")
     if subject.standing is Standing.CACHED:
-        return Expire("a remote's copy that was not used for its lifetime")
+        return Expire("a copy of what the remote holds, past its lifetime")
     if subject.standing is not Standing.LIVE:
         return Keep(f"it is {subject.standing.value} already")
     if subject.memory.type is not MemoryType.WORKING:

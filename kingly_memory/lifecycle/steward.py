@@ -40,16 +40,18 @@ class SweepReport:
 Plan = dict[MemoryId, Verdict]
 
 
-def plan(now_s: float, limit: int) -> Callable[[Transaction], Plan]:
-    """A change that reads what has expired and decides on each memory. Writes nothing."""
+def plan(now_s: float, limit: int, offset: int) -> Callable[[Transaction], tuple[Plan, int]]:
+    """A change that decides on a page of what has expired, and says how many it looked at. Writes nothing."""
 
-    def change(transaction: Transaction) -> Plan:
+    def change(transaction: Transaction) -> tuple[Plan, int]:
         remotes = transaction.owners("remote")
-        return {
+        expired = transaction.expired(now_s, limit, offset)
+        verdicts = {
             memory_id: decide(subject, now_s)
-            for memory_id in transaction.expired(now_s, limit)
+            for memory_id in expired
             if (subject := _subject(transaction, memory_id, remotes)) is not None
         }
+        return verdicts, len(expired)
 
     return change
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kingly_memory.writing import unbroken_runs, without_unbroken
+
 MOST_TERMS = 32
 LONGEST_PIECE = 64
 
 _WORD = re.compile(r"[^\W_]+")
-_UNBROKEN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]+"
-"""Kana, han, hangul, thai. Compiled when needed: such a pattern costs a cold start more than the whole search."""
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being between both but by can could did
@@ -35,8 +35,8 @@ def terms(text: str) -> Terms:
     A question made of stop words alone keeps them. One without any word ("🎉") is looked up literally.
     """
     folded = text.casefold()
-    pieces = [] if folded.isascii() else re.findall(_UNBROKEN, folded)
-    said = words(re.sub(_UNBROKEN, " ", folded) if pieces else folded)
+    pieces = unbroken_runs(folded)
+    said = words(without_unbroken(folded))
     telling = [word for word in said if word not in STOP_WORDS]
     chosen = telling or ([] if pieces else said)
     if not chosen and not pieces:

@@ -69,7 +69,7 @@ _KINDS: Mapping[str, Any] = {
 def _is_readable(said: Mapping[str, Any]) -> bool:
     """True when every field is of its kind, none that is needed is missing, and the state is a known one."""
     return (
-        _NEEDED <= said.keys()
+        said.keys() >= _NEEDED
         and all(isinstance(value, _KINDS[name]) for name, value in said.items())
         and said["state"] in set(DeliveryState)
     )

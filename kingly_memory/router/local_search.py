@@ -20,7 +20,7 @@ SPREAD = 2
 """How many characters a word may be shorter or longer than what it is taken for."""
 REPAIRS = 8
 REPAIR_SHARE = 0.5
-"""Of the budget: repairs end there, so that there is time to look up the words that are known."""
+"""Of the budget: no repair begins after it, and looking up the words that are known gets the rest in any case."""
 ROWS_LOOKED_AT = 5
 FEWEST_PER_PAGE = 20
 
@@ -96,9 +96,9 @@ class LocalSearch:
     def search(self, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
         """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes."""
         began = time.monotonic()
-        deadline_s = began + budget_s
         asked = terms(query.text)
         wording = self._worded(query, asked, began + budget_s * REPAIR_SHARE)
+        deadline_s = max(began + budget_s, time.monotonic() + budget_s * (1 - REPAIR_SHARE))
         matches = self._gather(query, wording, asked, now_s, deadline_s)
         named = self._named(query, now_s)
         worded = self._relevant(query, matches.found, wording, asked)

@@ -38,6 +38,7 @@ from kingly_memory.observe import Events, MemoryStored, Observer
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router import outbox, records
 from kingly_memory.router.drain import Drainer, SyncReport
+from kingly_memory.router.enrolment import Enrolment
 from kingly_memory.router.gather import Gatherer, RemoteSide
 from kingly_memory.router.keepsakes import Keepsakes
 from kingly_memory.router.landing import Landing
@@ -47,6 +48,7 @@ from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.records import Desk
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
+from kingly_memory.router.write_behind import WriteBehind
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.router")
@@ -100,17 +102,25 @@ class Router:
         self._chance = chance
         self._drainer: Drainer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._flushing = asyncio.Lock()
         self._landing = Landing()
+        self._behind = WriteBehind(
+            self._usage,
+            None if self._side is None else self._side.keepsakes,
+            store=store,
+            landing=self._landing,
+            clock=clock,
+            pause_s=settings.usage_flush_s,
+        )
         self._is_open = False
 
     async def __aenter__(self) -> Self:
         self._is_open = True
-        self._tasks = [asyncio.create_task(self._flush_now_and_then(), name="kingly-flush")]
+        self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
         if self._part is not None and self._side is not None:
             self._drainer = self._new_drainer(self._part, self._side)
             # Queued before any store can be, so that the first memory finds its remote known.
-            delivering = self._deliver(self._enrolled(self._part), self._part, self._drainer)
+            enrolment = self._new_enrolment(self._part)
+            delivering = self._deliver(enrolment, enrolment.begin(), self._drainer)
             self._tasks.append(asyncio.create_task(delivering, name="kingly-delivery"))
         return self
 
@@ -133,7 +143,7 @@ class Router:
             if self._part is not None:
                 stack.callback(self._part.stop_leading)
                 stack.push_async_callback(self._part.remote.aclose)
-            stack.push_async_callback(self._flush_if_possible)
+            stack.push_async_callback(self._behind.flush_if_possible)
             stack.push_async_callback(self._end_tasks)
             await self._finish_sending()
             await self._gatherer.settle()
@@ -300,9 +310,14 @@ class Router:
         """Archive what has outlived its lifetime, and erase working memories that every remote has.
 
         `dry_run` reports the same plan without carrying it out."""
-        await self._flush()
+        await self._behind.flush()
         now_s = self._now_s()
-        planned = await self._write(steward.plan(now_s, limit=-1))
+        planned: steward.Plan = {}
+        offset, last = 0, steward.BATCH
+        while last == steward.BATCH:
+            page, last = await self._write(steward.plan(now_s, steward.BATCH, offset))
+            planned |= page
+            offset += last
         if not dry_run:
             verdicts = iter(planned.items())
             while batch := dict(islice(verdicts, steward.BATCH)):
@@ -357,59 +372,25 @@ class Router:
             leads=part.leads,
         )
 
-    async def _deliver(self, news: Future[bool], part: RemotePart, drainer: Drainer) -> None:
-        """The delivery task: make this project known for the remote, for as often as it takes, then drain for ever."""
-        said = False
-        while not await self._is_enrolled(news, part, quietly=said):
-            said = True
-            await self._clock.sleep(self._settings.usage_flush_s)
-            news = self._enrolled(part)
+    def _new_enrolment(self, part: RemotePart) -> Enrolment:
+        return Enrolment(
+            part.name,
+            part.endpoint,
+            self._station.project,
+            store=self._store,
+            landing=self._landing,
+            clock=self._clock,
+        )
+
+    async def _deliver(self, enrolment: Enrolment, begun: Future[bool], drainer: Drainer) -> None:
+        """The delivery task."""
+        await enrolment.complete(begun, self._settings.usage_flush_s)
         await drainer.run()
-
-    def _enrolled(self, part: RemotePart) -> Future[bool]:
-        return self._store.write(outbox.enrol(part.name, part.endpoint, self._station.project))
-
-    async def _is_enrolled(self, news: Future[bool], part: RemotePart, *, quietly: bool) -> bool:
-        """A remote named for the first time gets the project's earlier memories above 0.3 as well."""
-        try:
-            after: str | None = "" if await self._landing.of(news) else None
-            while after is not None:
-                batch = outbox.enrol_backlog(part.name, self._station.project, self._now_s(), after)
-                after = await self._write(batch)
-        except KinglyMemoryError as error:
-            if not quietly:
-                log.warning("delivery waits for the memory store: %s", error)
-            return False
-        return True
 
     async def _end_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _flush_now_and_then(self) -> None:
-        while True:
-            await self._clock.sleep(self._settings.usage_flush_s)
-            await self._flush_if_possible()
-
-    async def _flush_if_possible(self) -> None:
-        """Write down uses and copies if that can be done: they are worth a warning, not a failure."""
-        try:
-            await self._flush()
-        except Exception as error:  # noqa: BLE001  # this is a background task's top, and closing must go on
-            log.warning("use counts could not be written down: %s: %s", type(error).__name__, error)
-
-    async def _flush(self) -> None:
-        """Write down uses and copies; one flush at a time, or a use would be counted twice."""
-        async with self._flushing:
-            used = self._usage.take()
-            if used is not None:
-                await self._landing.of(self._store.write(used))
-                self._usage.written()
-            keepsakes = None if self._side is None else self._side.keepsakes
-            copied = None if keepsakes is None else keepsakes.take()
-            if keepsakes is not None and copied is not None:
-                keepsakes.written(await self._landing.of(self._store.write(copied)))
 
     async def _finish_sending(self) -> None:
         """Whatever the clock says, closing waits this long in real time and no longer."""

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
+from kingly_memory.writing import UNBROKEN
+
 TEXT_LIMIT = 32_768
 """Characters of a text that are read; the direction of a longer one hardly changes after that."""
 
@@ -33,9 +35,7 @@ _FUNCTION_WORDS = frozenset(
     when where which who whom whose why will with would you your""".split()
 )
 """Words that hold a sentence together and say little of what it is about. A text of nothing else is still embedded."""
-_UNBROKEN = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-"""Scripts whose words are not set apart (Thai, kana, Han, and Hangul, whose endings grow on the word)."""
-_WORDS = re.compile(rf"[{_UNBROKEN}]+|[^\W_{_UNBROKEN}]+")
+_WORDS = re.compile(rf"[{UNBROKEN}]+|[^\W_{UNBROKEN}]+")
 _SYMBOLS = re.compile(r"\S")
 
 
@@ -80,7 +80,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_unbroken(word: str) -> bool:
-    return re.match(f"[{_UNBROKEN}]", word) is not None
+    return re.match(f"[{UNBROKEN}]", word) is not None
 
 
 def _pieces(word: str) -> list[str]:

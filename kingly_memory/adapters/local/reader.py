@@ -9,6 +9,7 @@ from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.models import JsonObject, MemoryId, MemoryType, Query, Standing
 from kingly_memory.ports import Match, Matches, Row
+from kingly_memory.writing import has_unbroken
 
 _LAST_POSITION = 2**62
 _TRIGRAM = 3
@@ -89,7 +90,7 @@ class Reader:
         if not pieces:
             return Matches(())
         with self._connections.until(deadline_s) as cut:
-            look = self._pieces if all(map(rows.has_unbroken, pieces)) else self._literal
+            look = self._pieces if all(map(has_unbroken, pieces)) else self._literal
             found = look(query, pieces, limit * 4)
             readable = rows.readable(query)
             kept = [row for row in parsing.rows(found) if row.standing in readable and query.admits(row.memory)]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from kingly_memory.adapters.local.sql import UNBROKEN
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Scope, Standing
+from kingly_memory.writing import has_unbroken
 
 SEARCHED = "{title body labels}"
-_UNBROKEN_SCRIPT = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f\uf900-\ufaff]"
-"""Scripts written without spaces: kana, han, hangul, thai."""
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _READABLE = (Standing.LIVE, Standing.CACHED)
 
@@ -97,11 +95,6 @@ def all_pieces(pieces: Sequence[str]) -> str:
 
 def readable(query: Query) -> tuple[Standing, ...]:
     return (*_READABLE, Standing.ARCHIVED) if query.include_archived else _READABLE
-
-
-def has_unbroken(content: str) -> bool:
-    """True when it holds a script without word breaks."""
-    return not content.isascii() and re.search(_UNBROKEN_SCRIPT, content) is not None
 
 
 def _any_token(tokens: Iterable[str]) -> str:

@@ -212,5 +212,5 @@ UNDELIVERED = (
 )
 EXPIRED = (
     "SELECT substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
-    "AND json_extract(value, '$.expires_at') <= ? ORDER BY json_extract(value, '$.expires_at') LIMIT ?"
+    "AND json_extract(value, '$.expires_at') <= ? ORDER BY json_extract(value, '$.expires_at'), rowid LIMIT ? OFFSET ?"
 )

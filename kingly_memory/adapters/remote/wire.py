@@ -14,7 +14,6 @@ from kingly_memory.ports import RemoteHit, RemoteInfo
 
 SOURCE = "kingly_agent"
 MOST_ENTRIES = 200
-CONTENT_LIMIT_BYTES = 1_048_576
 
 _ID_LIMIT = 512
 _SERVER_NAME_LIMIT = 100
@@ -170,7 +169,8 @@ def _opened(content: Any) -> JsonObject | None:
 
 
 def _is_content(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and bool(value.strip()) and len(value.encode()) <= CONTENT_LIMIT_BYTES
+    """How long it may be is for the setting to say, where it becomes a memory; the reply's own limit holds here."""
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _is_envelope(value: JsonObject) -> bool:
