@@ -147,9 +147,9 @@ class TextIndex(Protocol):
         """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it."""
         ...
 
-    def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
-        """Words of `length` ± `spread` characters, the nearest lengths first, at most `limit`. They are every
-        project's: show none of them before `frequencies` says that the own project has it."""
+    def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
+        """Words of that many characters which begin with `first`, at most `limit`. They are every project's: show none
+        of them before a row of the own project has been seen to hold it."""
         ...
 
     def holds(self, position: int, terms: Sequence[str]) -> set[str]:

@@ -134,17 +134,17 @@ class Repairs:
     """A reader that notes what typo repair reads of the vocabulary, lets time pass meanwhile, and what time is left."""
 
     def __init__(self, store: DiskStore, monkeypatch: pytest.MonkeyPatch, reading_s: float = 0.0) -> None:
-        self.lengths: list[int] = []
+        self.asked: list[tuple[int, str]] = []
         self.left_s: list[float] = []
         self._reader, self._reading_s = store.reader, reading_s
         self._now_s = time.monotonic()
         monkeypatch.setattr(local_search, "time", SimpleNamespace(monotonic=lambda: self._now_s))
 
-    def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
+    def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
         self._now_s += self._reading_s
-        self.lengths.append(length)
+        self.asked.append((length, first))
         assert limit <= 20_000
-        return self._reader.vocabulary(length, spread, limit)
+        return self._reader.vocabulary(length, limit, first)
 
     def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
         self.left_s.append(deadline_s - self._now_s)
@@ -160,7 +160,7 @@ def test_typos_take_half_of_the_budget_and_known_words_are_still_found(
     reader = Repairs(noted, monkeypatch, reading_s=20)
     question = ask("grandmothre recpie schedluer plum")
     answer = LocalSearch(reader).search(question, now_s=NOON_S, budget_s=60)
-    assert len(reader.lengths) == 2
+    assert len(reader.asked) == 2
     assert answer.cut
     assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
 
@@ -178,7 +178,7 @@ def test_words_of_one_length_are_read_once_for_all_typos(noted: DiskStore, monke
     reader = Repairs(noted, monkeypatch)
     answer = LocalSearch(reader).search(ask("schedluer unreachabel recpie"), now_s=NOON_S, budget_s=60)
     assert set(answer.repaired) == {"schedluer", "unreachabel", "recpie"}
-    assert len(reader.lengths) == len(set(reader.lengths))
+    assert len(reader.asked) == len(set(reader.asked))
     assert not answer.cut
 
 

@@ -61,27 +61,27 @@ class _Wording:
 
 
 class _Vocabulary:
-    """The words that exist, each length read once per search, and none after the deadline."""
+    """The words that exist, each length and first letter read once per search, and none after the deadline."""
 
     def __init__(self, reader: StoreReader, deadline_s: float) -> None:
         self._reader = reader
         self._deadline_s = deadline_s
-        self._by_length: dict[int, list[str]] = {}
+        self._read: dict[tuple[int, str], list[str]] = {}
 
-    def near(self, length: int) -> list[str]:
-        """Words of about that many characters, the nearest lengths first."""
+    def near(self, length: int, first: str = "") -> list[str]:
+        """Words of about that many characters which begin with `first`, the nearest lengths first."""
         found: list[str] = []
         for near in sorted(range(length - SPREAD, length + SPREAD + 1), key=lambda one: abs(one - length)):
             if len(found) < VOCABULARY_LIMIT:
-                found += self._of(near)[: VOCABULARY_LIMIT - len(found)]
+                found += self._of(near, first)[: VOCABULARY_LIMIT - len(found)]
         return found
 
-    def _of(self, length: int) -> list[str]:
-        if length not in self._by_length:
+    def _of(self, length: int, first: str) -> list[str]:
+        if (length, first) not in self._read:
             if time.monotonic() >= self._deadline_s:
                 return []
-            self._by_length[length] = self._reader.vocabulary(length, 0, VOCABULARY_LIMIT)
-        return self._by_length[length]
+            self._read[length, first] = self._reader.vocabulary(length, VOCABULARY_LIMIT, first)
+        return self._read[length, first]
 
 
 class LocalSearch:
@@ -144,12 +144,21 @@ class LocalSearch:
         for word in unknown:
             if time.monotonic() >= deadline_s:
                 return found, True
-            best = repair.best_match(
-                word, vocabulary.near(len(word)), lambda candidate: self._own_words(query, candidate, deadline_s)
-            )
+            best = self._best_match(query, word, vocabulary, deadline_s)
             if best is not None:
                 found[word] = best
         return found, False
+
+    def _best_match(
+        self, query: Query, word: str, vocabulary: _Vocabulary, deadline_s: float
+    ) -> tuple[str, float] | None:
+        """Among the words with the same first letter, which few typos change; among all only if that finds none."""
+        for first in (word[:1], ""):
+            near = vocabulary.near(len(word), first)
+            best = repair.best_match(word, near, lambda candidate: self._own_words(query, candidate, deadline_s))
+            if best is not None:
+                return best
+        return None
 
     def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
         """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""

@@ -12,6 +12,7 @@ from kingly_memory.ports import Match, Matches, Row
 from kingly_memory.writing import has_unbroken
 
 _LAST_POSITION = 2**62
+_LAST_CHARACTER = "\U0010ffff"
 _TRIGRAM = 3
 
 
@@ -106,12 +107,8 @@ class Reader:
             counted[term] = self._count(expression, most) if known else 0
         return counted
 
-    def vocabulary(self, length: int, spread: int, limit: int) -> list[str]:
-        found: list[str] = []
-        for distance in range(spread + 1):
-            for near in {length - distance, length + distance}:
-                found += [word for (word,) in self._all(sql.WORDS, (near, limit - len(found)))]
-        return found
+    def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
+        return [word for (word,) in self._all(sql.WORDS, (length, first, first + _LAST_CHARACTER, limit))]
 
     def holds(self, position: int, terms: Sequence[str]) -> set[str]:
         return {term for term in terms if self._all(sql.HOLDS, (rows.any_term([term]), position))}

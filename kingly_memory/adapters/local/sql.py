@@ -188,7 +188,7 @@ LITERAL = (
     "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"
 )
 LITERAL_PIECE = "CASE WHEN json_valid(c.value) THEN instr(json_extract(c.value, '$.content'), ?) > 0 END"
-WORDS = "SELECT word FROM km_vocabulary WHERE length = ? LIMIT ?"
+WORDS = "SELECT word FROM km_vocabulary WHERE length = ? AND word BETWEEN ? AND ? LIMIT ?"
 LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
 # --- outbox and lifetimes ------------------------------------------------------------------------------------------
