@@ -132,9 +132,6 @@ class Progress:
             self._out.redraw("")
 
 
-"""What an export holds: not what was forgotten, and not copies of what belongs to the remote."""
-
-
 def _export_file(kept: Exported, path: Path, out: Output) -> int:
     written = 0
     with replacing(path) as file:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from kingly_memory.adapters.local.damage import Inode, Malformed
@@ -20,37 +21,37 @@ _CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """No link is followed, and no pipe waited for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that paths are put together once: every commit asks for them
 class Folder:
     """`<home>/store` holds diskcache's files and nothing else; locks, notes and damaged stores lie beside it."""
 
     home: Path
     name: str = "store"
 
-    @property
+    @cached_property
     def store(self) -> Path:
         return self.home / self.name
 
-    @property
+    @cached_property
     def database(self) -> Path:
         return self.store / "cache.db"
 
-    @property
+    @cached_property
     def wal(self) -> Path:
         """What is committed and not yet folded into the database."""
         return self.store / "cache.db-wal"
 
-    @property
+    @cached_property
     def write_lock(self) -> Path:
         return self.home / "write.lock"
 
-    @property
+    @cached_property
     def founded(self) -> Path:
         """A note that this home has held a store, so that a vanished file is reported and not taken as empty. It says
         whether a writer has the store open, so that a vanished WAL is noticed too."""
         return self.home / "founded"
 
-    @property
+    @cached_property
     def salvaged(self) -> Folder:
         """Where recovery builds the store that will take this one's place."""
         return replace(self, name="store.salvaged")
