@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Collection, Sequence
 
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
 SHORTEST_REPAIRED = 4
 CANDIDATES = 8
+
+
+def load() -> None:
+    """Load rapidfuzz, which takes a process that has not used it yet about 10 ms."""
+    importlib.import_module("rapidfuzz.process")
 
 
 def best_match(

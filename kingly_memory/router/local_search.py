@@ -139,6 +139,10 @@ class LocalSearch:
         self, query: Query, unknown: Sequence[str], deadline_s: float
     ) -> tuple[dict[str, tuple[str, float]], bool]:
         """The best match of each unknown word, with their likeness, and whether the deadline left any out."""
+        if unknown:
+            began = time.monotonic()
+            repair.load()  # once per process, and no reason to leave its first typo as it is
+            deadline_s += time.monotonic() - began
         vocabulary = _Vocabulary(self._reader, deadline_s)
         found: dict[str, tuple[str, float]] = {}
         for word in unknown:
