@@ -13,18 +13,8 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import (
-    KINDS,
-    JsonObject,
-    Memory,
-    MemoryId,
-    MemoryType,
-    Origin,
-    Query,
-    Scope,
-    Standing,
-    as_utc,
-)
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType, Origin, Query, Scope, Standing, as_utc
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""

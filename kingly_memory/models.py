@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from hashlib import sha256
-from typing import Any, NewType
+from typing import Any
 
-MemoryId = NewType("MemoryId", str)
+from kingly_memory.ids import MemoryId
+
 JsonObject = dict[str, Any]
 
 REMOTE_ABOVE = 0.3
@@ -307,43 +304,6 @@ class Taken:
 
     def to_json(self) -> JsonObject:
         return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged, "kept": self.kept}
-
-
-_id_lock = threading.Lock()
-_last_id = 0
-
-
-def new_id(now: datetime) -> MemoryId:
-    """A UUIDv7 (RFC 9562): ordered by time, ascending within a millisecond of one process."""
-    global _last_id
-    milliseconds = max(int(now.timestamp() * 1000), 0) & ((1 << 48) - 1)
-    random = int.from_bytes(os.urandom(10), "big")
-    with _id_lock:
-        candidate = (milliseconds << 74) | (random & ((1 << 74) - 1))
-        if _last_id >> 74 == milliseconds:
-            candidate = _last_id + 1 + (random & 0xFFFFFFFF)
-        _last_id = candidate
-    time_part, rest = candidate >> 74, candidate & ((1 << 74) - 1)
-    value = (time_part << 80) | (0x7 << 76) | ((rest >> 62) << 64) | (0b10 << 62) | (rest & ((1 << 62) - 1))
-    text = f"{value:032x}"
-    return MemoryId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
-
-
-def derived_id(memory_id: str, project: str) -> MemoryId:
-    """Another id of the same time: what that memory is called in another project, whenever it is asked."""
-    digest = sha256(f"{memory_id}:{project}".encode()).hexdigest()
-    return MemoryId(f"{memory_id[:15]}{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
-
-
-def kept_id(remote: str, remote_id: str, project: str) -> MemoryId:
-    """The id of a project's copy of what only the remote holds: the same in every process, and of no time."""
-    digest = sha256(json.dumps([remote, remote_id, project]).encode()).hexdigest()
-    return MemoryId(f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}")
-
-
-def id_time_s(memory_id: str) -> float:
-    """When a UUIDv7 was made, in Unix seconds."""
-    return int(memory_id[:8] + memory_id[9:13], 16) / 1000
 
 
 def as_utc(moment: datetime) -> datetime:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Query, Standing
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 
 if TYPE_CHECKING:
     import asyncio

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.files.reading import Entry, Problem
+from kingly_memory.ids import new_id
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.models import Memory, MemoryType, Origin, Scope, new_id
+from kingly_memory.models import Memory, MemoryType, Origin, Scope
 
 LIMIT = 1_048_576
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

@@ -10,7 +10,8 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.json_call import JsonCallRemote
 from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.models import Memory, MemoryId, MemoryType, Origin, Scope
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import Clock
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 890_000, tzinfo=UTC)

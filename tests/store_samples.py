@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing, new_id
+from kingly_memory.ids import new_id
+from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
 from kingly_memory.ports import Matches, Transaction
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

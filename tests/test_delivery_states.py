@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft, draft
 from kingly_memory.lifecycle.lifetimes import Lifetimes
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, MemoryId, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import delivery, outbox, records
 from kingly_memory.router.delivery import Delivery

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.files import kingly_layout
 from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory, MemoryType, Origin, Scope, new_id
+from kingly_memory.ids import new_id
+from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from tests.file_samples import LIMIT, NOON, as_draft, memories, parted
 
 

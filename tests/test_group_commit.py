@@ -15,7 +15,7 @@ from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.local.writer import LARGEST_BATCH
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import MemoryId
+from kingly_memory.ids import MemoryId
 from kingly_memory.ports import Transaction
 from tests.store_samples import check_integrity, elsewhere, memory, put, saving, stored_contents
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import KINDS, Memory, MemoryType, Origin, Scope, new_id
+from kingly_memory.ids import new_id
+from kingly_memory.models import KINDS, Memory, MemoryType, Origin, Scope
 
 LIMIT = 1_048_576
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.models import Memory, kept_id
+from kingly_memory.ids import kept_id
+from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router import keepsakes
 from kingly_memory.router.router import Router

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.models import Memory, MemoryId, MemoryType, Scope
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory, MemoryType, Scope
 from kingly_memory.ports import Remote
 from kingly_memory.testing import FakeRemote, ScriptedRemote
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised

@@ -13,7 +13,8 @@ import pytest
 from kingly_memory.adapters.remote.json_call import JsonCallRemote
 from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.models import Memory, MemoryId
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ScriptedRemote, Weather
 from kingly_memory.testing.wire_faults import CANARY

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.models import Memory, MemoryId, MemoryType, Origin, Scope
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.retrieval.repair import best_match, similarity
 from kingly_memory.retrieval.terms import LONGEST_PIECE, MOST_TERMS, terms

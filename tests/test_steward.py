@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Archive, Expire, Keep
-from kingly_memory.models import Memory, MemoryId, MemoryType, Origin, Scope, Standing
+from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.router import delivery, outbox
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version"),
+    ("errors", "ids", "version"),
     ("models", "writing"),
     ("intake", "ports", "settings", "observe"),
     ("retrieval", "lifecycle", "adapters"),

@@ -26,7 +26,8 @@ from kingly_memory.hub.requests import (
     UpdateMemory,
 )
 from kingly_memory.hub.vectors import Vectors
-from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Origin, Scope, Standing, new_id
+from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.models import JsonObject, Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
 
 FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "create_memory_link")

@@ -10,8 +10,9 @@ from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
-from kingly_memory.models import JsonObject, Memory, MemoryId
+from kingly_memory.models import JsonObject, Memory
 
 CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
 """No smaller than a call may be: what passes the door of the server is not refused behind it."""

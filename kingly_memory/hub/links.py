@@ -7,7 +7,8 @@ from datetime import datetime
 
 from kingly_memory import intake
 from kingly_memory.hub.requests import CreateMemoryLink
-from kingly_memory.models import JsonObject, new_id
+from kingly_memory.ids import new_id
+from kingly_memory.models import JsonObject
 from kingly_memory.ports import MemoryReader, Transaction
 
 _FACET = "links"

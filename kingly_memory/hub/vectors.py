@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 
 from kingly_memory.hub.envelope import searchable
 from kingly_memory.hub.matrix import Matrix
-from kingly_memory.models import JsonObject, Memory, MemoryId, MemoryType, Query, Standing
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.observe import log
 from kingly_memory.ports import Embedder, LocalStore, Row, Transaction
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Archive, Expire, Keep, Subject, Verdict, decide
-from kingly_memory.models import JsonObject, Memory, MemoryId, Standing
+from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 
 BATCH = 500

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kingly_memory.models import DeliveryState, JsonObject, LinkState, MemoryId
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import DeliveryState, JsonObject, LinkState
 from kingly_memory.observe import (
     DeliveryStarted,
     Events,
@@ -65,7 +66,7 @@ class Drainer:
     def __init__(
         self,
         name: str,
-        owner: str,
+        sender: Sender,
         *,
         store: LocalStore,
         remote: Remote,
@@ -73,21 +74,10 @@ class Drainer:
         clock: Clock,
         settings: Settings,
         events: Events,
-        chance: Callable[[], float],
         leads: Callable[[], bool],
     ) -> None:
         self._name = name
-        self._sender = Sender(
-            name,
-            owner,
-            store=store,
-            remote=remote,
-            link=link,
-            clock=clock,
-            settings=settings,
-            events=events,
-            chance=chance,
-        )
+        self._sender = sender
         self._store = store
         self._remote = remote
         self._link = link

@@ -9,17 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.intake import Draft, draft, moment
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import (
-    DeliveryState,
-    Memory,
-    MemoryId,
-    Origin,
-    Query,
-    Standing,
-    kept_id,
-)
+from kingly_memory.models import DeliveryState, Memory, Origin, Query, Standing
 from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.outbox import set_delivery

@@ -6,19 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetimes
-from kingly_memory.models import (
-    REMOTE_ABOVE,
-    DeliveryState,
-    Memory,
-    MemoryId,
-    Origin,
-    Receipt,
-    Standing,
-    derived_id,
-    new_id,
-)
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import delivery
 from kingly_memory.router.delivery import Delivery

@@ -46,6 +46,7 @@ from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.records import Desk
+from kingly_memory.router.sender import Sender
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
@@ -359,7 +360,7 @@ class Router:
         return RemoteSide(part.name, part.remote, link, keepsakes)
 
     def _new_drainer(self, part: RemotePart, side: RemoteSide) -> Drainer:
-        return Drainer(
+        sender = Sender(
             part.name,
             f"{os.getpid()}-{uuid4().hex[:12]}",
             store=self._store,
@@ -369,6 +370,16 @@ class Router:
             settings=self._settings,
             events=self._events,
             chance=self._chance,
+        )
+        return Drainer(
+            part.name,
+            sender,
+            store=self._store,
+            remote=part.remote,
+            link=side.link,
+            clock=self._clock,
+            settings=self._settings,
+            events=self._events,
             leads=part.leads,
         )
 

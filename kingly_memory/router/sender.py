@@ -9,7 +9,8 @@ from functools import partial
 from typing import TypeVar
 
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.models import DeliveryState, MemoryId
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import DeliveryState
 from kingly_memory.observe import DeliveryFailed, Events, MemoryDelivered, MemorySent
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router import delivery, outbox

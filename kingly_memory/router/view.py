@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, LinkState, Memory, MemoryId, MemoryType, Page, Query, Standing, id_time_s
+from kingly_memory.ids import MemoryId, id_time_s
+from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing
 from kingly_memory.ports import LocalStore, Now, Row
 from kingly_memory.router.link import Link, probe_is_due
 from kingly_memory.router.local_search import LocalSearch

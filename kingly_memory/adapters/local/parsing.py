@@ -7,7 +7,8 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from kingly_memory.models import JsonObject, Memory, MemoryId, Standing
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Row
 
 log = logging.getLogger("kingly_memory.store")

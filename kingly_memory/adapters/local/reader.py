@@ -7,7 +7,8 @@ from typing import Any
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
-from kingly_memory.models import JsonObject, MemoryId, MemoryType, Query, Standing
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Match, Matches, Row
 from kingly_memory.writing import has_unbroken
 

@@ -10,7 +10,8 @@ from diskcache import Cache
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.vocabulary import Vocabulary
-from kingly_memory.models import JsonObject, Memory, MemoryId, Standing
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Row
 
 FARTHEST_DUE_S = 301.0
