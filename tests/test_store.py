@@ -391,3 +391,13 @@ def test_nothing_is_evicted_or_expired_by_diskcache(store: DiskStore, home: Path
 def test_versions_name_the_layout_and_the_library(store: DiskStore) -> None:
     assert set(store.versions()) >= {"layout", "sqlite"}
     assert store.recovered() is None
+
+
+def test_memory_of_ours_hides_the_copy_under_the_same_remote_id(store: DiskStore) -> None:
+    own, copy = memory(), memory()
+    for one, standing in ((own, Standing.LIVE), (copy, Standing.CACHED)):
+        store.write(lambda tx, one=one, standing=standing: tx.save(one, standing)).result()  # type: ignore[misc]
+    for one in (own, copy):
+        facet = {"state": "delivered", "due": None, "remote_id": "r1"}
+        store.write(lambda tx, one=one, facet=facet: tx.set_facet("delivery", f"{REMOTE}:{one.id}", facet)).result()  # type: ignore[misc]
+    assert store.reader.by_remote_id(REMOTE, ["r1", "r2"]) == {"r1": own.id}

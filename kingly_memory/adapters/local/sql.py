@@ -200,9 +200,12 @@ NEXT_DUE = f"SELECT min({_DUE}) {_OUTBOX} AND {_STATE} = ?"
 OUTBOX_COUNTS = f"SELECT {_STATE}, count(*) {_OUTBOX} GROUP BY {_STATE}"
 OUTBOX_PAGE = f"SELECT substr(key, 27), value {_OUTBOX} AND {_STATE} = ? ORDER BY key LIMIT ?"
 BY_REMOTE_ID = (
-    "SELECT json_extract(value, '$.remote_id'), substr(key, 27) FROM Cache INDEXED BY km_remote_id "
-    f"WHERE {_IS_DELIVERY} AND json_extract(value, '$.remote_id') IN ({{marks}}) AND {_REMOTE} = ?"
+    "SELECT json_extract(d.value, '$.remote_id'), substr(d.key, 27) FROM Cache AS d INDEXED BY km_remote_id "
+    "LEFT JOIN Cache AS m ON m.key = 'm:' || substr(d.key, 27) AND m.raw = 1 "
+    "WHERE d.key >= 'delivery:' AND d.key < 'delivery;' AND json_extract(d.value, '$.remote_id') IN ({marks}) "
+    "AND substr(d.key, 10, 16) = ? ORDER BY m.tag LIKE 'vcached %' DESC"
 )
+"""A memory of ours comes after a copy under the same remote id, and so takes its place."""
 UNDELIVERED = (
     "SELECT m.rowid, m.value, m.tag FROM Cache AS m WHERE m.key > ? AND m.key < 'm;' AND m.raw = 1 "
     "AND CASE WHEN json_valid(m.value) THEN json_extract(m.value, '$.significance') > ? END "
