@@ -159,3 +159,9 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
     ran = run("version", "--json")
     assert (ran.code, ran.json["error"]["type"]) == (1, "ZeroDivisionError")
     assert ran.err.startswith("kingly-memory: something unexpected happened (ZeroDivisionError: by nought)")
+
+
+@pytest.mark.parametrize(("effects", "warned"), [("exactly_once", False), ("at_least_once", True), (None, False)])
+def test_status_says_when_a_remote_honours_no_keys(effects: str | None, warned: bool) -> None:
+    link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None, "effects": effects}
+    assert ("may repeat a delivery" in upkeep._link_line(link)) is warned

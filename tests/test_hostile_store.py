@@ -129,11 +129,12 @@ def test_disk_takes_text_and_refuses_every_other_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tag", [None, 7, b"\x80\x04", "", "vlive", "vnothing p0", "v" * 10_000])
-def test_row_with_a_planted_tag_is_no_memory_of_this_project(home: Path, tag: object) -> None:
+def test_row_with_a_planted_tag_stands_in_nobodys_way(home: Path, tag: object) -> None:
     with behind_triggers(home) as connection:
         connection.execute("UPDATE Cache SET tag = ? WHERE key LIKE 'm:%'", (tag,))
     store = opened(home)
     use_everything(store)
+    assert store.reader.row(ID) is None
     store.close()
 
 

@@ -129,6 +129,8 @@ def _link_line(link: JsonObject) -> str:
     if link["state"] == "disabled":
         return "no remote; name one with --remote or KINGLY_REMOTE"
     line = f"{link['state']}, {link['endpoint']}"
+    if link["effects"] == "at_least_once":
+        line += "; honours no idempotency keys, so that a lost reply may repeat a delivery"
     if link["last_error"]:
         line += f" ({link['last_error'].removeprefix(link['endpoint'] + ': ')})"
     if link["next_probe_s"] is not None:
