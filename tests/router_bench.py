@@ -14,7 +14,8 @@ from kingly_memory.models import Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote, Transaction
 from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.router import RemotePart, Router
+from kingly_memory.router.router import Router
+from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock

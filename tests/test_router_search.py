@@ -17,7 +17,8 @@ from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo
 from kingly_memory.router import gather
 from kingly_memory.router.local_search import LocalAnswer, LocalSearch
-from kingly_memory.router.router import RemotePart, Router
+from kingly_memory.router.router import Router
+from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock

@@ -17,7 +17,7 @@ from kingly_memory.version import __version__
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock
-    from kingly_memory.router.router import RemotePart
+    from kingly_memory.router.spine import RemotePart
 
 log = logging.getLogger("kingly_memory")
 
@@ -62,7 +62,7 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
     """The remote behind that address, and the lock that decides which process delivers to it."""
     from kingly_memory.adapters.remote.json_call import JsonCallRemote
     from kingly_memory.adapters.remote.transport import Transport
-    from kingly_memory.router.router import RemotePart
+    from kingly_memory.router.spine import RemotePart
 
     transport = Transport(endpoint, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
     remote = JsonCallRemote(

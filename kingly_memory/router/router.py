@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-import os
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from types import TracebackType
-from typing import Any, Self, TypeVar
-from uuid import uuid4
+from typing import Any
 
 from kingly_memory import intake
-from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
+from kingly_memory.errors import InvalidInput, RemoteUnavailable
 from kingly_memory.intake import Imported
 from kingly_memory.lifecycle import steward
-from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import (
     REMOTE_ABOVE,
@@ -34,120 +24,17 @@ from kingly_memory.models import (
     Standing,
     Taken,
 )
-from kingly_memory.observe import Events, MemoryStored, Observer
-from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
+from kingly_memory.observe import MemoryStored
 from kingly_memory.router import outbox, records
-from kingly_memory.router.drain import Drainer, SyncReport
-from kingly_memory.router.enrolment import Enrolment
-from kingly_memory.router.gather import Gatherer, RemoteSide
-from kingly_memory.router.keepsakes import Keepsakes
-from kingly_memory.router.landing import Landing
-from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
-from kingly_memory.router.records import Desk
-from kingly_memory.router.sender import Sender
-from kingly_memory.router.usage import UsageBuffer
-from kingly_memory.router.view import Station, View
-from kingly_memory.router.write_behind import WriteBehind
-from kingly_memory.settings import Settings
-
-log = logging.getLogger("kingly_memory.router")
-T = TypeVar("T")
+from kingly_memory.router.spine import Spine
 
 IMPORT_BATCH = 200
 
 
-@dataclass(frozen=True, slots=True)
-class RemotePart:
-    """The remote a router works with: the port, its stable name, and who may deliver to it on this machine."""
-
-    name: str
-    endpoint: str
-    remote: Remote
-    leads: Callable[[], bool]
-    stop_leading: Callable[[], None]
-
-
-class Router:
-    """The spine over its ports. `kingly_memory.MemoryRouter` is this with the parts picked; use it as `async with`."""
-
-    def __init__(
-        self,
-        station: Station,
-        agent: str | None,
-        *,
-        store: LocalStore,
-        part: RemotePart | None,
-        settings: Settings,
-        clock: Clock,
-        observers: tuple[Observer, ...] = (),
-        chance: Callable[[], float] = random.random,
-    ) -> None:
-        self._station = station
-        self._agent = agent
-        self._store = store
-        self._part = part
-        self._settings = settings
-        self._clock = clock
-        self._events = Events(observers)
-        self._lifetimes = Lifetimes.of(settings)
-        self._usage = UsageBuffer()
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
-        local = LocalSearch(store.reader, self._usage.last_use)
-        self._view = View(station, store=store, local=local, clock=clock)
-        self._side = None if part is None else self._remote_side(part, chance)
-        self._gatherer = Gatherer(
-            store=store, local=local, remote_side=self._side, threads=self._threads, clock=clock, settings=settings
-        )
-        self._chance = chance
-        self._drainer: Drainer | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._landing = Landing()
-        self._behind = WriteBehind(
-            self._usage,
-            None if self._side is None else self._side.keepsakes,
-            store=store,
-            landing=self._landing,
-            clock=clock,
-            pause_s=settings.usage_flush_s,
-        )
-        self._is_open = False
-
-    async def __aenter__(self) -> Self:
-        self._is_open = True
-        self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
-        if self._part is not None and self._side is not None:
-            self._drainer = self._new_drainer(self._part, self._side)
-            # Queued before any store can be, so that the first memory finds its remote known.
-            enrolment = self._new_enrolment(self._part)
-            delivering = self._deliver(enrolment, enrolment.begin(), self._drainer)
-            self._tasks.append(asyncio.create_task(delivering, name="kingly-delivery"))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Give deliveries under way a moment, write down what is buffered, and let go of everything.
-
-        Whatever fails or is cancelled on the way, the rest is let go of all the same.
-        """
-        if not self._is_open:
-            return
-        self._is_open = False
-        async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(asyncio.to_thread, self._store.close)
-            stack.callback(self._threads.shutdown)
-            if self._part is not None:
-                stack.callback(self._part.stop_leading)
-                stack.push_async_callback(self._part.remote.aclose)
-            stack.push_async_callback(self._behind.flush_if_possible)
-            stack.push_async_callback(self._end_tasks)
-            await self._finish_sending()
-            await self._gatherer.settle()
+class Router(Spine):
+    """The spine with its verbs. `kingly_memory.MemoryRouter` is this with the parts picked; use it as `async with`."""
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
@@ -344,108 +231,3 @@ class Router:
         status = self.status()
         link, waiting = status["link"]["state"], status["outbox"]["pending"]
         return f"<{type(self).__name__} link={link} outbox={waiting} local={status['memories']['total']}>"
-
-    # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _remote_side(self, part: RemotePart, chance: Callable[[], float]) -> RemoteSide:
-        link = LinkKeeper(
-            part.name,
-            store=self._store,
-            clock=self._clock,
-            settings=self._settings,
-            events=self._events,
-            chance=chance,
-        )
-        keepsakes = Keepsakes(part.name, reader=self._store.reader, clock=self._clock, settings=self._settings)
-        return RemoteSide(part.name, part.remote, link, keepsakes)
-
-    def _new_drainer(self, part: RemotePart, side: RemoteSide) -> Drainer:
-        sender = Sender(
-            part.name,
-            f"{os.getpid()}-{uuid4().hex[:12]}",
-            store=self._store,
-            remote=part.remote,
-            link=side.link,
-            clock=self._clock,
-            settings=self._settings,
-            events=self._events,
-            chance=self._chance,
-        )
-        return Drainer(
-            part.name,
-            sender,
-            store=self._store,
-            remote=part.remote,
-            link=side.link,
-            clock=self._clock,
-            settings=self._settings,
-            events=self._events,
-            leads=part.leads,
-        )
-
-    def _new_enrolment(self, part: RemotePart) -> Enrolment:
-        return Enrolment(
-            part.name,
-            part.endpoint,
-            self._station.project,
-            store=self._store,
-            landing=self._landing,
-            clock=self._clock,
-        )
-
-    async def _deliver(self, enrolment: Enrolment, begun: Future[bool], drainer: Drainer) -> None:
-        """The delivery task."""
-        await enrolment.complete(begun, self._settings.usage_flush_s)
-        await drainer.run()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _finish_sending(self) -> None:
-        """Whatever the clock says, closing waits this long in real time and no longer."""
-        if self._drainer is not None:
-            with contextlib.suppress(TimeoutError, KinglyMemoryError):
-                async with asyncio.timeout(self._settings.closing_s):
-                    await self._drainer.until_idle()
-
-    async def _awaited(self, receipt: Receipt, seconds: float) -> Receipt:
-        if self._drainer is None or self._part is None:
-            return receipt
-        facet = await self._drainer.wait_for(receipt.id, seconds)
-        memory_row = await self._read(lambda: self._store.reader.row(receipt.id))
-        return receipt if memory_row is None else records.receipt_of(memory_row.memory, facet, self._part.name)
-
-    def _patience_s(self, wait: float | None, require_remote: bool) -> float:
-        if wait is None:
-            return self._settings.call_timeout_s if require_remote else 0.0
-        return intake.seconds("wait", wait)
-
-    def _remote_name(self) -> str:
-        if self._part is None:
-            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
-        return self._part.name
-
-    def _wake(self) -> None:
-        if self._drainer is not None:
-            self._drainer.wake()
-
-    def _desk(self) -> Desk:
-        name = None if self._part is None else self._part.name
-        return Desk(self._station.project, self._agent, name, self._lifetimes, self._clock.now())
-
-    def _now_s(self) -> float:
-        return self._clock.now().timestamp()
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise RouterClosed
-
-    async def _write(self, change: Callable[[Transaction], T]) -> T:
-        self._check_open()
-        return await self._landing.of(self._store.write(change))
-
-    async def _read(self, look: Callable[[], T]) -> T:
-        self._check_open()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
