@@ -156,7 +156,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a search asks for, after validation. Empty filters are None; `tags` must all be present."""
+    """What a search asks for, after validation. Empty filters are None; `tags` must all be present.
+
+    `remote_text` is how the remote is asked, when it should hear more than the words to look up.
+    """
 
     text: str
     project: str
@@ -168,6 +171,7 @@ class Query:
     since: datetime | None = None
     until: datetime | None = None
     include_archived: bool = False
+    remote_text: str | None = None
 
     def admits(self, memory: Memory) -> bool:
         """True when the memory passes every filter (the text aside). Every path to a result asks this."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Receipt, Results, Standing
 
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
     from datetime import datetime
+
+    from kingly_memory.intake import Draft
 
 T = TypeVar("T")
 
@@ -263,6 +265,28 @@ class Remote(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+# --- the router, as the rooms beneath it see it ----------------------------------------------------------------------
+
+
+class Searcher(Protocol):
+    """The one search."""
+
+    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+        """What `search` answers to a query that has been checked. Never raises because of the remote."""
+        ...
+
+
+class Writer(Protocol):
+    """The one way in."""
+
+    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
+        """Store a draft as `store` does: durable and searchable when this returns. Raises StoreError.
+
+        `noted=False` leaves it out of the working context that it names.
+        """
+        ...
 
 
 # --- models ---------------------------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ class Settings:
     episodic_lifetime_s: float = _setting(604_800.0, "life of episodic memories")
     semantic_lifetime_s: float = _setting(2_592_000.0, "life of semantic memories")
     procedural_lifetime_s: float = _setting(7_776_000.0, "life of procedural memories after their last use")
+    context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
+    whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
     remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
 
     def __post_init__(self) -> None:

@@ -1,8 +1,22 @@
-"""Scripts that are written without spaces between words, where a search for words finds nothing."""
+"""How texts are written: words, tokens, and the scripts without spaces, where a search for words finds nothing."""
 
 from __future__ import annotations
 
 import re
+
+STOP_WORDS = frozenset(
+    """a about after all also am an and any are as at be because been before being between both but by can could did
+    do does doing down during each few for from further had has have having he her here hers him his how i if in into
+    is it its itself just me more most my myself no nor not now of off on once only or other our ours out over own s
+    same she should so some such t than that the their theirs them then there these they this those through to too
+    under until up us very was we were what when where which while who whom whose why will with would you your yours
+    """.split()
+)
+
+LONGEST_TOKEN = 16
+"""Characters; what runs on longer counts as several tokens."""
+
+_WORD = re.compile(r"[^\W_]+")
 
 UNBROKEN = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Thai, kana, Han, and Hangul, whose endings grow on the word: the inside of a character class.
@@ -24,3 +38,19 @@ def without_unbroken(text: str) -> str:
 
 def has_unbroken(text: str) -> bool:
     return not text.isascii() and re.search(f"[{UNBROKEN}]", text) is not None
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, as the index takes it apart."""
+    return _WORD.findall(text.casefold())
+
+
+def token_spans(text: str) -> list[tuple[int, int]]:
+    """Where each token of the text begins and ends: an estimate that needs no model.
+
+    A run without spaces is one token for every 16 characters begun, a character of an unbroken script is one.
+    """
+    pattern = rf"\S{{1,{LONGEST_TOKEN}}}"
+    if not text.isascii():
+        pattern = rf"[{UNBROKEN}]|[^\s{UNBROKEN}]{{1,{LONGEST_TOKEN}}}"
+    return [found.span() for found in re.finditer(pattern, text)]

@@ -19,17 +19,19 @@ PACKAGE = ROOT / "kingly_memory"
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "version"),
     ("models", "writing"),
-    ("intake", "ports", "settings", "observe"),
-    ("retrieval", "lifecycle", "adapters"),
+    ("intake",),
+    ("ports", "settings", "observe"),
+    ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),
     ("app",),
-    ("hub",),
+    ("hub", "integrations"),
+    ("server",),
     ("cli",),
 )
 """Imports go from a later step to an earlier one; the rooms of one step do not know each other."""
 
-TESTING_SEES = 3
-"""`testing` may import from steps 0 to 3: up to the adapters."""
+TESTING_SEES = 4
+"""`testing` may import from steps 0 to 4: up to the adapters."""
 
 OUTER = {"", "__main__"}
 """The menu and `python -m kingly_memory` stand before the house: they may import everything, nothing imports them."""

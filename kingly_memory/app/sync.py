@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import Imported
 from kingly_memory.lifecycle.steward import SweepReport
@@ -175,6 +176,10 @@ class SyncMemoryRouter:
     def restore(self, key_or_id: str) -> Memory | None:
         """See `MemoryRouter.restore`."""
         return self._call(lambda: self._router.restore(key_or_id))
+
+    def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
+        """See `MemoryRouter.working_context`."""
+        return self._call(lambda: self._router.working_context(context_id, include_related))
 
     def remember(self, items: Iterable[Imported]) -> Taken:
         """See `MemoryRouter.remember`."""

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
-from kingly_memory.errors import RemoteError, RemoteRefused
+from kingly_memory.errors import RemoteError
 from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Source, Standing
-from kingly_memory.ports import Clock, LocalStore, Remote, RemoteHit
+from kingly_memory.ports import Clock, LocalStore, RemoteHit
 from kingly_memory.retrieval.fusion import Candidate, fuse
-from kingly_memory.router.keepsakes import Keepsakes
-from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.router.remote_side import RemoteSide, reason_of
 from kingly_memory.settings import Settings
 
-log = logging.getLogger("kingly_memory.search")
-
-NOTE_S = 0.02
 LEAST_BUDGET_S = 0.01
 """What a local search gets that waited for a reader thread until its time was over."""
 
@@ -32,16 +27,6 @@ class RemoteAnswer:
     hits: tuple[RemoteHit, ...]
     took_ms: float
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteSide:
-    """The remote and what goes with it."""
-
-    name: str
-    remote: Remote
-    link: LinkKeeper
-    keepsakes: Keepsakes
 
 
 class Gatherer:
@@ -63,7 +48,6 @@ class Gatherer:
         self._threads = threads
         self._clock = clock
         self._settings = settings
-        self._notes: set[asyncio.Future[None]] = set()
 
     async def search(self, query: Query, *, prefer_speed: bool, include_semantic: bool) -> Results:
         """Hits of every layer that answered in time. Never raises because of the remote."""
@@ -75,8 +59,8 @@ class Gatherer:
                 return self._local_results(quick, Source.LOCAL, began)
         if side is None:
             return self._local_results(await self._ask_local(query), Source.LOCAL, began)
-        if not side.link.is_connected:
-            reason = f"offline: {side.link.current().last_error}"
+        reason = side.unreachable()
+        if reason is not None:
             return self._local_results(await self._ask_local(query), Source.LOCAL_FALLBACK, began, reason)
         local, remote = await asyncio.gather(self._ask_local(query), self._ask_remote(side, query))
         if remote.error is not None:
@@ -95,28 +79,15 @@ class Gatherer:
 
     async def _ask_remote(self, side: RemoteSide, query: Query) -> RemoteAnswer:
         began = self._clock.monotonic()
+        text, timeout_s = query.remote_text or query.text, self._settings.remote_search_s
         try:
-            hits = await side.remote.search(
-                query.text, limit=query.limit, types=query.types, timeout_s=self._settings.remote_search_s
+            hits = await side.ask(
+                "a search",
+                lambda remote: remote.search(text, limit=query.limit, types=query.types, timeout_s=timeout_s),
             )
         except RemoteError as error:
-            log.warning("the remote did not answer a search, answering locally: %s", error)
-            if not isinstance(error, RemoteRefused):
-                await self._noted(side.link.failed(error))
-            return RemoteAnswer((), self._since_ms(began), getattr(error, "reason", str(error)))
-        await self._noted(side.link.succeeded())
+            return RemoteAnswer((), self._since_ms(began), reason_of(error))
         return RemoteAnswer(tuple(hits), self._since_ms(began))
-
-    async def _noted(self, note: Coroutine[None, None, None]) -> None:
-        """Tell the link what came of a call. The answer waits for that only while the store is quick about it."""
-        task = asyncio.ensure_future(note)
-        self._notes.add(task)
-        task.add_done_callback(self._notes.discard)
-        await asyncio.wait({task}, timeout=NOTE_S)
-
-    async def settle(self) -> None:
-        """Wait for what is still being noted."""
-        await asyncio.gather(*self._notes, return_exceptions=True)
 
     def _local_results(self, answer: LocalAnswer, source: Source, began: float, failure: str | None = None) -> Results:
         hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)

@@ -11,7 +11,8 @@ from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import repair
-from kingly_memory.retrieval.terms import Terms, terms, words
+from kingly_memory.retrieval.terms import Terms, terms
+from kingly_memory.writing import words
 
 COMMON = 5_000
 """A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""

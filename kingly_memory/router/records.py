@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from kingly_memory.cognition.working import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetimes
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Origin, Receipt, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import delivery
+from kingly_memory.router import contexts, delivery
+from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
-
-Change = Callable[[Transaction], Receipt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,49 @@ class Desk:
     remote: str | None
     lifetimes: Lifetimes
     now: datetime
+    contexts: ContextRules = field(default_factory=ContextRules)
 
     @property
     def now_s(self) -> float:
         return self.now.timestamp()
 
 
-def store(draft: Draft, desk: Desk) -> Change:
-    """A new memory, or a new revision of the one that has the key already."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a draft, and how many whispers are due in its context now."""
 
-    def change(transaction: Transaction) -> Receipt:
+    receipt: Receipt
+    whispers_due: int
+
+
+def store(draft: Draft, desk: Desk, *, noted: bool = True) -> Callable[[Transaction], Stored]:
+    """A new memory, or a new revision of the one that has the key already; `noted` in its working context."""
+
+    def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, desk.project, draft.key)
-        return _save(transaction, _memory(draft, before, desk), Standing.LIVE, desk)
+        memory = _memory(draft, before, desk)
+        receipt = _save(transaction, memory, Standing.LIVE, desk)
+        if not noted or memory.scope.context_id is None:
+            return Stored(receipt, 0)
+        after = contexts.note(
+            transaction, memory, memory.scope.context_id, agent=desk.agent, now_s=desk.now_s, rules=desk.contexts
+        )
+        for memory_id in after.overflow:
+            _consolidate(transaction, memory_id, desk)
+        return Stored(receipt, after.context.due(desk.contexts.whisper_tokens))
+
+    return change
+
+
+def whisper(due: Due, desk: Desk) -> Callable[[Transaction], bool]:
+    """Store the whispers that are due, unless the context has moved on meanwhile: then False, and nothing is stored."""
+
+    def change(transaction: Transaction) -> bool:
+        if not contexts.advance(transaction, desk.project, due):
+            return False
+        for draft in due.drafts:
+            _save(transaction, _memory(draft, None, desk), Standing.LIVE, desk)
+        return True
 
     return change
 
@@ -180,6 +211,15 @@ def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: De
     if standing is not Standing.FORGOTTEN:
         _deliver(transaction, memory, desk)
     return receipt(transaction, memory, desk.remote)
+
+
+def _consolidate(transaction: Transaction, memory_id: MemoryId, desk: Desk) -> None:
+    """What no longer fits a context has happened: a working memory goes on as an episodic one, under the same id."""
+    row = transaction.row(memory_id)
+    if row is None or row.standing is not Standing.LIVE or row.memory.type is not MemoryType.WORKING:
+        return
+    happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=desk.now, revision=row.memory.revision + 1)
+    _save(transaction, happened, Standing.LIVE, desk)
 
 
 def _begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from kingly_memory import intake
+from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import InvalidInput, RemoteUnavailable
-from kingly_memory.intake import Imported
+from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import (
@@ -19,18 +21,21 @@ from kingly_memory.models import (
     LinkState,
     Memory,
     Page,
+    Query,
     Receipt,
     Results,
     Standing,
     Taken,
 )
 from kingly_memory.observe import MemoryStored
-from kingly_memory.router import outbox, records
+from kingly_memory.router import contexts, outbox, records
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.spine import Spine
 
 IMPORT_BATCH = 200
+MOST_WHISPERS = 100
+"""Rounds of whispers after one note, more than the longest memory needs."""
 
 
 class Router(Spine):
@@ -76,14 +81,23 @@ class Router(Spine):
         if require_remote and draft.significance <= REMOTE_ABOVE:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
         patience_s = self._patience_s(wait, require_remote)
-        receipt = await self._write(records.store(draft, self._desk()))
-        self._events.emit(MemoryStored(receipt.id, receipt.revision))
-        self._wake()
+        receipt = await self.put(draft)
         if patience_s > 0 and receipt.delivery is DeliveryState.PENDING:
             receipt = await self._awaited(receipt, patience_s)
         if require_remote and receipt.delivery is not DeliveryState.DELIVERED:
             raise RemoteUnavailable(receipt.reason, receipt=receipt)
         return receipt
+
+    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
+        """Store a draft that has been checked, `noted` in its working context. Raises StoreError."""
+        context_id = self._contexts.resolve(draft.context_id)
+        placed = replace(draft, context_id=context_id)
+        stored = await self._write(records.store(placed, self._desk(), noted=noted))
+        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
+        if stored.whispers_due and context_id is not None:
+            await self._whisper(context_id)
+        self._wake()
+        return stored.receipt
 
     async def search(
         self,
@@ -117,7 +131,13 @@ class Router(Spine):
             until=until,
             include_archived=include_archived,
         )
-        results = await self._gatherer.search(asked, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        return await self.find(asked, prefer_speed=prefer_speed, include_semantic=include_semantic)
+
+    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+        """Answer a query that has been checked, from every layer."""
+        self._check_open()
+        query = replace(query, context_id=self._contexts.resolve(query.context_id))
+        results = await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
         self._usage.note([hit.memory.id for hit in results], self._now_s())
         return results
 
@@ -149,6 +169,7 @@ class Router(Spine):
             context_id=context_id,
             include_archived=include_archived,
         )
+        query = replace(query, context_id=self._contexts.resolve(query.context_id))
         start = None if before is None else intake.count("before", before, least=0, most=2**62)
         return await self._read(lambda: self._view.page(query, start))
 
@@ -181,6 +202,25 @@ class Router(Spine):
         """Every live and archived memory of the project, in the order they were first stored."""
         return self._view.everything()
 
+    async def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
+        """What is at hand in a context: its latest items (20 at most) here, merged with what the remote holds for it.
+
+        `current` is the last context used by this process, else the last in which this agent stored something. A
+        context is over 30 minutes after its last use, and reading it is one. `include_related` adds the memories that
+        are linked to the items. Raises InvalidInput.
+        """
+        self._check_open()
+        named = self._contexts.resolve(intake.required("context_id", context_id))
+        return await self._context_gatherer.gather(named or CURRENT, include_related=include_related)
+
+    async def _whisper(self, context_id: str) -> None:
+        """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note
+        does: what is due stays due."""
+        for _ in range(MOST_WHISPERS):
+            due = await self._read(lambda: self._contexts.due(context_id))
+            if due is None or not await self._write(records.whisper(due, self._desk())):
+                return
+
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
     async def sync(self, timeout: float = 30.0) -> SyncReport:
@@ -210,6 +250,7 @@ class Router(Spine):
             verdicts = iter(planned.items())
             while batch := dict(islice(verdicts, steward.BATCH)):
                 await self._write(steward.carry_out(batch, now_s))
+            await self._write(contexts.tidy(now_s, self._context_rules))
         return steward.report(planned, dry_run=dry_run)
 
     async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:

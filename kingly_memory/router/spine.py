@@ -15,20 +15,24 @@ from typing import Self, TypeVar
 from uuid import uuid4
 
 from kingly_memory import intake
+from kingly_memory.cognition.working import ContextRules
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router import records
+from kingly_memory.router.context_gather import ContextGatherer
+from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.drain import Drainer
 from kingly_memory.router.enrolment import Enrolment
-from kingly_memory.router.gather import Gatherer, RemoteSide
+from kingly_memory.router.gather import Gatherer
 from kingly_memory.router.keepsakes import Keepsakes
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.records import Desk
+from kingly_memory.router.remote_side import RemoteSide
 from kingly_memory.router.sender import Sender
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
@@ -85,9 +89,23 @@ class Spine:
         self._drainer: Drainer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._landing = Landing()
+        rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
+        self._context_rules = rules
+        self._contexts = Contexts(
+            station.project, agent, reader=store.reader, local=local, clock=clock, rules=rules, usage=self._usage
+        )
+        self._context_gatherer = ContextGatherer(
+            station.project,
+            contexts=self._contexts,
+            related=lambda ids: (),
+            local=local,
+            side=self._side,
+            threads=self._threads,
+            clock=clock,
+            settings=settings,
+        )
         self._behind = WriteBehind(
-            self._usage,
-            None if self._side is None else self._side.keepsakes,
+            [self._usage, self._contexts, *([] if self._side is None else [self._side.keepsakes])],
             store=store,
             landing=self._landing,
             clock=clock,
@@ -128,7 +146,8 @@ class Spine:
             stack.push_async_callback(self._behind.flush_if_possible)
             stack.push_async_callback(self._end_tasks)
             await self._finish_sending()
-            await self._gatherer.settle()
+            if self._side is not None:
+                await self._side.settle()
 
     def _remote_side(self, part: RemotePart, chance: Callable[[], float]) -> RemoteSide:
         link = LinkKeeper(
@@ -216,7 +235,7 @@ class Spine:
 
     def _desk(self) -> Desk:
         name = None if self._part is None else self._part.name
-        return Desk(self._station.project, self._agent, name, self._lifetimes, self._clock.now())
+        return Desk(self._station.project, self._agent, name, self._lifetimes, self._clock.now(), self._context_rules)
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()

@@ -52,7 +52,7 @@ class UsageBuffer:
 
         return change
 
-    def written(self) -> None:
+    def written(self, _: None = None) -> None:
         """The change is durable. Without this call the same uses are taken again."""
         with self._lock:
             self._taken = {}

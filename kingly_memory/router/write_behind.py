@@ -1,33 +1,37 @@
-"""What may be written a little later: uses of memories, and copies of what only the remote held."""
+"""What may be written a little later: uses of memories and contexts, and copies of what only the remote held."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from kingly_memory.ports import Clock, LocalStore
-from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.ports import Clock, LocalStore, Transaction
 from kingly_memory.router.landing import Landing
-from kingly_memory.router.usage import UsageBuffer
 
 log = logging.getLogger("kingly_memory.router")
+
+
+class Buffer(Protocol):
+    """Something that collects what is to be written."""
+
+    def take(self) -> Callable[[Transaction], Any] | None:
+        """A change that writes it; None when there is nothing. It still counts here until it is `written`."""
+        ...
+
+    def written(self, outcome: Any) -> None:
+        """The change is durable and had that outcome. Without this call the same is taken again."""
+        ...
 
 
 class WriteBehind:
     """Empties the buffers of one router into its store, every `pause_s` seconds and on closing."""
 
     def __init__(
-        self,
-        usage: UsageBuffer,
-        keepsakes: Keepsakes | None,
-        *,
-        store: LocalStore,
-        landing: Landing,
-        clock: Clock,
-        pause_s: float,
+        self, buffers: Sequence[Buffer], *, store: LocalStore, landing: Landing, clock: Clock, pause_s: float
     ) -> None:
-        self._usage = usage
-        self._keepsakes = keepsakes
+        self._buffers = buffers
         self._store = store
         self._landing = landing
         self._clock = clock
@@ -50,10 +54,7 @@ class WriteBehind:
     async def flush(self) -> None:
         """One flush at a time, or a use would be counted twice. Raises StoreError."""
         async with self._turn:
-            used = self._usage.take()
-            if used is not None:
-                await self._landing.of(self._store.write(used))
-                self._usage.written()
-            copied = None if self._keepsakes is None else self._keepsakes.take()
-            if self._keepsakes is not None and copied is not None:
-                self._keepsakes.written(await self._landing.of(self._store.write(copied)))
+            for buffer in self._buffers:
+                change = buffer.take()
+                if change is not None:
+                    buffer.written(await self._landing.of(self._store.write(change)))

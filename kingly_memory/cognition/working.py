@@ -1,0 +1,158 @@
+"""The working context: what is at hand in one piece of work. Pure: values in, values out (seed 004, AC-003)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Source
+
+CURRENT = "current"
+"""Names the last context that this project and agent worked in, wherever a context id is expected."""
+
+MOST_PENDING = 100
+"""Notes that a whisper can rest on; of more, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRules:
+    """How much a context holds (`capacity` items), how long after its last use (`lifetime_s`), and after how many
+    tokens it whispers (0: never)."""
+
+    capacity: int = 20
+    lifetime_s: float = 1_800.0
+    whisper_tokens: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The facet `context:<owner>`: which memories are at hand, oldest first, and what has been noted so far.
+
+    `tokens` counts everything noted, `whispers` what was distilled. `pending` are the memories of the tokens that no
+    whisper covers yet, and `skipped` how many tokens of the first of them one does cover. `used_s` in Unix seconds.
+    """
+
+    context_id: str
+    items: tuple[MemoryId, ...] = ()
+    used_s: float = 0.0
+    tokens: int = 0
+    whispers: int = 0
+    pending: tuple[MemoryId, ...] = ()
+    skipped: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "context_id": self.context_id,
+            "items": list(self.items),
+            "used_s": self.used_s,
+            "tokens": self.tokens,
+            "whispers": self.whispers,
+            "pending": list(self.pending),
+            "skipped": self.skipped,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Context:
+        return cls(
+            data["context_id"],
+            tuple(data["items"]),
+            data["used_s"],
+            data["tokens"],
+            data["whispers"],
+            tuple(data["pending"]),
+            data["skipped"],
+        )
+
+    def is_over(self, now_s: float, lifetime_s: float) -> bool:
+        """At the very instant the lifetime after the last use ends."""
+        return self.used_s + lifetime_s <= now_s
+
+    def used(self, at_s: float) -> Context:
+        return replace(self, used_s=max(self.used_s, at_s))
+
+    def due(self, whisper_tokens: int) -> int:
+        """How many whispers are due."""
+        return (self.tokens - self.whispers * whisper_tokens) // whisper_tokens if whisper_tokens else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A context after a note, and the items that no longer fit, oldest first."""
+
+    context: Context
+    overflow: tuple[MemoryId, ...]
+
+
+def noted(before: Context, memory_id: MemoryId, tokens: int, now_s: float, rules: ContextRules) -> Noted:
+    """The memory is at hand as the latest item. A context that was over begins anew."""
+    if before.is_over(now_s, rules.lifetime_s):
+        before = Context(before.context_id)
+    items = (*(one for one in before.items if one != memory_id), memory_id)
+    kept = items[-rules.capacity :]
+    pending = (*(one for one in before.pending if one != memory_id), memory_id)[-MOST_PENDING:]
+    context = replace(
+        before,
+        items=kept,
+        used_s=max(before.used_s, now_s),
+        tokens=before.tokens + tokens,
+        pending=pending if rules.whisper_tokens else (),
+    )
+    return Noted(context, items[: len(items) - len(kept)])
+
+
+def owner(project: str, context_id: str) -> str:
+    """Which facet a context has: a context belongs to a project, whichever agent works in it."""
+    return _digest(project, context_id)
+
+
+def current_owner(project: str, agent: str | None) -> str:
+    """Which facet says what an agent of a project last worked in."""
+    return _digest(project, agent)
+
+
+def _digest(*parts: str | None) -> str:
+    return sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingContext:
+    """What is at hand. `items` are this machine's, latest first; `remote` what the remote holds for the context.
+
+    `related` are memories linked to those, None when they were not asked for; `reason` says why the remote did not
+    answer. `last_updated` is when something was last noted here, None when nothing was.
+    """
+
+    context_id: str
+    items: tuple[Memory, ...] = ()
+    remote: tuple[Memory, ...] = ()
+    related: tuple[JsonObject, ...] | None = None
+    source: Source = Source.LOCAL
+    last_updated: datetime | None = None
+    tokens: int = 0
+    whispers: int = 0
+    reason: str | None = None
+
+    def __len__(self) -> int:
+        return len({memory.id for memory in (*self.items, *self.remote)})
+
+    def to_json(self) -> JsonObject:
+        """In the names of seed 004, with more beside; `last_updated` in milliseconds since 1970."""
+        updated = None if self.last_updated is None else round(self.last_updated.timestamp() * 1000)
+        related = {} if self.related is None else {"related_memories": list(self.related)}
+        return {
+            "context_id": self.context_id,
+            "working_memory": [memory.to_json() for memory in self.remote],
+            "local_state": [memory.to_json() for memory in self.items],
+            "memory_count": len(self),
+            "last_updated": updated,
+            **related,
+            "source": self.source.value,
+            "tokens": self.tokens,
+            "whispers": self.whispers,
+            "reason": self.reason,
+        }

@@ -1,0 +1,61 @@
+"""Asking the remote something that somebody waits for, and telling the link what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
+
+from kingly_memory.errors import RemoteError, RemoteRefused
+from kingly_memory.ports import Remote
+from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.router.link_keeper import LinkKeeper
+
+log = logging.getLogger("kingly_memory.search")
+T = TypeVar("T")
+
+NOTE_S = 0.02
+
+
+class RemoteSide:
+    """The remote as a reader of memories sees it: asked once, only while the link is connected."""
+
+    def __init__(self, name: str, remote: Remote, link: LinkKeeper, keepsakes: Keepsakes) -> None:
+        self.name = name
+        self.link = link
+        self.keepsakes = keepsakes
+        self._remote = remote
+        self._notes: set[asyncio.Future[None]] = set()
+
+    def unreachable(self) -> str | None:
+        """Why asking would be in vain; None when it is worth it."""
+        return None if self.link.is_connected else f"offline: {self.link.current().last_error}"
+
+    async def ask(self, what: str, question: Callable[[Remote], Awaitable[T]]) -> T:
+        """The remote's answer to one question; `what` names it in the log. Raises RemoteError."""
+        try:
+            answer = await question(self._remote)
+        except RemoteError as error:
+            log.warning("the remote did not answer %s, answering locally: %s", what, error)
+            if not isinstance(error, RemoteRefused):
+                await self._noted(self.link.failed(error))
+            raise
+        await self._noted(self.link.succeeded())
+        return answer
+
+    async def settle(self) -> None:
+        """Wait for what is still being noted."""
+        await asyncio.gather(*self._notes, return_exceptions=True)
+
+    async def _noted(self, note: Coroutine[None, None, None]) -> None:
+        """Tell the link what came of a call. The answer waits for that only while the store is quick about it."""
+        task = asyncio.ensure_future(note)
+        self._notes.add(task)
+        task.add_done_callback(self._notes.discard)
+        await asyncio.wait({task}, timeout=NOTE_S)
+
+
+def reason_of(error: RemoteError) -> str:
+    """What went wrong, without the name of the remote where that is known."""
+    return getattr(error, "reason", str(error))

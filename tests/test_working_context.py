@@ -1,0 +1,241 @@
+"""The working context: what is at hand in a piece of work, for half an hour, and no more than 20 items of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter, Settings, Source
+from kingly_memory.cognition.working import Context, ContextRules, noted
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory
+from kingly_memory.testing import ManualClock
+from tests.router_bench import CALM, PromptStore, router_over
+
+HALF_AN_HOUR = 1_800.0
+
+
+def open_router(home: Path, clock: ManualClock, *, agent: str | None = None, project: str = "app") -> MemoryRouter:
+    return MemoryRouter.open(
+        home, remote=False, project=project, agent=agent, clock=clock, settings=Settings(durability="process")
+    )
+
+
+def contents(memories: tuple[Memory, ...]) -> list[str]:
+    return [memory.content for memory in memories]
+
+
+@pytest.mark.requirement("KNG-023")
+@pytest.mark.requirement("KNG-027")
+async def test_what_is_stored_with_a_context_id_is_at_hand_in_it(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("branch is release-7", context_id="deploy-42", type="working")
+        await memory.store("the database moved", context_id="deploy-42")
+        await memory.store("something else entirely", context_id="other")
+        context = await memory.working_context("deploy-42")
+    assert contents(context.items) == ["the database moved", "branch is release-7"]
+    assert context.to_json().keys() >= {
+        "working_memory",
+        "local_state",
+        "context_id",
+        "last_updated",
+        "memory_count",
+        "related_memories",
+        "source",
+    }
+    assert context.to_json()["memory_count"] == 2
+    assert context.source is Source.LOCAL
+
+
+@pytest.mark.requirement("KNG-022")
+@pytest.mark.parametrize(("after_s", "expected"), [(HALF_AN_HOUR - 1, 1), (HALF_AN_HOUR + 1, 0)])
+@pytest.mark.parametrize("kind", ["working", "semantic"])
+async def test_items_leave_half_an_hour_after_the_last_use(
+    tmp_path: Path, after_s: float, expected: int, kind: str
+) -> None:
+    clock = ManualClock()
+    async with open_router(tmp_path / "home", clock) as memory:
+        await memory.store("at hand", context_id="c", type=kind)
+        clock.jump(after_s)
+        assert len((await memory.working_context("c")).items) == expected
+
+
+async def test_looking_at_a_context_keeps_it_alive(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_router(tmp_path / "home", clock) as memory:
+        await memory.store("at hand", context_id="c", type="working")
+        for _ in range(4):
+            clock.jump(HALF_AN_HOUR - 1)
+            assert contents((await memory.working_context("c")).items) == ["at hand"]
+    clock.jump(HALF_AN_HOUR - 1)
+    async with open_router(tmp_path / "home", clock) as memory:
+        assert contents((await memory.working_context("c")).items) == ["at hand"]
+
+
+@pytest.mark.requirement("KNG-024")
+async def test_a_hundred_items_become_twenty_at_hand_and_eighty_episodic_ones(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        for number in range(100):
+            await memory.store(f"step {number}", key=f"step-{number}", context_id="c", type="working")
+        context = await memory.working_context("c")
+        episodic = await memory.list(limit=200, types=["episodic"])
+        assert contents(context.items) == [f"step {number}" for number in range(99, 79, -1)]
+        assert sorted(contents(episodic.memories)) == sorted(f"step {number}" for number in range(80))
+        first = await memory.get("step-0")
+        assert first is not None
+        assert first.type == "episodic"
+        assert first.revision == 2
+
+
+@pytest.mark.requirement("KNG-024")
+async def test_the_capacity_is_a_setting(tmp_path: Path) -> None:
+    settings = Settings(durability="process", context_items=19)
+    async with MemoryRouter.open(tmp_path, remote=False, settings=settings) as memory:
+        for number in range(40):
+            await memory.store(f"step {number}", context_id="c", type="working")
+        assert len((await memory.working_context("c")).items) == 19
+
+
+async def test_what_leaves_the_context_without_being_a_working_memory_stays_as_it_is(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        rule = await memory.store("a rule", type="semantic", context_id="c")
+        for number in range(20):
+            await memory.store(f"step {number}", context_id="c")
+        kept = await memory.get(rule.id)
+        assert kept is not None
+        assert (kept.type, kept.revision) == ("semantic", 1)
+        assert "a rule" not in contents((await memory.working_context("c")).items)
+
+
+@pytest.mark.requirement("KNG-030")
+async def test_context_survives_a_restart_and_is_still_the_current_one(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_router(tmp_path / "home", clock) as memory:
+        await memory.store("at hand", context_id="deploy-42", type="working")
+    async with open_router(tmp_path / "home", clock) as memory:
+        context = await memory.working_context()
+    assert context.context_id == "deploy-42"
+    assert contents(context.items) == ["at hand"]
+
+
+async def test_current_context_is_the_own_one_however_many_hosts_share_a_home(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with (
+        open_router(tmp_path / "home", clock, agent="editor") as one,
+        open_router(tmp_path / "home", clock, agent="editor") as same_agent,
+        open_router(tmp_path / "home", clock, agent="reviewer") as other,
+    ):
+        await one.store("mine", context_id="one")
+        await same_agent.store("its", context_id="two")
+        await other.store("theirs", context_id="three")
+        ids = [(await router.working_context()).context_id for router in (one, same_agent, other)]
+    assert ids == ["one", "two", "three"]
+    async with open_router(tmp_path / "home", clock, agent="reviewer") as again:
+        assert (await again.working_context("current")).context_id == "three"
+
+
+async def test_current_can_be_written_to_and_searched_by_that_name(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("the plan", context_id="deploy-42")
+        await memory.store("the second step", context_id="current")
+        hits = await memory.search("step", context_id="current")
+        assert [hit.memory.scope.context_id for hit in hits] == ["deploy-42"]
+        assert len((await memory.list(context_id="current")).memories) == 2
+
+
+async def test_a_context_of_another_project_is_another_context(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with (
+        open_router(tmp_path / "home", clock, project="one") as one,
+        open_router(tmp_path / "home", clock, project="two") as two,
+    ):
+        await one.store("secret plan", context_id="c")
+        assert (await two.working_context("c")).items == ()
+        assert (await two.working_context()).items == ()
+
+
+async def test_forgotten_items_are_not_at_hand_and_restored_ones_are(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("a wrong turn", key="turn", context_id="c")
+        await memory.forget("turn")
+        assert (await memory.working_context("c")).items == ()
+        await memory.restore("turn")
+        assert contents((await memory.working_context("c")).items) == ["a wrong turn"]
+
+
+async def test_a_revised_item_is_the_latest_once(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("draft", key="plan", context_id="c")
+        await memory.store("a note", context_id="c")
+        await memory.store("final", key="plan", context_id="c")
+        assert contents((await memory.working_context("c")).items) == ["final", "a note"]
+
+
+async def test_an_item_that_moved_to_another_context_is_at_hand_there_only(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("here", key="plan", context_id="one")
+        await memory.store("there", key="plan", context_id="two")
+        assert (await memory.working_context("one")).items == ()
+        assert contents((await memory.working_context("two")).items) == ["there"]
+
+
+@pytest.mark.requirement("KNG-029")
+async def test_unknown_context_is_empty_and_says_its_name(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        context = await memory.working_context("never used")
+        assert (context.items, context.context_id, context.last_updated) == ((), "never used", None)
+        assert (await memory.working_context("current")).context_id == "never used"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\0b", "x" * 600, 7, None])
+async def test_names_that_cannot_be_a_context_are_refused(tmp_path: Path, name: object) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        with pytest.raises(InvalidInput, match="context_id"):
+            await memory.working_context(name)  # type: ignore[arg-type]
+
+
+async def test_stores_at_the_same_time_all_come_to_hand(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await asyncio.gather(*(memory.store(f"note {n}", context_id="c", type="working") for n in range(50)))
+        at_hand = contents((await memory.working_context("c")).items)
+        episodic = await memory.list(limit=100, types=["episodic"])
+        assert len(at_hand) == 20
+        assert sorted([*at_hand, *contents(episodic.memories)]) == sorted(f"note {n}" for n in range(50))
+
+
+async def test_sweep_forgets_contexts_that_are_over(tmp_path: Path) -> None:
+    clock = ManualClock()
+    store = PromptStore(tmp_path)
+    async with router_over(store, None, clock, settings=CALM) as memory:
+        await memory.store("at hand", context_id="c")
+        clock.jump(HALF_AN_HOUR + 1)
+        await memory.sweep()
+        assert await memory._write(lambda transaction: transaction.owners("context")) == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.floats(0, 4_000)), max_size=60),
+    st.integers(1, 20),
+)
+def test_a_context_holds_the_latest_of_what_was_noted_since_it_began(
+    notes: list[tuple[int, float]], capacity: int
+) -> None:
+    rules = ContextRules(capacity=capacity, lifetime_s=1_800, whisper_tokens=0)
+    context, now_s, expected = Context("c"), 1_000_000.0, []
+    for number, passed_s in notes:
+        now_s += passed_s
+        if passed_s >= rules.lifetime_s:
+            expected = []
+        memory_id = MemoryId(str(number))
+        after = noted(context, memory_id, 1, now_s, rules)
+        expected = [*(one for one in expected if one != memory_id), memory_id]
+        assert list(after.overflow) == expected[:-capacity]
+        expected = expected[-capacity:]
+        assert list(after.context.items) == expected
+        context = Context.from_json(after.context.to_json())
+        assert context == after.context
