@@ -14,7 +14,19 @@ from typing import Any, TypeVar
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType, Origin, Query, Scope, Standing, as_utc
+from kingly_memory.models import (
+    DEEP_KINDS,
+    KINDS,
+    QUICK_KINDS,
+    JsonObject,
+    Memory,
+    MemoryType,
+    Origin,
+    Query,
+    Scope,
+    Standing,
+    as_utc,
+)
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""
@@ -179,7 +191,7 @@ def required(field: str, value: object) -> str:
 
 def memory_type(name: str, value: object) -> MemoryType:
     """One of the four types, or one of the seed's kinds for it."""
-    return _choice(name, value, MemoryType, KINDS)
+    return _choice(name, value, MemoryType, {**KINDS, **QUICK_KINDS, **DEEP_KINDS})
 
 
 def share(name: str, value: object) -> float:

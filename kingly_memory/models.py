@@ -33,6 +33,21 @@ KINDS: Mapping[str, MemoryType] = {
 }
 """The seed's names for uses of a type, accepted wherever a type is (seed 004, memory_type_strategy)."""
 
+QUICK_KINDS: Mapping[str, MemoryType] = {
+    "task_status": MemoryType.WORKING,
+    "current_context": MemoryType.WORKING,
+    "quick_lookups": MemoryType.SEMANTIC,
+}
+"""What is wanted often and at once (the seed's high_frequency): a search for these alone stays on this machine."""
+
+DEEP_KINDS: Mapping[str, MemoryType] = {
+    "historical_patterns": MemoryType.SEMANTIC,
+    "deep_insights": MemoryType.SEMANTIC,
+    "relationship_maps": MemoryType.SEMANTIC,
+}
+"""What is wanted seldom and well (the seed's low_frequency): a search for these asks the remote however quick it is
+meant to be."""
+
 
 class Origin(StrEnum):
     """Who said it."""

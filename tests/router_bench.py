@@ -21,6 +21,7 @@ from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Router)
 
 REMOTE = "feedfacefeedface"
 CALM = Settings(durability="process", closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0)
@@ -86,11 +87,12 @@ def router_over(
     stop_leading: Callable[[], None] = lambda: None,
     observers: tuple[Observer, ...] = (),
     project: str = "app",
-) -> Router:
+    kind: type[R] = Router,  # type: ignore[assignment]  # a default for a type variable
+) -> R:
     """Jitter stands at one half of its range."""
     known = {"remote": REMOTE, "endpoint": "fake"} if remote is not None else {}
     part = None if remote is None else RemotePart(REMOTE, "fake", remote, leads, stop_leading)
-    return Router(
+    return kind(
         Station(home="here", project=project, durability="process", **known),
         None,
         store=store,

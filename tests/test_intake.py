@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
-from kingly_memory.models import KINDS, Memory, MemoryType, Origin, Scope
+from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, Memory, MemoryType, Origin, Scope
 
 LIMIT = 1_048_576
 
@@ -78,7 +78,7 @@ def test_key_that_looks_like_a_path_is_only_a_name(key: str) -> None:
     assert drafted(key=key, context_id=key).key == key
 
 
-@pytest.mark.parametrize(("kind", "kept_as"), KINDS.items())
+@pytest.mark.parametrize(("kind", "kept_as"), {**KINDS, **QUICK_KINDS, **DEEP_KINDS}.items())
 @pytest.mark.requirement("KNG-057")
 @pytest.mark.requirement("KNG-058")
 @pytest.mark.requirement("KNG-059")

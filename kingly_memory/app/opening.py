@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Self
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Self
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.app import parts
+from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.routing import Routing
+from kingly_memory.cognition.tasks import Task, TaskBook
+from kingly_memory.models import Receipt
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock
 from kingly_memory.router.router import Router
@@ -18,6 +25,17 @@ class MemoryRouter(Router):
 
     `async with MemoryRouter.open() as memory:` works with nothing set: no remote, no key, no model, no network.
     """
+
+    @cached_property
+    def _book(self) -> TaskBook:
+        return TaskBook(
+            self,
+            self,
+            partial(self.working_context, include_related=False),
+            project=self._station.project,
+            clock=self._clock,
+            content_limit_bytes=self._settings.content_limit_bytes,
+        )
 
     @classmethod
     def open(
@@ -51,3 +69,69 @@ class MemoryRouter(Router):
             clock=time,
             observers=observers,
         )
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    def task(
+        self,
+        description: str,
+        *,
+        context_id: str | None = None,
+        approach: str | None = None,
+        significance: float = OUTCOME_SIGNIFICANCE,
+        tags: Sequence[str] = (),
+    ) -> Task:
+        """A task under way: `async with memory.task("deploy the api", context_id="deploy-42") as task:`.
+
+        Entering loads its context, leaving records what came of it; an exception is recorded as the reason of a failure
+        and goes on. `approach` names who or what does it, for `route_task`. Raises InvalidInput.
+        """
+        return self._book.begin(
+            description, context_id, approach=approach, significance=significance, tags=tuple(tags)
+        )
+
+    async def record_task_outcome(
+        self,
+        task: str,
+        status: str = "completed",
+        *,
+        context_id: str | None = None,
+        approach: str | None = None,
+        notes: Sequence[str] = (),
+        reason: str | None = None,
+        duration_s: float | None = None,
+        significance: float = OUTCOME_SIGNIFICANCE,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Store what came of a task, for later assessments: `status` is completed, failed or cancelled.
+
+        `approach` names who or what did it. Raises InvalidInput, StoreError.
+        """
+        return await self._book.record(
+            task,
+            status,
+            context_id=context_id,
+            approach=approach,
+            notes=notes,
+            reason=reason,
+            duration_s=duration_s,
+            significance=significance,
+            tags=tags,
+            metadata=metadata,
+        )
+
+    async def assess_confidence(self, task: str, context_id: str | None = None) -> Assessment:
+        """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
+
+        docs/confidence.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
+        With a context, what is at hand there comes along. Raises InvalidInput.
+        """
+        return await self._book.assess(task, context_id)
+
+    async def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
+        """Which of the candidates (agents or approaches) to give a task to, by their record on similar ones.
+
+        Equals stay in the order given; one that was never tried scores 0.5. Raises InvalidInput.
+        """
+        return await self._book.route(description, candidates)

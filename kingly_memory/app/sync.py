@@ -12,6 +12,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.routing import Routing
+from kingly_memory.cognition.tasks import Task
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import Imported
@@ -177,6 +181,59 @@ class SyncMemoryRouter:
         """See `MemoryRouter.restore`."""
         return self._call(lambda: self._router.restore(key_or_id))
 
+    def task(
+        self,
+        description: str,
+        *,
+        context_id: str | None = None,
+        approach: str | None = None,
+        significance: float = OUTCOME_SIGNIFICANCE,
+        tags: Sequence[str] = (),
+    ) -> SyncTask:
+        """See `MemoryRouter.task`; use it as `with`."""
+        task = self._router.task(
+            description, context_id=context_id, approach=approach, significance=significance, tags=tags
+        )
+        return SyncTask(task, self._call)
+
+    def record_task_outcome(
+        self,
+        task: str,
+        status: str = "completed",
+        *,
+        context_id: str | None = None,
+        approach: str | None = None,
+        notes: Sequence[str] = (),
+        reason: str | None = None,
+        duration_s: float | None = None,
+        significance: float = OUTCOME_SIGNIFICANCE,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """See `MemoryRouter.record_task_outcome`."""
+        return self._call(
+            lambda: self._router.record_task_outcome(
+                task,
+                status,
+                context_id=context_id,
+                approach=approach,
+                notes=notes,
+                reason=reason,
+                duration_s=duration_s,
+                significance=significance,
+                tags=tags,
+                metadata=metadata,
+            )
+        )
+
+    def assess_confidence(self, task: str, context_id: str | None = None) -> Assessment:
+        """See `MemoryRouter.assess_confidence`."""
+        return self._call(lambda: self._router.assess_confidence(task, context_id))
+
+    def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
+        """See `MemoryRouter.route_task`."""
+        return self._call(lambda: self._router.route_task(description, candidates))
+
     def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
         """See `MemoryRouter.working_context`."""
         return self._call(lambda: self._router.working_context(context_id, include_related))
@@ -235,3 +292,42 @@ class SyncMemoryRouter:
         except BaseException:  # Ctrl-C ends the wait, so the work on the loop must end too
             waiting.cancel()
             raise
+
+
+class SyncTask:
+    """`Task` for code that does not await: use it as `with memory.task(…) as task:`."""
+
+    def __init__(self, task: Task, call: Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]) -> None:
+        self._task = task
+        self._call = call
+
+    @property
+    def description(self) -> str:
+        return self._task.description
+
+    @property
+    def context(self) -> WorkingContext | None:
+        """See `Task`."""
+        return self._task.context
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """See `Task`."""
+        return self._task.receipt
+
+    def __enter__(self) -> Self:
+        self._call(self._task.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call(lambda: self._task.__aexit__(kind, error, trace))
+
+    def note(self, text: str) -> None:
+        """See `Task.note`."""
+        self._call(lambda: self._task.note(text))
+
+    def fail(self, reason: str) -> None:
+        """See `Task.fail`."""
+        self._task.fail(reason)

@@ -15,6 +15,8 @@ from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import (
+    DEEP_KINDS,
+    QUICK_KINDS,
     REMOTE_ABOVE,
     DeliveryState,
     JsonObject,
@@ -116,7 +118,8 @@ class Router(Spine):
         """The memories that answer the query, best first, from every layer that answers within 200 ms.
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
-        the remote. `tags` must all be present; `since` and `until` bound `created_at`. Raises InvalidInput.
+        the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
+        quick_lookups). `tags` must all be present; `since` and `until` bound `created_at`. Raises InvalidInput.
         """
         self._check_open()
         asked = intake.query(
@@ -131,7 +134,12 @@ class Router(Spine):
             until=until,
             include_archived=include_archived,
         )
-        return await self.find(asked, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        kinds = {types} if isinstance(types, str) else set(types or ())
+        return await self.find(
+            asked,
+            prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
+            include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
+        )
 
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
         """Answer a query that has been checked, from every layer."""

@@ -1,0 +1,222 @@
+"""What came of a task, as a memory: how it is written, and how it is read back from whoever wrote it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Draft
+from kingly_memory.models import JsonObject, Memory, MemoryType
+
+TASK_OUTCOME = "task_outcome"
+CONFIDENCE_ASSESSMENT = "confidence_assessment"
+"""What `metadata.record` of such memories says, and one of their tags."""
+
+UNKNOWN = "unknown"
+"""The status of an outcome that says neither completed, failed nor cancelled."""
+
+OUTCOME_SIGNIFICANCE = 0.6
+ASSESSMENT_SIGNIFICANCE = 0.4
+"""Seed 004, assess_task_confidence."""
+
+MOST_NOTES = 20
+EXCERPT = 300
+"""Metadata holds this many notes, the latest, and this many characters of each text; the content holds all of them."""
+
+TASK_LIMIT = 4_096
+"""Characters of the task that an assessment holds."""
+
+_ASSESSMENT_NAMES = {"task", "confidence", "factors", "similar_tasks_found"}
+
+
+class TaskStatus(StrEnum):
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+KNOWN = (TaskStatus.COMPLETED, TaskStatus.FAILED)
+"""Those that count as a success or as a failure; all others count neither way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a memory says of a task that is over. `status` is one of `TaskStatus` or `unknown`."""
+
+    task: str
+    status: str
+    approach: str | None
+
+    @property
+    def is_known(self) -> bool:
+        """True when it counts as a success or as a failure."""
+        return self.status in KNOWN
+
+
+def task_status(value: object) -> TaskStatus:
+    """One of the three statuses that can be recorded. Raises InvalidInput."""
+    known = [status.value for status in TaskStatus]
+    if isinstance(value, str) and value in known:
+        return TaskStatus(value)
+    raise InvalidInput("status", f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")
+
+
+def outcome_draft(
+    task: object,
+    status: object = TaskStatus.COMPLETED,
+    *,
+    content_limit_bytes: int,
+    context_id: object = None,
+    agent: object = None,
+    approach: object = None,
+    notes: object = (),
+    reason: object = None,
+    duration_s: object = None,
+    significance: object = OUTCOME_SIGNIFICANCE,
+    tags: object = (),
+    metadata: object = None,
+) -> Draft:
+    """The memory of a task that is over; it begins with the task. Raises InvalidInput.
+
+    Of the caller's metadata, names that an outcome uses itself are overwritten.
+    """
+    said_task, said_status = _text("task", task), task_status(status)
+    said_approach = intake.label("approach", approach)
+    said_reason = None if reason is None else _text("reason", reason)
+    said_notes = _notes(notes)
+    record = {
+        "record": TASK_OUTCOME,
+        "status": said_status.value,
+        "task": _excerpt(said_task),
+        "approach": said_approach,
+        "duration_s": None if duration_s is None else intake.seconds("duration_s", duration_s),
+        "reason": None if said_reason is None else _excerpt(said_reason),
+        "notes": [_excerpt(note) for note in said_notes[-MOST_NOTES:]],
+    }
+    return intake.draft(
+        "\n".join(_lines(said_task, said_status, said_approach, said_reason, said_notes)),
+        content_limit_bytes=content_limit_bytes,
+        type=MemoryType.PROCEDURAL,
+        significance=significance,
+        tags=(TASK_OUTCOME, said_status.value, *intake.tag_list("tags", tags)),
+        context_id=context_id,
+        agent=agent,
+        metadata={**_object(metadata), **record},
+    )
+
+
+def assessment_draft(
+    task: str,
+    *,
+    confidence: float,
+    factors: Mapping[str, float],
+    similar_tasks_found: int,
+    content_limit_bytes: int,
+    context_id: str | None = None,
+    agent: str | None = None,
+) -> Draft:
+    """The memory of an assessment, in the seed's words. It is never evidence for another one."""
+    said = {
+        "task": task[:TASK_LIMIT],
+        "confidence": confidence,
+        "factors": dict(factors),
+        "similar_tasks_found": similar_tasks_found,
+        "context_id": context_id,
+    }
+    return intake.draft(
+        json.dumps(said, ensure_ascii=False),
+        content_limit_bytes=content_limit_bytes,
+        type=MemoryType.PROCEDURAL,
+        significance=ASSESSMENT_SIGNIFICANCE,
+        tags=(CONFIDENCE_ASSESSMENT,),
+        context_id=context_id,
+        agent=agent,
+        metadata={"record": CONFIDENCE_ASSESSMENT},
+    )
+
+
+def outcome_of(memory: Memory) -> Outcome | None:
+    """What the memory says came of a task, None when it speaks of none.
+
+    Any procedural or episodic memory whose metadata hold a status counts, whoever wrote it; assessments never do.
+    """
+    status = memory.metadata.get("status")
+    if memory.type not in (MemoryType.PROCEDURAL, MemoryType.EPISODIC) or not isinstance(status, str):
+        return None
+    if is_assessment(memory):
+        return None
+    task, approach = memory.metadata.get("task"), memory.metadata.get("approach")
+    return Outcome(
+        task=_excerpt(task if isinstance(task, str) and task.strip() else _first_line(memory.content)),
+        status=status if status in {one.value for one in TaskStatus} else UNKNOWN,
+        approach=approach if isinstance(approach, str) else None,
+    )
+
+
+def is_assessment(memory: Memory) -> bool:
+    """Also when only its content came back from a remote."""
+    return (
+        memory.metadata.get("record") == CONFIDENCE_ASSESSMENT
+        or CONFIDENCE_ASSESSMENT in memory.tags
+        or _reads_as_assessment(memory.content)
+    )
+
+
+def _reads_as_assessment(content: str) -> bool:
+    if not content.lstrip().startswith("{") or "similar_tasks_found" not in content:
+        return False
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and said.keys() >= _ASSESSMENT_NAMES
+
+
+def _lines(
+    task: str, status: TaskStatus, approach: str | None, reason: str | None, notes: tuple[str, ...]
+) -> Iterable[str]:
+    yield task
+    yield status.value.capitalize() + ("" if reason is None else f": {reason}")
+    if approach is not None:
+        yield f"Approach: {approach}"
+    yield from (f"- {note}" for note in notes)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(name, f"expected text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput(name, "is empty")
+    return value.strip()
+
+
+def _notes(value: object) -> tuple[str, ...]:
+    """A single text is one note; blank ones are left out."""
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+        raise InvalidInput("notes", f"expected a list of texts, not {type(value).__name__}")
+    notes = tuple(value)
+    for note in notes:
+        if not isinstance(note, str):
+            raise InvalidInput("notes", f"expected texts, not {type(note).__name__}")
+    return tuple(note.strip() for note in notes if note.strip())
+
+
+def _object(value: Any) -> JsonObject:
+    if value is None or isinstance(value, Mapping):
+        return dict(value or {})
+    raise InvalidInput("metadata", f"expected a JSON object, not {type(value).__name__}")
+
+
+def _first_line(content: str) -> str:
+    return content.lstrip()[: EXCERPT + 1].partition("\n")[0].rstrip()
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"

@@ -1,0 +1,211 @@
+"""Tasks: recording what came of them, and asking that record about the next one (seed 004, AC-004)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from kingly_memory import intake
+from kingly_memory.cognition.confidence import EVIDENCE_LIMIT, Assessment, assess, evidence
+from kingly_memory.cognition.outcomes import (
+    TASK_OUTCOME,
+    TaskStatus,
+    assessment_draft,
+    is_assessment,
+    outcome_draft,
+)
+from kingly_memory.cognition.routing import Routing, rank
+from kingly_memory.cognition.working import WorkingContext
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
+from kingly_memory.models import Hit, MemoryType, Query, Receipt, Results
+from kingly_memory.ports import Clock, Searcher, Writer
+
+log = logging.getLogger("kingly_memory.tasks")
+
+EXPERIENCE = (MemoryType.PROCEDURAL, MemoryType.EPISODIC)
+OWN_LIMIT = 25
+CROWDED_LIMIT = 50
+ROUTING_LIMIT = 200
+REASON_LIMIT = 500
+"""Characters of an exception that are kept as the reason of a failure."""
+
+LoadContext = Callable[[str], Awaitable[WorkingContext]]
+
+
+class TaskBook:
+    """The record of one project's tasks."""
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        writer: Writer,
+        load_context: LoadContext,
+        *,
+        project: str,
+        clock: Clock,
+        content_limit_bytes: int,
+    ) -> None:
+        self.context = load_context
+        self.content_limit_bytes = content_limit_bytes
+        self.monotonic_s = clock.monotonic
+        self._searcher = searcher
+        self._writer = writer
+        self._project = project
+
+    async def record(self, task: str, status: str, **said: Any) -> Receipt:
+        """Store what came of a task; `said` is what `outcome_draft` takes. Raises InvalidInput, StoreError."""
+        return await self._writer.put(outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **said))
+
+    async def assess(self, task: str, context_id: str | None) -> Assessment:
+        """How sure to be of a task; the assessment is stored and is no evidence for a later one. Raises InvalidInput.
+
+        With a context, what is at hand there comes along. A store that cannot be written costs only the record.
+        """
+        description = _spoken("task", task)
+        context = None if context_id is None else await self.context(context_id)
+        named = None if context is None else context.context_id
+        results, hits = await self._experience(description)
+        assessment = replace(
+            assess(description, evidence(hits)), source=results.source, context=() if context is None else context.items
+        )
+        draft = assessment_draft(
+            description,
+            confidence=assessment.confidence,
+            factors=assessment.factors,
+            similar_tasks_found=assessment.similar_tasks_count,
+            content_limit_bytes=self.content_limit_bytes,
+            context_id=named,
+        )
+        try:
+            receipt = await self._writer.put(draft, noted=False)
+        except StoreError as error:
+            log.warning("the assessment was not stored: %s", error)
+            return assessment
+        return replace(assessment, assessment_id=receipt.id)
+
+    async def route(self, description: str, candidates: Sequence[str]) -> Routing:
+        """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
+        text = _spoken("description", description)
+        rank(candidates, ())  # names that make no list are refused before anything is searched
+        results = await self._searcher.find(self._query(text, ROUTING_LIMIT, tags=(TASK_OUTCOME,)))
+        return rank(candidates, results)
+
+    def begin(self, description: str, context_id: str | None, **said: Any) -> Task:
+        """A task to be used with `async with`; `said` is what `outcome_draft` takes. Raises InvalidInput."""
+        task = _spoken("description", description)
+        outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **said)
+        return Task(self, task, context_id=context_id, **said)
+
+    async def note(self, text: str, context_id: str) -> Receipt:
+        """Have a text at hand in a context. Raises InvalidInput, StoreError."""
+        draft = intake.draft(
+            text, content_limit_bytes=self.content_limit_bytes, type=MemoryType.WORKING, context_id=context_id
+        )
+        return await self._writer.put(draft)
+
+    async def _experience(self, description: str) -> tuple[Results, list[Hit]]:
+        """What may be evidence: outcomes recorded here, and whatever any layer calls similar.
+
+        Assessments of the same words are the most similar of all and no evidence: when they take the places of
+        others, more is asked for.
+        """
+        own, similar = await asyncio.gather(
+            self._searcher.find(self._query(description, OWN_LIMIT, tags=(TASK_OUTCOME,)), include_semantic=False),
+            self._searcher.find(self._query(description, EVIDENCE_LIMIT)),
+        )
+        if any(is_assessment(hit.memory) for hit in similar):
+            similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
+        return similar, [*own, *similar]
+
+    def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
+        query = intake.query(description, project=self._project, limit=limit, types=EXPERIENCE, tags=tags)
+        return replace(query, remote_text=f"task similar to: {query.text}")
+
+
+class Task:
+    """A task under way. Leaving it records what came of it: completed, failed when `fail` was called or an exception
+    passed (with its reason; it goes on), cancelled when it was cancelled or interrupted.
+
+    `context` is what was at hand when it began, None without a context id; `receipt` is that of the outcome.
+    """
+
+    def __init__(self, book: TaskBook, description: str, *, context_id: str | None, **said: Any) -> None:
+        self.description = description
+        self.context: WorkingContext | None = None
+        self.receipt: Receipt | None = None
+        self._book = book
+        self._context_id = context_id
+        self._said = said
+        self._notes: list[str] = []
+        self._failure: str | None = None
+        self._began_s = 0.0
+        self._is_open = False
+
+    async def __aenter__(self) -> Self:
+        if self._context_id is not None:
+            self.context = await self._book.context(self._context_id)
+            self._context_id = self.context.context_id
+        self._began_s = self._book.monotonic_s()
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        status, reason = self._outcome(error)
+        try:
+            self.receipt = await self._book.record(
+                self.description,
+                status,
+                context_id=self._context_id,
+                notes=self._notes,
+                reason=reason,
+                duration_s=round(self._book.monotonic_s() - self._began_s, 3),
+                **self._said,
+            )
+        except KinglyMemoryError as problem:
+            if error is None:
+                raise
+            log.warning("what came of a task was not stored, since %s", problem)
+
+    async def note(self, text: str) -> None:
+        """Keep something in mind: it goes into the outcome, and is at hand in the task's context.
+
+        Raises InvalidInput, StoreError.
+        """
+        self._check_open()
+        if self._context_id is None:
+            intake.draft(text, content_limit_bytes=self._book.content_limit_bytes)
+        else:
+            await self._book.note(text, self._context_id)
+        self._notes.append(text)
+
+    def fail(self, reason: str) -> None:
+        """Say that the task failed, and why, without raising anything."""
+        self._check_open()
+        self._failure = _spoken("reason", reason)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidInput("task", "is not under way; use it inside `async with memory.task(…) as task:`")
+
+    def _outcome(self, error: BaseException | None) -> tuple[TaskStatus, str | None]:
+        if error is None:
+            return (TaskStatus.FAILED if self._failure else TaskStatus.COMPLETED), self._failure
+        if isinstance(error, Exception):
+            said = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+            return TaskStatus.FAILED, intake.mended(said)[:REASON_LIMIT]
+        return TaskStatus.CANCELLED, self._failure
+
+
+def _spoken(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(name, f"expected text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput(name, "is empty")
+    return intake.mended(value.strip())

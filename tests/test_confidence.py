@@ -1,0 +1,350 @@
+"""How sure to be of a task: the rule's figures, its laws, and which memories are evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.calibration import FORECASTS, RATES, brier_score, error_at_exact_rates, mean_absolute_error
+from kingly_memory.cognition.complexity import MOST, steps, surplus
+from kingly_memory.cognition.confidence import Assessment, assess, evidence, interval
+from kingly_memory.cognition.outcomes import assessment_draft, outcome_draft
+from kingly_memory.models import Hit, Source
+from tests.task_samples import Told, hit, hits, record, remembered, similar_tasks_told, stored, tasks_told
+
+TASK = "deploy the api to production"
+LIMIT = 1_048_576
+LISTED = "- build\n- test\n- deploy\n- watch\n- announce\n- tidy up\n- rest\n- report\n- close"
+
+
+def assessed(successes: int, failures: int, task: str = TASK) -> Assessment:
+    return assess(task, evidence(record(successes, failures)))
+
+
+# --- the rule -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-032")
+def test_confidence_is_one_half_when_nothing_similar_is_known() -> None:
+    found = assess(TASK, evidence([]))
+    assert (found.confidence, found.memory_informed, found.similar_tasks_count) == (0.5, False, 0)
+    assert found.interval == (0.0, 1.0)
+    assert found.evidence == ()
+
+
+@pytest.mark.requirement("KNG-033", "KNG-036")
+@pytest.mark.parametrize(
+    ("successes", "confidence", "gain", "penalty"),
+    [(5, 0.9, 0.3, 0.0), (4, 0.78, 0.24, -0.06), (3, 0.66, 0.18, -0.12), (2, 0.44, 0.12, -0.18), (0, 0.2, 0.0, -0.3)],
+)
+def test_five_similar_tasks_count_in_full(successes: int, confidence: float, gain: float, penalty: float) -> None:
+    found = assessed(successes, 5 - successes)
+    assert found.confidence == confidence
+    assert found.factors["memory_informed"] == gain
+    assert found.factors["failure_penalty"] == penalty
+    assert found.factors["small_sample"] == 0
+    assert found.memory_informed
+
+
+@pytest.mark.requirement("KNG-035")
+def test_three_successes_earn_a_bonus_and_two_do_not() -> None:
+    bonuses = [assessed(successes, 5 - successes).factors["pattern_bonus"] for successes in range(6)]
+    assert bonuses == [0, 0, 0, 0.1, 0.1, 0.1]
+
+
+@pytest.mark.requirement("KNG-077")
+def test_three_similar_successes_give_a_clear_boost() -> None:
+    assert assessed(3, 0).confidence == 0.78
+
+
+def test_a_small_sample_says_little_and_each_further_success_a_little_more() -> None:
+    assert [assessed(successes, 0).confidence for successes in range(6)] == [0.5, 0.56, 0.62, 0.78, 0.84, 0.9]
+    assert [assessed(0, failures).confidence for failures in range(6)] == [0.5, 0.44, 0.38, 0.32, 0.26, 0.2]
+
+
+def test_the_factors_of_an_assessment_are_named() -> None:
+    names = ["base", "memory_informed", "failure_penalty", "pattern_bonus", "small_sample", "complexity_penalty"]
+    assert list(assessed(1, 0).factors) == names
+
+
+@pytest.mark.requirement("KNG-037", "KNG-040")
+def test_an_assessment_as_json_has_the_seeds_names_and_more() -> None:
+    found = replace(assessed(1, 0), assessment_id="a1", source=Source.HYBRID).to_json()
+    assert found == {
+        "confidence": 0.56,
+        "confidence_factors": {
+            "base": 0.5,
+            "memory_informed": 0.3,
+            "failure_penalty": 0.0,
+            "pattern_bonus": 0.0,
+            "small_sample": -0.24,
+            "complexity_penalty": 0.0,
+        },
+        "similar_tasks_count": 1,
+        "memory_informed": True,
+        "interval": [0.2699, 1.0],
+        "evidence": [
+            {"id": f"{1:032x}", "task": "deploy the api", "status": "completed", "relevance": 0.8, "weight": 1.0}
+        ],
+        "assessment_id": "a1",
+        "source": "hybrid",
+    }
+
+
+# --- its laws -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-037", "KNG-038")
+@given(tasks_told, st.sampled_from([TASK, LISTED, "", "a; b; c; d; e"]))
+def test_the_factors_add_up_to_a_confidence_from_0_to_1(told: list[Told], task: str) -> None:
+    found = assess(task, evidence(hits(told)))
+    assert sum(Decimal(str(share)) for share in found.factors.values()) == Decimal(str(found.confidence))
+    assert 0.2 <= found.confidence <= 0.9
+    assert round(found.confidence, 4) == found.confidence
+
+
+@given(tasks_told, st.integers(0, 2**16))
+def test_the_order_of_the_evidence_does_not_matter(told: list[Told], seed: int) -> None:
+    found = hits(told)
+    shuffled = Random(seed).sample(found, len(found))
+    assert evidence(shuffled) == evidence(found)
+    chosen = evidence(found)
+    mixed = assess(TASK, Random(seed).sample(chosen, len(chosen)))
+    assert replace(mixed, evidence=chosen) == assess(TASK, chosen)
+
+
+@given(similar_tasks_told, st.floats(0, 1), st.sampled_from([TASK, LISTED]), st.integers(1, 12))
+def test_a_success_never_lowers_confidence_and_a_failure_never_raises_it(
+    told: list[Told], share: float, task: str, limit: int
+) -> None:
+    relevance = share * max(one for status, one in told if status in ("completed", "failed"))
+    before = assess(task, evidence(hits(told), limit=limit)).confidence
+    after = {
+        status: assess(task, evidence(hits([*told, (status, relevance)]), limit=limit)).confidence
+        for status in ("completed", "failed", "cancelled")
+    }
+    assert after["failed"] <= before <= after["completed"]
+    assert after["cancelled"] == before
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0, 1), st.sampled_from([TASK, LISTED]))
+def test_where_all_succeeded_or_all_failed_another_one_confirms_it_however_relevant(
+    relevances: list[float], relevance: float, task: str
+) -> None:
+    for status, sign in (("completed", 1), ("failed", -1)):
+        told = [(status, one) for one in relevances]
+        before = assess(task, evidence(hits(told))).confidence
+        after = assess(task, evidence(hits([*told, (status, relevance)]))).confidence
+        assert sign * (after - before) >= 0
+
+
+@given(st.floats(0.35, 1), st.integers(0, 5))
+def test_equally_relevant_tasks_count_alike_however_relevant_they_are(relevance: float, successes: int) -> None:
+    found = assess(TASK, evidence(record(successes, 5 - successes, relevance)))
+    assert found == replace(assessed(successes, 5 - successes), evidence=found.evidence)
+
+
+def test_the_more_relevant_outcome_counts_more() -> None:
+    failed_here = assess(TASK, evidence(hits([("failed", 1.0), ("completed", 0.4)])))
+    succeeded_here = assess(TASK, evidence(hits([("completed", 1.0), ("failed", 0.4)])))
+    assert failed_here.confidence < 0.5 < succeeded_here.confidence
+
+
+# --- what is evidence ---------------------------------------------------------------------------------------------
+
+
+def test_evidence_is_the_most_relevant_outcomes_each_once() -> None:
+    told = [("failed", 0.5), ("completed", 0.9), ("completed", 0.6), ("failed", 0.45), ("failed", 0.4), ("failed", 0.3)]
+    found = evidence([*hits(told), *hits([("failed", 0.1)]), hit(99, None, 1.0)])
+    assert [(one.status, one.relevance) for one in found] == [
+        ("completed", 0.9),
+        ("completed", 0.6),
+        ("failed", 0.5),
+        ("failed", 0.45),
+        ("failed", 0.4),
+    ]
+    assert [round(one.weight, 3) for one in found] == [1, 0.833, 0.778, 0.75, 0.722]
+
+
+def test_what_shares_little_with_the_task_is_no_evidence() -> None:
+    assert evidence(hits([("completed", 0.34), ("failed", 0.3)])) == ()
+    assert len(evidence(hits([("completed", 0.36), ("failed", 0.3), ("failed", 0.24)]))) == 2
+    assert len(evidence(hits([("completed", 0.36), ("failed", 0.3)]), least_relevance=0.31)) == 1
+
+
+def test_no_number_is_not_a_relevance() -> None:
+    assert evidence(hits([("completed", float("nan"))])) == ()
+
+
+@pytest.mark.requirement("KNG-034")
+def test_other_statuses_are_shown_and_count_neither_way() -> None:
+    found = assess(TASK, evidence(hits([("cancelled", 0.9), ("in progress", 0.8)])))
+    assert (found.confidence, found.memory_informed, found.similar_tasks_count) == (0.5, False, 2)
+    assert [(one.status, one.weight) for one in found.evidence] == [("cancelled", 0.0), ("unknown", 0.0)]
+
+
+def test_outcomes_that_count_neither_way_take_no_place_from_those_that_count() -> None:
+    found = evidence([*hits([("cancelled", 1.0)] * 9), *(hit(number, "completed", 0.5) for number in range(50, 54))])
+    assert sorted(one.status for one in found) == ["cancelled", "completed", "completed", "completed", "completed"]
+
+
+@pytest.mark.requirement("KNG-042")
+def test_an_assessment_is_never_evidence() -> None:
+    first = assess(TASK, ())
+    draft = assessment_draft(
+        TASK,
+        confidence=first.confidence,
+        factors=first.factors,
+        similar_tasks_found=0,
+        content_limit_bytes=LIMIT,
+    )
+    kept = [Hit(stored(draft, number), 1.0, ("local",)) for number in range(10)]
+    assert assess(TASK, evidence(kept)) == first
+
+
+@pytest.mark.requirement("KNG-038")
+def test_the_stored_confidence_is_the_returned_one() -> None:
+    found = assessed(5, 0)
+    draft = assessment_draft(
+        TASK,
+        confidence=found.confidence,
+        factors=found.factors,
+        similar_tasks_found=found.similar_tasks_count,
+        content_limit_bytes=LIMIT,
+    )
+    assert f'"confidence": {found.confidence}' in draft.content
+
+
+def test_a_recorded_outcome_is_evidence_with_its_task() -> None:
+    memory = stored(outcome_draft(TASK, "failed", content_limit_bytes=LIMIT, notes=["step one", "step two"]))
+    (found,) = evidence([Hit(memory, 0.7, ("local",))])
+    assert (found.id, found.task, found.status, found.weight) == (memory.id, TASK, "failed", 1.0)
+
+
+def test_a_long_task_is_cut_in_the_evidence() -> None:
+    memory = remembered(1, "x" * 500_000, metadata={"status": "completed", "task": "y" * 60_000})
+    (found,) = evidence([Hit(memory, 0.7, ("local",))])
+    assert len(found.task) == 300
+
+
+# --- complexity ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("\n\n;;; -> \n- \n", 0),
+        ("deploy the api", 1),
+        ("build, test and deploy the api and the worker", 1),
+        ("build; test; deploy;", 3),
+        ("build it, then test it, and THEN deploy it", 3),
+        ("build -> test → deploy", 3),
+        ("Please do this:\n1. build\n2) test\n  - deploy\n* watch\n• tell", 5),
+        ("read the authentication code", 1),
+        ("free 1.5 GB\n1.5 GB are needed", 1),
+        ("构建；测试；部署；观察", 4),
+    ],
+)
+def test_steps_are_counted_by_a_rule_that_can_be_counted_after(text: str, count: int) -> None:
+    assert steps(text) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "penalty"),
+    [
+        (TASK, 0),
+        ("a; b; c", 0),
+        ("a; b; c; d", -0.02),
+        ("a; b; c; d; e; f", -0.06),
+        (LISTED, -0.1),
+        ("x" * 1_000, 0),
+        ("x" * 1_001, -0.02),
+        ("a; b; c; d; " + "x" * 1_000, -0.04),
+        ("x" * 100_000, -0.1),
+    ],
+)
+def test_a_complex_description_lowers_confidence_a_little(text: str, penalty: float) -> None:
+    found = assess(text, ())
+    assert found.factors["complexity_penalty"] == penalty
+    assert found.confidence == round(0.5 + penalty, 4)
+
+
+def test_the_more_is_known_the_less_complexity_counts() -> None:
+    penalties = [assessed(0, known, LISTED).factors["complexity_penalty"] for known in range(6)]
+    assert penalties == [-0.1, -0.08, -0.06, -0.04, -0.02, 0]
+
+
+@given(st.text())
+def test_any_text_can_be_assessed(text: str) -> None:
+    assert 0 <= surplus(text) <= MOST
+    assert assess(text, ()).confidence == round(0.5 - 0.02 * surplus(text), 4)
+
+
+@pytest.mark.parametrize("unit", ["\n", "- ", "then ", "1. \n", " \t", "é;", "🎉\u200d", "\u0301", ";" * 7, "\ud800"])
+def test_no_more_is_read_of_a_mebibyte_than_counts(unit: str) -> None:
+    assert surplus(unit * (LIMIT // len(unit))) == MOST
+
+
+# --- the interval -------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 100), st.floats(0, 100))
+def test_the_interval_holds_the_rate_that_was_seen(successes: float, failures: float) -> None:
+    low, high = interval(successes, failures)
+    assert 0 <= low <= high <= 1
+    if successes + failures > 0:
+        rate = successes / (successes + failures)
+        assert low - 0.0001 <= rate <= high + 0.0001
+
+
+def test_the_interval_narrows_with_what_is_known() -> None:
+    widths = [high - low for low, high in (interval(count / 2, count / 2) for count in range(30))]
+    assert widths == sorted(widths, reverse=True)
+    assert interval(5, 0) == (0.6489, 1.0)
+    assert interval(0, 5) == (0.0, 0.3511)
+
+
+def test_the_interval_is_honest_about_five_outcomes() -> None:
+    """Averaged over all success rates it holds the true one in nine cases of ten."""
+    held = [rate for rate in RATES for successes, share in outcomes_of(5, rate) if share and holds(successes, rate)]
+    assert held
+    covered = sum(share for rate in RATES for successes, share in outcomes_of(5, rate) if holds(successes, rate))
+    assert covered / len(RATES) >= 0.9
+
+
+def holds(successes: int, rate: float) -> bool:
+    low, high = interval(successes, 5 - successes)
+    return low <= rate <= high
+
+
+# --- calibration --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-041")
+def test_confidence_is_better_than_the_baseline_by_a_fifth() -> None:
+    errors = {name: error_at_exact_rates(forecast, 5) for name, forecast in FORECASTS.items()}
+    assert {name: round(error, 4) for name, error in errors.items()} == {
+        "baseline 0.5": 0.3,
+        "literal": 0.2333,
+        "ours": 0.09,
+    }
+    assert errors["baseline 0.5"] - errors["ours"] >= 0.2
+
+
+def test_with_five_samples_the_errors_are_the_known_ones() -> None:
+    errors = {name: round(mean_absolute_error(forecast, 5), 4) for name, forecast in FORECASTS.items()}
+    assert errors == {"baseline 0.5": 0.2619, "literal": 0.2263, "ours": 0.1313}
+
+
+@pytest.mark.parametrize("measure", [mean_absolute_error, brier_score])
+@pytest.mark.parametrize("samples", [1, 2, 3, 5])
+def test_at_every_sample_size_ours_is_best(measure: object, samples: int) -> None:
+    assert callable(measure)
+    errors = {name: measure(forecast, samples) for name, forecast in FORECASTS.items()}
+    assert min(errors, key=lambda name: errors[name]) == "ours"

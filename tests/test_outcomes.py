@@ -1,0 +1,221 @@
+"""What came of a task, written down and read back, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.cognition.outcomes import (
+    EXCERPT,
+    MOST_NOTES,
+    Outcome,
+    assessment_draft,
+    outcome_draft,
+    outcome_of,
+)
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Draft
+from kingly_memory.models import MemoryType
+from tests.task_samples import remembered, stored
+
+LIMIT = 1_048_576
+ASSESSMENT = {"task": "deploy", "confidence": 0.5, "factors": {}, "similar_tasks_found": 0, "context_id": None}
+
+
+def outcome(task: object = "deploy the api", status: object = "completed", **said: Any) -> Draft:
+    return outcome_draft(task, status, content_limit_bytes=LIMIT, **said)
+
+
+def assessment(task: str = "deploy the api", confidence: float = 0.56, context_id: str | None = None) -> Draft:
+    return assessment_draft(
+        task,
+        confidence=confidence,
+        factors={"base": 0.5, "memory_informed": 0.3},
+        similar_tasks_found=1,
+        content_limit_bytes=LIMIT,
+        context_id=context_id,
+    )
+
+
+@pytest.mark.requirement("KNG-034")
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_a_recorded_outcome_is_read_back(status: str) -> None:
+    said = outcome(
+        "deploy the api",
+        status,
+        approach="canary",
+        reason="health check timed out",
+        notes=["built in 40 s", "one pod restarted"],
+        duration_s=61,
+        context_id="deploy-42",
+        tags=("release",),
+    )
+    assert said.content == (
+        f"deploy the api\n{status.capitalize()}: health check timed out\n"
+        "Approach: canary\n- built in 40 s\n- one pod restarted"
+    )
+    assert said.type is MemoryType.PROCEDURAL
+    assert said.tags == ("task_outcome", status, "release")
+    assert said.context_id == "deploy-42"
+    assert said.metadata == {
+        "record": "task_outcome",
+        "status": status,
+        "task": "deploy the api",
+        "approach": "canary",
+        "duration_s": 61.0,
+        "reason": "health check timed out",
+        "notes": ["built in 40 s", "one pod restarted"],
+    }
+    assert outcome_of(stored(said)) == Outcome("deploy the api", status, "canary")
+
+
+def test_an_outcome_needs_no_more_than_its_task() -> None:
+    said = outcome("deploy the api")
+    assert said.content == "deploy the api\nCompleted"
+    assert (said.significance, said.metadata["notes"], said.metadata["duration_s"]) == (0.6, [], None)
+
+
+def test_the_callers_metadata_stay_beside_the_outcomes_own() -> None:
+    said = outcome(metadata={"ticket": 7, "status": "failed"})
+    assert said.metadata["ticket"] == 7
+    assert said.metadata["status"] == "completed"
+
+
+def test_content_holds_every_note_and_metadata_the_beginning_of_the_latest() -> None:
+    notes = [f"{number} " + "\x01" * 1_000 for number in range(100)]
+    said = outcome("t" * 10_000, reason="\x01" * 10_000, notes=notes)
+    assert all(note in said.content for note in notes)
+    assert "t" * 10_000 in said.content
+    kept = said.metadata["notes"]
+    assert [note.split()[0] for note in kept] == [str(number) for number in range(100 - MOST_NOTES, 100)]
+    assert {len(text) for text in (*kept, said.metadata["task"], said.metadata["reason"])} == {EXCERPT}
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("task", {"task": " \n"}),
+        ("task", {"task": 7}),
+        ("status", {"status": "done"}),
+        ("status", {"status": "Completed"}),
+        ("status", {"status": None}),
+        ("approach", {"approach": "two\nlines"}),
+        ("approach", {"approach": ["canary"]}),
+        ("reason", {"reason": 500}),
+        ("reason", {"reason": ""}),
+        ("notes", {"notes": 3}),
+        ("notes", {"notes": {"first": "note"}}),
+        ("notes", {"notes": b"bytes"}),
+        ("notes", {"notes": ["fine", None]}),
+        ("duration_s", {"duration_s": -1}),
+        ("duration_s", {"duration_s": float("nan")}),
+        ("duration_s", {"duration_s": "61"}),
+        ("metadata", {"metadata": ["status"]}),
+        ("metadata", {"metadata": {"log": "x" * 70_000}}),
+        ("content", {"task": "x" * (LIMIT + 1)}),
+    ],
+)
+def test_an_outcome_that_makes_no_sense_is_refused_by_name(field: str, said: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        outcome(**said)
+    assert refused.value.field == field
+
+
+def test_a_single_text_is_one_note_and_blank_ones_are_left_out() -> None:
+    assert outcome(notes="took two tries").metadata["notes"] == ["took two tries"]
+    assert outcome(notes=["", "took two tries", " "]).metadata["notes"] == ["took two tries"]
+
+
+@given(task=st.text(), notes=st.lists(st.text(), max_size=5), reason=st.none() | st.text())
+def test_any_text_is_an_outcome_or_refused(task: str, notes: list[str], reason: str | None) -> None:
+    try:
+        said = outcome(task, "failed", notes=notes, reason=reason)
+    except InvalidInput as refused:
+        assert refused.field in ("task", "reason")
+    else:
+        found = outcome_of(stored(said))
+        assert found is not None
+        assert found.status == "failed"
+        assert found.task
+        said.content.encode()
+
+
+@pytest.mark.requirement("KNG-034")
+@pytest.mark.parametrize(
+    ("status", "read"),
+    [("completed", "completed"), ("failed", "failed"), ("cancelled", "cancelled"), ("done", "unknown"), ("", "unknown")],
+)
+@pytest.mark.parametrize("type", [MemoryType.PROCEDURAL, MemoryType.EPISODIC])
+def test_any_memory_that_says_a_status_is_an_outcome(status: str, read: str, type: MemoryType) -> None:
+    memory = remembered(1, "restart the queue\nwith care", type=type, metadata={"status": status, "approach": 3})
+    assert outcome_of(memory) == Outcome("restart the queue", read, None)
+
+
+@pytest.mark.parametrize("type", [MemoryType.SEMANTIC, MemoryType.WORKING])
+def test_facts_and_working_memories_are_no_outcomes(type: MemoryType) -> None:
+    assert outcome_of(remembered(1, type=type, metadata={"status": "completed"})) is None
+
+
+@pytest.mark.parametrize("metadata", [{}, {"status": None}, {"status": True}, {"status": ["completed"]}])
+def test_a_memory_without_a_status_is_no_outcome(metadata: dict[str, Any]) -> None:
+    assert outcome_of(remembered(1, metadata=metadata)) is None
+
+
+@pytest.mark.requirement("KNG-039")
+def test_an_assessment_is_procedural_and_says_what_it_rests_on() -> None:
+    said = assessment(context_id="deploy-42")
+    assert (said.type, said.significance, said.tags) == (MemoryType.PROCEDURAL, 0.4, ("confidence_assessment",))
+    assert said.context_id == "deploy-42"
+    assert json.loads(said.content) == {
+        "task": "deploy the api",
+        "confidence": 0.56,
+        "factors": {"base": 0.5, "memory_informed": 0.3},
+        "similar_tasks_found": 1,
+        "context_id": "deploy-42",
+    }
+
+
+@given(st.text())
+def test_an_assessment_of_any_text_is_json(task: str) -> None:
+    assert json.loads(assessment(task).content).keys() >= ASSESSMENT.keys()
+
+
+def test_an_assessment_of_a_text_of_a_mebibyte_stays_small() -> None:
+    assert len(assessment("\x01" * LIMIT).content) < 64_000
+
+
+@pytest.mark.requirement("KNG-042")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"metadata": {"record": "confidence_assessment", "status": "completed"}},
+        {"tags": ("confidence_assessment",), "metadata": {"status": "completed"}},
+        {"content": json.dumps(ASSESSMENT), "metadata": {"status": "active"}},
+        {"content": " \n" + json.dumps(ASSESSMENT, indent=2), "metadata": {"status": "completed"}},
+    ],
+    ids=["record", "tag", "content", "indented content"],
+)
+def test_an_assessment_is_no_outcome_however_it_came_back(said: dict[str, Any]) -> None:
+    assert outcome_of(remembered(1, **said)) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps({"similar_tasks_found": 2}),
+        '{"similar_tasks_found": ' + "[" * 100_000,
+        '{"similar_tasks_found": ' + "9" * 10_000 + "}",
+        json.dumps([ASSESSMENT]),
+        "find out why similar_tasks_found is 0",
+    ],
+    ids=["other JSON", "deep", "a long number", "a list", "prose"],
+)
+def test_text_that_only_looks_like_an_assessment_is_an_outcome(content: str) -> None:
+    found = outcome_of(remembered(1, content, metadata={"status": "failed"}))
+    assert found is not None
+    assert found.status == "failed"
