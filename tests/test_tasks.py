@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, Source, SyncMemoryRouter
+from kingly_memory.cognition.likeness import likeness
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -272,3 +275,26 @@ async def test_a_thousand_tasks_in_one_process(tmp_path: Path) -> None:
             await memory.assess_confidence(f"step {number}")
             assert len((await memory.working_context("long run")).items) <= 20
         assert memory.status()["memories"]["total"] >= 750
+
+
+async def test_how_common_a_task_s_words_are_in_the_store_does_not_make_it_less_alike(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        for number in range(30):
+            await memory.store(f"deploy the api, note {number}", type="procedural")
+        for place in ("staging", "production", "the canary host"):
+            await memory.record_task_outcome(f"deploy the api to {place}")
+        assessment = await memory.assess_confidence("deploy the api")
+        assert assessment.similar_tasks_count == 3
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_likeness_is_a_share_and_goes_both_ways(one: str, other: str) -> None:
+    assert 0 <= likeness(one, other) <= 1
+    assert likeness(one, other) == likeness(other, one)
+    assert likeness(one, one) in (0, 1)
+
+
+def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:
+    assert likeness("deploying the services", "deploy a service") == 1
+    assert likeness("データベースを移行する", "データベースの移行") > 0.5
+    assert likeness("water the plants", "compile the kernel") == 0

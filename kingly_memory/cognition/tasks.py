@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from kingly_memory import intake
 from kingly_memory.cognition.confidence import EVIDENCE_LIMIT, Assessment, assess, evidence
+from kingly_memory.cognition.likeness import by_likeness
 from kingly_memory.cognition.outcomes import (
     TASK_OUTCOME,
     TaskStatus,
@@ -92,7 +93,7 @@ class TaskBook:
         text = _spoken("description", description)
         rank(candidates, ())  # names that make no list are refused before anything is searched
         results = await self._searcher.find(self._query(text, ROUTING_LIMIT, tags=(TASK_OUTCOME,)))
-        return rank(candidates, results)
+        return rank(candidates, by_likeness(text, results))
 
     def begin(self, description: str, context_id: str | None, **said: Any) -> Task:
         """A task to be used with `async with`; `said` is what `outcome_draft` takes. Raises InvalidInput."""
@@ -119,7 +120,7 @@ class TaskBook:
         )
         if any(is_assessment(hit.memory) for hit in similar):
             similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
-        return similar, [*own, *similar]
+        return similar, by_likeness(description, [*own, *similar])
 
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
         query = intake.query(description, project=self._project, limit=limit, types=EXPERIENCE, tags=tags)
