@@ -16,11 +16,11 @@ from kingly_memory.models import Hit, JsonObject, Memory, Source
 EVIDENCE_LIMIT = 5
 SIMILAR = 0.35
 """Relevance that the best one needs, or nothing is evidence: to share one word of three is not to be similar."""
-LEAST_RELEVANCE = 0.25
+LEAST_RELEVANCE = 0.3
 """Relevance that the ones after it need."""
 
 ENOUGH = 5
-"""Known outcomes on which an assessment rests in full."""
+"""Known outcomes that count in full."""
 BONUS_FROM = 3
 
 _ONE = 10_000
@@ -37,7 +37,7 @@ _Z_90 = 1.6448536269514722
 class Evidence:
     """A similar task and what came of it: `status` is completed, failed, cancelled or unknown.
 
-    `weight` is how much it counts: 0 unless completed or failed, 1 for the most relevant of these.
+    `weight` is how much it counts: the relevance divided by the best one's, and 0 unless completed or failed.
     """
 
     id: str
@@ -100,8 +100,7 @@ def evidence(
 ) -> tuple[Evidence, ...]:
     """The outcomes among the hits, each once, most relevant first.
 
-    Outcomes that count neither way never take the place of one that does. Relevance is a rough measure, so it moves a
-    weight between one half and 1 only.
+    Outcomes that count neither way never take the place of one that does.
     """
     found = _outcomes(hits, least_relevance)
     known = _similar([one for one in found if one[1].is_known])[:limit]
@@ -114,7 +113,7 @@ def assess(description: str, found: Sequence[Evidence]) -> Assessment:
     """The confidence for a task, given what came of similar ones.
 
     Another success never lowers it and another failure never raises it, as long as the new one is no more relevant
-    than the best and weights lie within a factor of 1.6, as `evidence` gives them. The order does not matter.
+    than the best and weights are from 0.3 to 1, as `evidence` gives them. The order does not matter.
     """
     known = [one for one in found if one.is_known]
     factors = _factors(known, surplus(description))
@@ -133,29 +132,38 @@ def interval(successes: float, failures: float) -> tuple[float, float]:
     total = successes + failures
     if total <= 0:
         return 0.0, 1.0
-    rate, spread = successes / total, _Z_90**2 / total
-    centre = (rate + spread / 2) / (1 + spread)
-    half = math.sqrt(spread * (rate * (1 - rate) + spread / 4)) / (1 + spread)
+    unsure = _Z_90**2
+    centre = (successes + unsure / 2) / (total + unsure)
+    half = _Z_90 * math.sqrt(successes * (failures / total) + unsure / 4) / (total + unsure)
     return round(max(centre - half, 0.0), 4), round(min(centre + half, 1.0), 4)
+
+
+def trust(known: int) -> float:
+    """The share in which so many outcomes count, from 0 to 1.
+
+    By Laplace's rule of succession n outcomes move an expectation by n / (n + 2) of what they show; that is divided by
+    the 5 / 7 of five outcomes, which count in full.
+    """
+    return min(known * (ENOUGH + 2) / ((known + 2) * ENOUGH), 1.0)
 
 
 def _factors(known: Sequence[Evidence], surplus_steps: int) -> dict[str, int]:
     """In ten-thousandths.
 
-    Small samples are filled up to five with outcomes that are half success and half failure, which takes back the
-    share of swing and penalty that is not earned. The bonus asks for three successes and so needs no such care. What
-    similar tasks did says already how hard they are, so a complex description counts less the more is known.
+    What memory says is taken back by the share that a small sample has not earned. What similar tasks did tells already
+    how hard they are, so a complex description counts in that share only.
     """
-    missing = ENOUGH - min(len(known), ENOUGH)
+    unearned = 1 - trust(len(known))
     gain, loss = _swings(known)
     successes = sum(1 for one in known if one.status == TaskStatus.COMPLETED)
+    bonus = _BONUS if successes >= BONUS_FROM else 0
     return {
         "base": _BASE,
         "memory_informed": gain,
         "failure_penalty": -loss,
-        "pattern_bonus": _BONUS if successes >= BONUS_FROM else 0,
-        "small_sample": -round((gain - loss) * missing / ENOUGH),
-        "complexity_penalty": -_STEP * surplus_steps * missing // ENOUGH,
+        "pattern_bonus": bonus,
+        "small_sample": -round((gain - loss + bonus) * unearned),
+        "complexity_penalty": -round(_STEP * surplus_steps * unearned),
     }
 
 
@@ -194,5 +202,5 @@ def _order(found: tuple[Hit, Outcome]) -> tuple[float, str]:
 
 
 def _evidence(hit: Hit, outcome: Outcome, best: float) -> Evidence:
-    weight = (1 + hit.relevance / best) / 2 if outcome.is_known else 0.0
+    weight = hit.relevance / best if outcome.is_known else 0.0
     return Evidence(hit.memory.id, outcome.task, outcome.status, hit.relevance, weight)

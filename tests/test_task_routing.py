@@ -1,0 +1,151 @@
+"""Which agent or approach to give a task to, by their record on similar ones."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.cognition.routing import MOST_CANDIDATES, rank
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import Hit
+from tests.task_samples import hit, relevances, statuses
+
+NAMES = ["canary", "big bang", "blue-green"]
+
+records = st.lists(
+    st.tuples(statuses, relevances, st.sampled_from([*NAMES, "another", None]), st.sampled_from([*NAMES, None])),
+    max_size=12,
+)
+
+
+def found(told: list[tuple[str, float, str | None, str | None]]) -> list[Hit]:
+    return [
+        hit(number, status, relevance, agent=agent, approach=approach)
+        for number, (status, relevance, approach, agent) in enumerate(told, start=1)
+    ]
+
+
+def tried(approach: str, successes: int, failures: int, relevance: float = 0.8, first: int = 1) -> list[Hit]:
+    statuses = ["completed"] * successes + ["failed"] * failures
+    return [hit(first + number, status, relevance, approach=approach) for number, status in enumerate(statuses)]
+
+
+@pytest.mark.requirement("KNG-083")
+def test_candidates_are_ranked_by_their_record_on_similar_tasks() -> None:
+    routing = rank(NAMES, [*tried("big bang", 1, 2, first=1), *tried("canary", 3, 0, first=11)])
+    assert [(one.name, one.score, one.successes, one.failures) for one in routing.ranked] == [
+        ("canary", 0.8, 3, 0),
+        ("blue-green", 0.5, 0, 0),
+        ("big bang", 0.4, 1, 2),
+    ]
+    assert routing.best == "canary"
+    assert routing.ranked[0].evidence == tuple(f"{number:032x}" for number in (11, 12, 13))
+
+
+@pytest.mark.requirement("KNG-083")
+def test_without_any_record_the_order_given_stays() -> None:
+    routing = rank(NAMES, [])
+    assert [(one.name, one.score) for one in routing.ranked] == [(name, 0.5) for name in NAMES]
+    assert routing.best == NAMES[0]
+
+
+def test_one_success_does_not_beat_a_long_good_record() -> None:
+    routing = rank(NAMES, [*tried("canary", 1, 0, first=1), *tried("big bang", 9, 1, first=11)])
+    assert routing.best == "big bang"
+
+
+def test_the_more_relevant_record_counts_more() -> None:
+    near_success = [*tried("canary", 1, 0, 1.0, first=1), *tried("canary", 0, 1, 0.4, first=11)]
+    far_success = [*tried("big bang", 1, 0, 0.4, first=21), *tried("big bang", 0, 1, 1.0, first=31)]
+    assert [one.name for one in rank(NAMES, [*near_success, *far_success]).ranked] == [
+        "canary",
+        "blue-green",
+        "big bang",
+    ]
+
+
+def test_an_outcome_counts_for_its_approach_and_else_for_its_agent() -> None:
+    hits = [
+        hit(1, "completed", approach="canary", agent="ada"),
+        hit(2, "completed", agent="ada"),
+        hit(3, "failed", approach="nobody asked about", agent="ada"),
+        hit(4, "failed", approach=["canary"], agent="bob"),
+    ]
+    ranked = {one.name: (one.successes, one.failures) for one in rank(["canary", "ada"], hits).ranked}
+    assert ranked == {"canary": (1, 0), "ada": (1, 1)}
+
+
+def test_what_is_not_similar_or_not_known_changes_nothing() -> None:
+    hits = [
+        *tried("canary", 0, 3, relevance=0.2, first=1),
+        hit(9, "cancelled", 1.0, approach="canary"),
+        hit(10, "in progress", 1.0, approach="canary"),
+        hit(11, None, 1.0, approach="canary"),
+    ]
+    assert rank(NAMES, hits) == rank(NAMES, [])
+
+
+@given(records, st.integers(0, 2**16))
+def test_scores_are_bounded_descending_and_do_not_depend_on_the_order(
+    told: list[tuple[str, float, str | None, str | None]], seed: int
+) -> None:
+    hits = found(told)
+    routing = rank(NAMES, hits)
+    scores = [one.score for one in routing.ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
+    assert {one.name for one in routing.ranked} == set(NAMES)
+    assert rank(NAMES, Random(seed).sample(hits, len(hits))) == routing
+
+
+@given(records, st.sampled_from(NAMES), st.floats(0, 1))
+def test_a_success_never_lowers_a_score_and_a_failure_never_raises_it(
+    told: list[tuple[str, float, str | None, str | None]], name: str, share: float
+) -> None:
+    relevance = share * max((one for status, one, _, _ in told if status in ("completed", "failed")), default=1.0)
+    scores = {
+        status: {one.name: one.score for one in rank(NAMES, found([*told, *more])).ranked}[name]
+        for status, more in (
+            ("before", []),
+            ("completed", [("completed", relevance, name, None)]),
+            ("failed", [("failed", relevance, name, None)]),
+        )
+    }
+    assert scores["failed"] <= scores["before"] <= scores["completed"]
+
+
+def test_a_routing_as_json_says_who_and_why() -> None:
+    assert rank(["canary"], tried("canary", 1, 0)).to_json() == {
+        "best": "canary",
+        "ranked": [{"name": "canary", "score": 0.6667, "successes": 1, "failures": 0, "evidence": [f"{1:032x}"]}],
+    }
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [],
+        (),
+        "canary",
+        None,
+        7,
+        {"canary": 1},
+        {"canary"},
+        ["canary", "canary"],
+        ["canary", 3],
+        ["canary", None],
+        ["canary", ""],
+        ["two\nlines"],
+        ["x" * 1_000],
+        [str(number) for number in range(MOST_CANDIDATES + 1)],
+    ],
+)
+def test_candidates_that_make_no_list_of_names_are_refused(candidates: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        rank(candidates, [])
+    assert refused.value.field == "candidates"
