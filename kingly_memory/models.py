@@ -232,7 +232,8 @@ class LayerReport:
 class Results:
     """The answer to a search: hits, best first, and how they were found.
 
-    `layers` names the layers that answered; `failures` those that were asked and did not, with the reason.
+    `layers` names the layers that answered; `failures` those that were asked and did not, with the reason. `linked`
+    holds, by the id of a hit, the memories linked to it, when they were asked for.
     """
 
     hits: tuple[Hit, ...]
@@ -241,6 +242,7 @@ class Results:
     layers: Mapping[str, LayerReport]
     failures: Mapping[str, str] = field(default_factory=dict)
     repaired: Mapping[str, str] = field(default_factory=dict)
+    linked: Mapping[str, tuple[JsonObject, ...]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -262,6 +264,7 @@ class Results:
             "failures": dict(self.failures),
             "repaired": dict(self.repaired),
             "hits": [hit.to_json() for hit in self.hits],
+            **({"linked": {one: list(several) for one, several in self.linked.items()}} if self.linked else {}),
         }
 
 

@@ -233,6 +233,18 @@ class RemoteInfo:
     honours_keys: bool
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteLink:
+    """A link between two memories of a project, by their ids on the remote."""
+
+    source_id: str
+    target_id: str
+    link_type: str
+    strength: float
+    description: str | None
+    project: str
+
+
 class Remote(Protocol):
     """A semantic memory server. Every call raises RemoteUnavailable, RemoteRefused or RemoteUnauthorised, nothing else.
 
@@ -251,6 +263,22 @@ class Remote(Protocol):
         """
         ...
 
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        """The first delivery of a memory that is a thought: `store` for a server that does not know thoughts.
+
+        `parent_remote_id` is None when there is no parent or the remote's id of it is not known.
+        """
+        ...
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        """Link two memories. The same ends and type again are the same link, with its new strength.
+
+        `repeated` as for `store`.
+        """
+        ...
+
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known.
 
@@ -262,6 +290,15 @@ class Remote(Protocol):
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         """The remote's answers, best first, relevance in [0, 1]. One try, ended at `timeout_s`."""
+        ...
+
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        """What the remote holds in working memory for a context, or for all of them. One try, ended at `timeout_s`."""
+        ...
+
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        """The links that begin or end at any of the remote's memories, each once, as
+        `{link_type, source_memory_id, target_memory_id, strength}`. One try, ended at `timeout_s`."""
         ...
 
     async def aclose(self) -> None: ...

@@ -249,6 +249,31 @@ def test_a_link_needs_both_its_ends(hub: Hub) -> None:
         hub("create_memory_link", source_memory_id=memory_id, target_memory_id="nobody")
 
 
+def test_a_link_of_an_unknown_type_is_refused(hub: Hub) -> None:
+    ends = [hub("store_memory", content=name)["memory_id"] for name in "ab"]
+    with pytest.raises(InvalidInput, match="link_type"):
+        hub("create_memory_link", source_memory_id=ends[0], target_memory_id=ends[1], link_type="friend_of")
+
+
+def test_a_change_of_a_link_that_was_overtaken_by_a_later_one_has_no_effect(hub: Hub) -> None:
+    ids = [hub("store_memory", content=name)["memory_id"] for name in "ab"]
+    ends = {"source_memory_id": ids[0], "target_memory_id": ids[1]}
+    for key, strength in (("l", 0.1), ("l.3", 0.3), ("l.2", 0.2), ("l", 0.1)):
+        hub("create_memory_link", **ends, strength=strength, idempotency_key=key)
+    assert [one["strength"] for one in hub("get_linked_memories", memory_ids=ids)["links"]] == [0.3]
+    assert hub("create_memory_link", **ends, strength=0.4)["strength"] == 0.4
+
+
+def test_a_thought_that_comes_with_its_record_is_echoed_like_a_stored_memory(hub: Hub) -> None:
+    said = {"id": "m1", "key": None, "scope": {"project": "p", "agent": "a"}, "tags": ["thought"], "revision": 1}
+    metadata = {"significance": 0.9, "context_id": "c1"}
+    hub("record_thought", content="so it was the cache", record=said, metadata=metadata, idempotency_key="m1")
+    (found,) = hub.find("cache")
+    assert json.loads(found["content"]) == {"key": None, "content": "so it was the cache", "metadata": said}
+    assert found["metadata"] == {"significance": 0.9, "context_id": "c1", "thought_type": "inference"}
+    assert hub("store_memory", content="again", idempotency_key="m1")["idempotency_hit"] is True
+
+
 def test_a_thought_is_a_memory_with_its_chain(hub: Hub) -> None:
     thought = hub("record_thought", content="so it was the cache", chain_id="c9", idempotency_key="t")
     assert thought["thought_id"] == thought["memory_id"]

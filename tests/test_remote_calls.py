@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -11,9 +12,11 @@ import pytest
 import respx
 
 from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.json_call import JsonCallRemote
 from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
-from kingly_memory.models import MemoryType
+from kingly_memory.models import Memory, MemoryType
+from kingly_memory.ports import RemoteLink
 from kingly_memory.settings import DEFAULT_ENDPOINT
 from kingly_memory.testing import ManualClock
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
@@ -104,33 +107,124 @@ async def test_search_sends_query_limit_and_types_and_cuts_to_the_limit(route: r
 
 
 @pytest.mark.requirement("KNG-071")
-async def test_the_wrappers_send_the_seeds_names(route: respx.Route) -> None:
-    route.respond(json={"working_memory": [{"id": 1, "content": "now"}], "links": [{"link_id": 9}], "thought_id": "t1"})
+async def test_working_and_linked_memories_are_asked_for_with_the_seeds_names(route: respx.Route) -> None:
+    link = {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal", "strength": 0.5}
+    route.respond(json={"working_memory": [{"id": 1, "content": "now"}], "links": [link]})
     remote = remote_at(DEFAULT_ENDPOINT)
-    (working,) = await remote.working_memory("watch-1")
+    (working,) = await remote.working_memory("watch-1", timeout_s=1)
     assert working.content == "now"
-    assert await remote.linked_memories(["r1", "r2"]) == [{"link_id": 9}]
-    assert (await remote.record_thought("so it was the fog", chain_id="c"))["thought_id"] == "t1"
-    await remote.link("r1", "r2", "causal")
-    calls = [sent(route, number) for number in range(4)]
-    keys = [call["params"].pop("idempotency_key", None) for call in calls]
-    assert calls == [
+    assert await remote.linked(["r1", "r2"], timeout_s=1) == [link]
+    assert [sent(route, number) for number in range(2)] == [
         {"method": "get_working_memory", "params": {"context_filter": "watch-1"}},
         {"method": "get_linked_memories", "params": {"memory_ids": ["r1", "r2"]}},
-        {"method": "record_thought", "params": {"content": "so it was the fog", "chain_id": "c"}},
-        {
-            "method": "create_memory_link",
-            "params": {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal"},
-        },
     ]
-    assert keys[:2] == [None, None]
-    assert keys[2] != keys[3]
 
 
-async def test_a_thoughts_own_key_is_kept(route: respx.Route) -> None:
-    route.respond(json={})
-    await remote_at(DEFAULT_ENDPOINT).record_thought("so", idempotency_key="mine")
-    assert route.calls.last.request.headers["idempotency-key"] == "mine"
+THOUGHT = replace(
+    LIGHTHOUSE,
+    key=None,
+    type=MemoryType.SEMANTIC,
+    metadata={"record": "thought", "thought_type": "inference", "chain_id": "c", "parent_id": "m0", "position": 2},
+)
+
+
+async def thought_recorded(remote: JsonCallRemote, **changes: Any) -> str:
+    """Deliver a thought as the outbox does the first time."""
+    arguments: dict[str, Any] = {"idempotency_key": THOUGHT.id, "parent_remote_id": None, "repeated": False}
+    return await remote.record_thought(THOUGHT, **{**arguments, **changes})
+
+
+@pytest.mark.requirement("KNG-071", "KNG-082")
+@pytest.mark.parametrize(("parent_remote_id", "named"), [("r0", "r0"), (None, "m0")])
+async def test_a_thought_travels_in_plain_words_with_its_chain_and_its_record(
+    route: respx.Route, parent_remote_id: str | None, named: str
+) -> None:
+    route.respond(json={"thought_id": "t1"})
+    assert await thought_recorded(remote_at(DEFAULT_ENDPOINT), parent_remote_id=parent_remote_id) == "t1"
+    body = sent(route)
+    record = body["params"].pop("record")
+    assert body == {
+        "method": "record_thought",
+        "params": {
+            "content": THOUGHT.content,
+            "thought_type": "inference",
+            "chain_id": "c",
+            "parent_thought_id": named,
+            "context_id": "watch-1",
+            "metadata": json.loads(METADATA),
+            "idempotency_key": THOUGHT.id,
+        },
+    }
+    assert Memory.from_json({**record, "content": THOUGHT.content}) == THOUGHT
+    headers = route.calls.last.request.headers
+    assert (headers["idempotency-key"], headers["kingly-project"]) == (THOUGHT.id, "K%C3%BCste")
+
+
+@pytest.mark.requirement("KNG-082")
+async def test_a_server_without_thoughts_stores_them_as_memories_and_is_asked_once(route: respx.Route) -> None:
+    unknown = httpx.Response(404, json={"error": "Unknown method: record_thought"})
+    taken = [httpx.Response(200, json={"memory_id": name}) for name in ("r1", "r2")]
+    route.side_effect = [unknown, *taken]
+    remote = remote_at(DEFAULT_ENDPOINT)
+    assert [await thought_recorded(remote) for _ in range(2)] == ["r1", "r2"]
+    assert [sent(route, number)["method"] for number in range(3)] == ["record_thought", "store_memory", "store_memory"]
+    assert sent(route)["params"]["idempotency_key"] == THOUGHT.id
+
+
+async def test_a_thought_that_is_refused_for_another_reason_is_not_stored_as_a_memory(route: respx.Route) -> None:
+    route.respond(422, json={"error": "thought_type: unknown"})
+    with pytest.raises(RemoteRefused, match="HTTP 422"):
+        await thought_recorded(remote_at(DEFAULT_ENDPOINT))
+    assert route.call_count == 1
+
+
+LINK = RemoteLink("r1", "r2", "causal", 0.5, "it led to it", "Küste")
+
+
+@pytest.mark.requirement("KNG-071")
+async def test_a_link_travels_under_its_own_project(route: respx.Route) -> None:
+    route.respond(json={"link_id": 9})
+    await remote_at(DEFAULT_ENDPOINT, project="other").link(LINK, idempotency_key="l1", repeated=False)
+    assert sent(route) == {
+        "method": "create_memory_link",
+        "params": {
+            "link_type": "causal",
+            "source_memory_id": "r1",
+            "target_memory_id": "r2",
+            "strength": 0.5,
+            "description": "it led to it",
+            "idempotency_key": "l1",
+        },
+    }
+    headers = route.calls.last.request.headers
+    assert (headers["idempotency-key"], headers["kingly-project"]) == ("l1", "K%C3%BCste")
+
+
+@pytest.mark.parametrize(("strength", "calls"), [(0.5, 1), (0.4, 2)])
+async def test_a_repeated_link_is_looked_up_on_a_server_without_keys(
+    route: respx.Route, strength: float, calls: int
+) -> None:
+    there = {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal", "strength": strength}
+    route.respond(json={"links": {"outgoing": [there], "incoming": []}})
+    await remote_at(DEFAULT_ENDPOINT).link(LINK, idempotency_key="l1", repeated=True)
+    assert [sent(route, number)["method"] for number in range(route.call_count)] == [
+        "get_linked_memories",
+        "create_memory_link",
+    ][:calls]
+
+
+async def test_a_link_whose_reply_is_lost_is_looked_up_before_the_next_try(route: respx.Route) -> None:
+    there = {"source_memory_id": "r1", "target_memory_id": "r2", "link_type": "causal", "strength": 0.5}
+    route.side_effect = [httpx.ReadError("reset"), httpx.Response(200, json={"links": [there]})]
+    await remote_at(DEFAULT_ENDPOINT).link(LINK, idempotency_key="l1", repeated=False)
+    assert route.call_count == 2
+
+
+async def test_a_server_that_cannot_list_links_is_told_again(route: respx.Route) -> None:
+    unknown = httpx.Response(404, json={"error": "Unknown method: get_linked_memories"})
+    route.side_effect = [unknown, httpx.Response(200, json={"link_id": 9})]
+    await remote_at(DEFAULT_ENDPOINT).link(LINK, idempotency_key="l1", repeated=True)
+    assert sent(route)["method"] == "create_memory_link"
 
 
 async def test_a_later_revision_updates_the_remotes_copy(route: respx.Route) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, MemoryType, Scope
-from kingly_memory.ports import Remote
+from kingly_memory.models import JsonObject, Memory, MemoryType, Scope
+from kingly_memory.ports import Remote, RemoteLink
 from kingly_memory.testing import FakeRemote, ScriptedRemote
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised
 
@@ -174,6 +174,86 @@ async def test_content_comes_back_byte_for_byte(remote: Remote, memory: Memory, 
     strange = replace(memory, content=content)
     await first_delivery(remote, strange)
     assert await found(remote, strange, "CRLF emoji bell not me word") == [content]
+
+
+@pytest.fixture
+def thought(memory: Memory) -> Memory:
+    said = {"record": "thought", "thought_type": "inference", "chain_id": "c", "parent_id": None, "position": 1}
+    content = f"So {memory.id} was out of sight because of the fog."
+    return replace(memory, key=None, content=content, type=MemoryType.SEMANTIC, metadata=said)
+
+
+async def thought_recorded(remote: Remote, thought: Memory, *, repeated: bool = False) -> str:
+    return await remote.record_thought(thought, parent_remote_id=None, idempotency_key=thought.id, repeated=repeated)
+
+
+@pytest.mark.requirement("KNG-082")
+async def test_a_thought_is_found_like_a_memory_with_our_id_and_our_record(remote: Remote, thought: Memory) -> None:
+    remote_id = await thought_recorded(remote, thought)
+    hits = await remote.search(thought.content, limit=20, types=None, timeout_s=10)
+    (hit,) = [hit for hit in hits if hit.memory_id == thought.id]
+    assert (hit.remote_id, hit.content) == (remote_id, thought.content)
+    assert hit.record["metadata"] == thought.metadata
+
+
+async def test_a_repeated_thought_has_one_effect_and_the_same_id(remote: Remote, thought: Memory) -> None:
+    first = await thought_recorded(remote, thought)
+    assert await thought_recorded(remote, thought, repeated=True) == first
+    assert await found(remote, thought) == [thought.content]
+
+
+async def test_a_thought_is_forgotten_and_comes_back_like_a_memory(remote: Remote, thought: Memory) -> None:
+    remote_id = await thought_recorded(remote, thought)
+    await remote.forget(thought, remote_id=remote_id, idempotency_key=f"{thought.id}.2")
+    assert await found(remote, thought) == []
+    await remote.store(thought, idempotency_key=f"{thought.id}.3", remote_id=remote_id, repeated=False)
+    assert await found(remote, thought) == [thought.content]
+
+
+@pytest.fixture
+async def ends(remote: Remote, memory: Memory) -> tuple[str, str]:
+    """The remote ids of two memories."""
+    other = replace(memory, id=MemoryId(f"{memory.id}-other"), key=None, content="The fog came from the west.")
+    return await first_delivery(remote, memory), await first_delivery(remote, other)
+
+
+def linking(ends: tuple[str, str], project: str, strength: float = 0.5) -> RemoteLink:
+    return RemoteLink(*ends, "causal", strength, "it led to it", project)
+
+
+async def links_of(remote: Remote, *remote_ids: str) -> list[JsonObject]:
+    return await remote.linked(remote_ids, timeout_s=10)
+
+
+async def test_a_link_is_told_of_both_its_ends(remote: Remote, ends: tuple[str, str], project: str) -> None:
+    assert await links_of(remote, *ends) == []
+    await remote.link(linking(ends, project), idempotency_key=f"link of {ends}", repeated=False)
+    told = {"link_type": "causal", "source_memory_id": ends[0], "target_memory_id": ends[1], "strength": 0.5}
+    for asked in (ends[:1], ends[1:], ends):
+        assert await links_of(remote, *asked) == [told]
+
+
+async def test_a_repeated_link_is_one_link_and_a_later_change_gives_it_its_strength(
+    remote: Remote, ends: tuple[str, str], project: str
+) -> None:
+    for repeated in (False, True):
+        await remote.link(linking(ends, project), idempotency_key=f"link of {ends}", repeated=repeated)
+    assert [link["strength"] for link in await links_of(remote, *ends)] == [0.5]
+    for repeated in (False, True):
+        await remote.link(linking(ends, project, 0.75), idempotency_key=f"link of {ends}.2", repeated=repeated)
+    assert [link["strength"] for link in await links_of(remote, *ends)] == [0.75]
+
+
+@pytest.mark.requirement("KNG-071")
+async def test_working_memory_is_that_of_the_context(remote: Remote, memory: Memory, project: str) -> None:
+    for number, (kind, context_id) in enumerate([("working", "c1"), ("working", "c2"), ("semantic", "c1")]):
+        scope = Scope(project, None, context_id)
+        one = replace(memory, id=MemoryId(f"{memory.id}-{number}"), type=MemoryType(kind), scope=scope)
+        await first_delivery(remote, one)
+    held = await remote.working_memory("c1", timeout_s=10)
+    assert [hit.memory_id for hit in held if hit.memory_id and hit.memory_id.startswith(memory.id)] == [
+        f"{memory.id}-0"
+    ]
 
 
 async def test_closing_twice_is_safe(make_remote: MakeRemote, project: str) -> None:

@@ -146,23 +146,46 @@ def test_hits_come_best_first_once_each_and_never_too_many() -> None:
     assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
 
 
+LINK_ONE = {"source_memory_id": "r1", "target_memory_id": 2, "link_type": "causal", "strength": 0.5, "link_id": 1}
+LINK_TWO = {"source_id": "r3", "target_id": "r1", "strength": 7}
+
+
 @pytest.mark.parametrize(
     "reply",
     [
-        [{"link_id": 1}, {"link_id": 2}],
-        {"links": [{"link_id": 1}, {"link_id": 2}]},
-        {"links": {"outgoing": [{"link_id": 1}], "incoming": [{"link_id": 2}]}},
-        {"data": {"links": {"r1": [{"link_id": 1}, 5], "r2": [{"link_id": 2}]}}},
+        [LINK_ONE, LINK_TWO],
+        {"links": [LINK_ONE, LINK_TWO, {**LINK_ONE, "strength": 0.5}]},
+        {"links": {"outgoing": [LINK_ONE], "incoming": [LINK_TWO, {"source_id": "no other end"}]}},
+        {"data": {"links": {"r1": [LINK_ONE, 5], "r3": [LINK_TWO]}}},
     ],
 )
-def test_links_are_one_list_however_the_server_sorts_them(reply: Any) -> None:
-    assert [link["link_id"] for link in wire.links(reply)] == [1, 2]
+def test_links_are_one_list_in_our_words_however_the_server_sorts_and_words_them(reply: Any) -> None:
+    assert wire.links(reply) == [
+        {"link_type": "causal", "source_memory_id": "r1", "target_memory_id": "2", "strength": 0.5},
+        {"link_type": "related", "source_memory_id": "r3", "target_memory_id": "r1", "strength": 1.0},
+    ]
+
+
+def test_of_a_link_that_a_server_names_twice_the_later_counts() -> None:
+    (link,) = wire.links([LINK_ONE, {**LINK_ONE, "strength": 0.75}])
+    assert link["strength"] == 0.75
+
+
+def test_an_echoed_record_says_which_memory_a_hit_is() -> None:
+    (hit,) = wire.hits([entry(record={"id": "m1", "revision": 3}, content="so it was the fog")])
+    assert (hit.memory_id, hit.record, hit.content) == ("m1", {"id": "m1", "revision": 3}, "so it was the fog")
+
+
+@pytest.mark.parametrize("record", [{}, {"id": ["m1"]}, "m1", None])
+def test_a_record_of_somebody_elses_says_nothing(record: Any) -> None:
+    (hit,) = wire.hits([entry(record=record, idempotency_key="m2.3")])
+    assert hit.memory_id == "m2"
 
 
 @given(JSON)
 def test_any_json_is_a_list_of_hits_and_a_list_of_links(reply: Any) -> None:
     assert all(0.0 <= hit.relevance <= 1.0 and hit.content and hit.remote_id for hit in wire.hits(reply))
-    assert all(isinstance(link, dict) for link in wire.links(reply))
+    assert all(0.0 <= link["strength"] <= 1.0 and link["source_memory_id"] for link in wire.links(reply))
     assert wire.server_info(reply).server
 
 

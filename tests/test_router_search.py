@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from kingly_memory.app import parts
+from kingly_memory.errors import RemoteRefused
 from kingly_memory.intake import Imported, draft
-from kingly_memory.models import Memory, MemoryType, Query, Results, Source
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
-from kingly_memory.ports import Remote, RemoteHit, RemoteInfo
+from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router import gather
 from kingly_memory.router.local_search import LocalAnswer, LocalSearch
 from kingly_memory.router.router import Router
@@ -294,6 +295,14 @@ class Notebook:
         self.pages.append(memory.content)
         return f"page-{len(self.pages)}"
 
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        return await self.store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        raise RemoteRefused("a notebook has no links", clear=True, unknown_method=True)
+
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         return remote_id
 
@@ -301,6 +310,12 @@ class Notebook:
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         return [RemoteHit(f"page-{n}", page, 0.5) for n, page in enumerate(self.pages, start=1)]
+
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        return []
+
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        return []
 
     async def aclose(self) -> None:
         """Nothing to close."""

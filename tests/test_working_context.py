@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.cognition.working import Context, ContextRules, noted
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory
-from kingly_memory.testing import ManualClock
+from kingly_memory.models import JsonObject, Memory
+from kingly_memory.ports import RemoteHit, RemoteLink
+from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
 
 HALF_AN_HOUR = 1_800.0
@@ -226,7 +228,8 @@ def test_a_context_holds_the_latest_of_what_was_noted_since_it_began(
     notes: list[tuple[int, float]], capacity: int
 ) -> None:
     rules = ContextRules(capacity=capacity, lifetime_s=1_800, whisper_tokens=0)
-    context, now_s, expected = Context("c"), 1_000_000.0, []
+    context, now_s = Context("c"), 1_000_000.0
+    expected: list[MemoryId] = []
     for number, passed_s in notes:
         now_s += passed_s
         if passed_s >= rules.lifetime_s:
@@ -239,3 +242,97 @@ def test_a_context_holds_the_latest_of_what_was_noted_since_it_began(
         assert list(after.context.items) == expected
         context = Context.from_json(after.context.to_json())
         assert context == after.context
+
+
+class Bench:
+    """A router over a fake remote that answers, on a clock of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.clock = ManualClock()
+        self.remote = FakeRemote(clock=self.clock)
+        self.memory = router_over(PromptStore(home), self.remote, self.clock, kind=MemoryRouter)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    async with made.memory:
+        await made.memory.sync()
+        yield made
+
+
+@pytest.mark.requirement("KNG-027")
+async def test_what_the_remote_holds_for_the_context_comes_beside_what_is_here(bench: Bench) -> None:
+    await bench.memory.store("known to both", context_id="c", type="working", significance=0.9)
+    await bench.memory.store("known here alone", context_id="c", type="working", significance=0.1)
+    await bench.memory.sync()
+    bench.remote.working_elsewhere = [
+        RemoteHit("there-1", "known there alone", 0.0, None, {"type": "working", "scope": {"context_id": "c"}}),
+        RemoteHit("there-2", "another context", 0.0, None, {"type": "working", "scope": {"context_id": "d"}}),
+    ]
+    context = await bench.memory.working_context("c")
+    assert context.source is Source.HYBRID
+    assert contents(context.items) == ["known here alone", "known to both"]
+    assert sorted(contents(context.remote)) == ["known there alone", "known to both"]
+    assert context.to_json()["memory_count"] == 3
+
+
+@pytest.mark.requirement("KNG-029")
+async def test_without_the_remote_the_context_is_what_is_here_and_says_why(bench: Bench) -> None:
+    await bench.memory.store("at hand", context_id="c", type="working")
+    await bench.memory.sync()
+    bench.remote.script(RemoteUnavailable("connection refused"))
+    context = await bench.memory.working_context("c")
+    said = context.to_json()
+    assert (said["source"], said["working_memory"], said["memory_count"]) == ("local_fallback", [], 1)
+    assert "connection refused" in said["reason"]
+    assert contents(context.items) == ["at hand"]
+
+
+@pytest.mark.requirement("KNG-028")
+async def test_related_memories_are_those_linked_to_what_is_at_hand(bench: Bench) -> None:
+    await bench.memory.store("migrate first", key="plan", context_id="c")
+    await bench.memory.store("the migration takes nine minutes", key="fact")
+    await bench.memory.link_memories("fact", "plan", "supports")
+    context = await bench.memory.working_context("c")
+    assert context.related is not None
+    (related,) = context.related
+    assert (related["key"], related["link_type"], related["direction"]) == ("fact", "supports", "incoming")
+    assert related["linked_to"] == context.items[0].id
+    assert (await bench.memory.working_context("c", include_related=False)).related is None
+
+
+@pytest.mark.requirement("KNG-028")
+async def test_links_that_only_the_remote_knows_are_named(bench: Bench) -> None:
+    receipt = await bench.memory.store("migrate first", key="plan", context_id="c")
+    await bench.memory.sync()
+    (there,) = bench.remote.memories
+    bench.remote.links.append(RemoteLink(there, "strange", "supports", 0.5, None, "app"))
+    context = await bench.memory.working_context("c")
+    assert context.related is not None
+    (related,) = context.related
+    assert (related["id"], related["remote_id"], related["linked_to"]) == (None, "strange", receipt.id)
+
+
+async def test_a_server_that_cannot_tell_links_still_gives_its_working_memory(bench: Bench) -> None:
+    class Unlinked(FakeRemote):
+        async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+            raise RemoteRefused("Unknown method", clear=True)
+
+    bench.remote.__class__ = Unlinked
+    await bench.memory.store("at hand", context_id="c", type="working")
+    await bench.memory.sync()
+    context = await bench.memory.working_context("c")
+    assert (context.source, contents(context.remote)) == (Source.HYBRID, ["at hand"])
+
+
+async def test_a_hit_comes_with_what_it_is_linked_to_when_asked(bench: Bench) -> None:
+    await bench.memory.store("deploys need two reviews", key="rule")
+    await bench.memory.store("because of the outage in May", key="why")
+    await bench.memory.link_memories("why", "rule", "supports")
+    plain = await bench.memory.search("deploys reviews")
+    asked = await bench.memory.search("deploys reviews", include_linked=True)
+    assert plain.linked == {}
+    assert [one["key"] for one in asked.linked[asked[0].memory.id]] == ["why"]
+    assert "linked" in asked.to_json()
+    assert "linked" not in plain.to_json()

@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
+from kingly_memory import intake
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.app import parts
+from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
+from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.models import Receipt
-from kingly_memory.observe import Observer
+from kingly_memory.observe import MemoryStored, Observer
 from kingly_memory.ports import Clock
+from kingly_memory.router import chains, memory_links
 from kingly_memory.router.router import Router
 from kingly_memory.settings import Place, Settings
 
@@ -86,9 +91,7 @@ class MemoryRouter(Router):
         Entering loads its context, leaving records what came of it; an exception is recorded as the reason of a failure
         and goes on. `approach` names who or what does it, for `route_task`. Raises InvalidInput.
         """
-        return self._book.begin(
-            description, context_id, approach=approach, significance=significance, tags=tuple(tags)
-        )
+        return self._book.begin(description, context_id, approach=approach, significance=significance, tags=tuple(tags))
 
     async def record_task_outcome(
         self,
@@ -135,3 +138,65 @@ class MemoryRouter(Router):
         Equals stay in the order given; one that was never tried scores 0.5. Raises InvalidInput.
         """
         return await self._book.route(description, candidates)
+
+    # --- links and thoughts -------------------------------------------------------------------------------------------
+
+    async def link_memories(
+        self,
+        source: str,
+        target: str,
+        link_type: str = "related",
+        strength: float = 1.0,
+        description: str | None = None,
+    ) -> Link:
+        """Link two memories of the project, each named by key or id; docs/thoughts-and-links.md lists the types.
+
+        The same ends and type again are the same link, with its new strength and description. It goes to every remote
+        that has both ends. Raises InvalidInput, StoreError.
+        """
+        said = links.draft(link_type, strength, description)
+        ends = (intake.required("source", source), intake.required("target", target))
+        link = await self._write(memory_links.link(*ends, said, self._desk()))
+        self._wake()
+        return link
+
+    async def links(self, key_or_id: str) -> tuple[Link, ...]:
+        """The links that begin or end at a memory, oldest first; none to a forgotten one. Raises InvalidInput."""
+        return await self._read(lambda: self._associations.links(key_or_id))
+
+    async def record_thought(
+        self,
+        content: str,
+        *,
+        chain_id: str | None = None,
+        thought_type: str = "inference",
+        parent_id: str | None = None,
+        context_id: str | None = None,
+        significance: float = 0.5,
+    ) -> Thought:
+        """Store a step of a chain of reasoning. It is a semantic memory with tags `thought`, its type and its chain.
+
+        It follows the chain's last thought unless a parent is named. Without `chain_id` it goes on in its parent's
+        chain, or begins a new one; a `chain_id` that is new begins that chain. Raises InvalidInput, StoreError.
+        """
+        said = thoughts.step(
+            content,
+            content_limit_bytes=self._settings.content_limit_bytes,
+            chain_id=chain_id,
+            thought_type=thought_type,
+            parent_id=parent_id,
+            context_id=self._contexts.resolve(intake.label("context_id", context_id)),
+            significance=significance,
+        )
+        found = await self._read(lambda: self._associations.end_of_chain(said))
+        recorded = await self._write(chains.record(said, self._desk(), found))
+        receipt, context_id = recorded.stored.receipt, said.draft.context_id
+        self._events.emit(MemoryStored(receipt.id, receipt.revision))
+        if recorded.stored.whispers_due and context_id is not None:
+            await self._whisper(context_id)
+        self._wake()
+        return recorded.thought
+
+    async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
+        """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
+        return await self._read(lambda: self._associations.thoughts(chain_id))

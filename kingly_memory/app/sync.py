@@ -13,9 +13,11 @@ from typing import Any, Self, TypeVar
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task
+from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import Imported
@@ -138,6 +140,7 @@ class SyncMemoryRouter:
         prefer_speed: bool = False,
         include_semantic: bool = True,
         include_archived: bool = False,
+        include_linked: bool = False,
     ) -> Results:
         """See `MemoryRouter.search`."""
         return self._call(
@@ -153,6 +156,7 @@ class SyncMemoryRouter:
                 prefer_speed=prefer_speed,
                 include_semantic=include_semantic,
                 include_archived=include_archived,
+                include_linked=include_linked,
             )
         )
 
@@ -233,6 +237,47 @@ class SyncMemoryRouter:
     def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
         """See `MemoryRouter.route_task`."""
         return self._call(lambda: self._router.route_task(description, candidates))
+
+    def link_memories(
+        self,
+        source: str,
+        target: str,
+        link_type: str = "related",
+        strength: float = 1.0,
+        description: str | None = None,
+    ) -> Link:
+        """See `MemoryRouter.link_memories`."""
+        return self._call(lambda: self._router.link_memories(source, target, link_type, strength, description))
+
+    def links(self, key_or_id: str) -> tuple[Link, ...]:
+        """See `MemoryRouter.links`."""
+        return self._call(lambda: self._router.links(key_or_id))
+
+    def record_thought(
+        self,
+        content: str,
+        *,
+        chain_id: str | None = None,
+        thought_type: str = "inference",
+        parent_id: str | None = None,
+        context_id: str | None = None,
+        significance: float = 0.5,
+    ) -> Thought:
+        """See `MemoryRouter.record_thought`."""
+        return self._call(
+            lambda: self._router.record_thought(
+                content,
+                chain_id=chain_id,
+                thought_type=thought_type,
+                parent_id=parent_id,
+                context_id=context_id,
+                significance=significance,
+            )
+        )
+
+    def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
+        """See `MemoryRouter.thoughts`."""
+        return self._call(lambda: self._router.thoughts(chain_id))
 
     def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
         """See `MemoryRouter.working_context`."""

@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from kingly_memory import intake
+from kingly_memory.cognition import links
+from kingly_memory.cognition.links import Link
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
-from kingly_memory.hub import links
-from kingly_memory.hub.envelope import SENT, Envelope, opened, searchable
-from kingly_memory.hub.recall import Recall
+from kingly_memory.hub.envelope import SENT, Envelope, opened, searchable, wrapped
+from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.requests import (
     CreateMemoryLink,
     ForgetMemory,
@@ -92,8 +93,11 @@ class Engine:
         return self._store_once(scope, opened(request.content, kind, request.metadata, request.idempotency_key))
 
     def _record_thought(self, scope: str, request: RecordThought) -> JsonObject:
-        metadata = request.model_dump(include={"thought_type", "chain_id", "parent_thought_id", "context_id"})
-        envelope = opened(request.content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
+        """A thought is a memory; one that came with its record is echoed like a stored one."""
+        names = {"thought_type", "chain_id", "parent_thought_id", "context_id"}
+        content = request.content if request.record is None else wrapped(request.content, request.record)
+        metadata = {**(request.metadata or {}), **request.model_dump(include=names, exclude_none=True)}
+        envelope = opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
         tags = intake.tag_list("thought_type", ("reasoning", request.thought_type))
         reply = self._store_once(scope, replace(envelope, draft=replace(envelope.draft, tags=tags)))
         return {"thought_id": reply["memory_id"], **reply}
@@ -165,11 +169,22 @@ class Engine:
         return {"memory_id": memory_id, "forgotten": memory_id is not None, "idempotency_hit": hit}
 
     def _create_link(self, scope: str, request: CreateMemoryLink) -> JsonObject:
-        self._known("source_memory_id", scope, request.source_memory_id)
-        self._known("target_memory_id", scope, request.target_memory_id)
-        link = links.drafted(request)
+        """The same ends and type again are the same link. A change that was overtaken by a later one has no effect."""
+        source = self._known("source_memory_id", scope, request.source_memory_id).memory.id
+        target = self._known("target_memory_id", scope, request.target_memory_id).memory.id
+        said = links.draft(request.link_type, request.strength, request.description)
         now = self._clock.now()
-        return self._store.write(lambda tx: links.write(tx, link, now)).result()
+
+        def change(tx: Transaction) -> Link:
+            before = links.between(tx, source, target, said.link_type)
+            if before is not None and not _first_time(tx, before.id, request.idempotency_key):
+                return before
+            link = links.write(tx, source, target, said, now).link
+            if before is None:
+                _first_time(tx, link.id, request.idempotency_key)
+            return link
+
+        return worded(self._store.write(change).result())
 
     def _known(self, field: str, scope: str, memory_id: str) -> Row:
         """The row of a memory that was ever stored in the scope. Raises UnknownMemory."""
@@ -210,15 +225,15 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
     return None
 
 
-def _first_time(tx: Transaction, memory_id: MemoryId, key: str | None) -> bool:
-    """Remember that a change was applied; False when it had been, or a later one of the same sender. A change without
-    a key is always new."""
+def _first_time(tx: Transaction, owner: str, key: str | None) -> bool:
+    """Remember that a change of a memory or a link was applied; False when it had been, or a later one of the same
+    sender. A change without a key is always new."""
     if key is None:
         return True
-    applied = tx.facet(_APPLIED, memory_id) or {"keys": []}
+    applied = tx.facet(_APPLIED, owner) or {"keys": []}
     if any(_covers(one, key) for one in applied["keys"]):
         return False
-    tx.set_facet(_APPLIED, memory_id, {"keys": [*applied["keys"], key][-_APPLIED_KEPT:]})
+    tx.set_facet(_APPLIED, owner, {"keys": [*applied["keys"], key][-_APPLIED_KEPT:]})
     return True
 
 

@@ -61,6 +61,11 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
     return Envelope(content, memory_type, draft.metadata, replace(draft, metadata={}))
 
 
+def wrapped(content: str, record: JsonObject) -> str:
+    """The content and its record as `store_memory` has them in one."""
+    return json.dumps({"key": record.get("key"), "content": content, "metadata": record}, ensure_ascii=False)
+
+
 def searchable(said: Draft | Memory) -> str:
     """The text that a memory is found by."""
     return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kingly_memory import intake
-from kingly_memory.hub import links
+from kingly_memory.cognition import links
+from kingly_memory.cognition.links import Link
 from kingly_memory.hub.envelope import SENT
 from kingly_memory.hub.requests import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
 from kingly_memory.hub.vectors import Vectors
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import StoreReader
 
@@ -51,11 +53,12 @@ class Recall:
         """Links that begin or end at one of the memories, and the memories at their other ends."""
         asked = list(dict.fromkeys(request.memory_ids))[:_IDS_LIMIT]
         own = [memory.id for memory in self._live(scope, asked)]
-        found = links.read(self._reader, own)
-        alive: dict[str, Memory] = {memory.id: memory for memory in self._live(scope, links.ends(found))}
-        whole = [link for link in found if all(end in alive for end in links.ends([link]))]
-        others = [alive[end] for end in links.ends(whole) if end not in own]
-        return {"links": whole, **self._reply(others)}
+        found = [link for beside in links.beside(self._reader, own).values() for link in beside]
+        each = {link.id: link for link in found}.values()
+        alive = {memory.id: memory for memory in self._live(scope, _ends(each))}
+        whole = [link for link in each if alive.keys() >= {link.source, link.target}]
+        others = [alive[end] for end in _ends(whole) if end not in own]
+        return {"links": [worded(link) for link in whole], **self._reply(others)}
 
     def _live(self, scope: str, memory_ids: Sequence[str]) -> list[Memory]:
         """The memories that are alive and in the scope, in the order of their ids."""
@@ -76,6 +79,23 @@ class Recall:
             room -= size
             reply["memories"].append(entry)
         return reply
+
+
+def worded(link: Link) -> JsonObject:
+    """A link in the words of the wire."""
+    return {
+        "link_id": link.id,
+        "source_memory_id": link.source,
+        "target_memory_id": link.target,
+        "link_type": link.link_type.value,
+        "strength": link.strength,
+        "description": link.description,
+    }
+
+
+def _ends(found: Iterable[Link]) -> list[MemoryId]:
+    """The memories that the links join, each once."""
+    return list(dict.fromkeys(end for link in found for end in (link.source, link.target)))
 
 
 def _entry(memory: Memory, sent: JsonObject, similarity: Mapping[str, float] | None) -> JsonObject:

@@ -77,11 +77,15 @@ class GetLinkedMemories(Request):
 
 
 class RecordThought(Request):
+    """`record` is the whole record of the thought, so that answers can echo it like that of a stored memory."""
+
     content: Text
     thought_type: Text = "inference"
     chain_id: Text | None = None
     parent_thought_id: Text | None = None
     context_id: Text | None = None
+    metadata: JsonObject | None = None
+    record: JsonObject | None = None
     idempotency_key: Text | None = None
 
 
@@ -91,6 +95,7 @@ class CreateMemoryLink(Request):
     link_type: Text = "related"
     strength: float = 1.0
     description: Text | None = None
+    idempotency_key: Text | None = None
 
 
 METHODS: Mapping[str, type[Request]] = {

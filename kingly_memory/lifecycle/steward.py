@@ -111,7 +111,7 @@ def _erase(transaction: Transaction, subject: Subject, remotes: Sequence[str]) -
     """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
     memory_id = subject.memory.id
     transaction.erase(memory_id)
-    for facet in ("lifetime", "usage"):
+    for facet in ("lifetime", "usage", "links"):
         transaction.set_facet(facet, memory_id, None)
     for remote in remotes:
         owner = f"{remote}:{memory_id}"

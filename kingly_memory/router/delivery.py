@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 from kingly_memory.models import DeliveryState, JsonObject
@@ -180,6 +181,11 @@ def confirmed_change(sent: Delivery) -> int:
     is confirmed, and the newer one follows as an update.
     """
     return sent.wanted if sent.remote_id is not None else min(sent.first_sent, sent.wanted)
+
+
+def outbox_of_links(remote: str) -> str:
+    """The name under which the links for a remote wait: as long as a remote's own, and apart from its memories."""
+    return sha256(f"{remote}:links".encode()).hexdigest()[: len(remote)]
 
 
 def backoff_s(attempts: int, longest_s: float, chance: float) -> float:

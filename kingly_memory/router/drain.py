@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, JsonObject, LinkState
-from kingly_memory.observe import (
-    DeliveryStarted,
-    Events,
-    MemoriesLeased,
-)
-from kingly_memory.ports import Clock, LocalStore, Remote
+from kingly_memory.router.courier import Courier, Depot
 from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.outbox import Parcel
+from kingly_memory.router.link_sender import LinkSender
+from kingly_memory.router.outbox import Leased
 from kingly_memory.router.sender import Sender
-from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
-T = TypeVar("T")
 
 SLOWER = 10
 """How many polls apart a process looks that does not lead, or that has just met trouble."""
@@ -54,36 +47,22 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of one lease: how many memories it held, and which of them were tried in vain."""
+    """What became of one lease: how many deliveries it held, and which of them were tried in vain."""
 
     size: int
-    failed: frozenset[MemoryId]
+    failed: frozenset[str]
 
 
 class Drainer:
-    """Sends what is due to one remote, one memory at a time and oldest first."""
+    """Sends what is due to one remote, one at a time and oldest first; links when no memory is due."""
 
-    def __init__(
-        self,
-        name: str,
-        sender: Sender,
-        *,
-        store: LocalStore,
-        remote: Remote,
-        link: LinkKeeper,
-        clock: Clock,
-        settings: Settings,
-        events: Events,
-        leads: Callable[[], bool],
-    ) -> None:
-        self._name = name
-        self._sender = sender
-        self._store = store
-        self._remote = remote
-        self._link = link
-        self._clock = clock
-        self._settings = settings
-        self._events = events
+    def __init__(self, depot: Depot, *, leads: Callable[[], bool]) -> None:
+        self._sender = Sender(depot)
+        self._couriers: tuple[Courier[Any], ...] = (self._sender, LinkSender(depot))
+        self._remote = depot.remote
+        self._link = depot.link
+        self._clock = depot.clock
+        self._settings = depot.settings
         self._leads = leads
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -105,7 +84,7 @@ class Drainer:
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Probe now, then send everything that waits, due or not, until it is done or the time is over."""
-        waited, died = self._waiting(), self._store.reader.outbox_counts(self._name)["dead"]
+        waited, died = self._sender.count("pending", "leased"), self._sender.count("dead")
         work = asyncio.ensure_future(self._sync(self._clock.monotonic() + timeout_s))
         over = asyncio.Event()
         work.add_done_callback(lambda _: over.set())
@@ -131,7 +110,11 @@ class Drainer:
             await asyncio.sleep(POLITE_S)
 
     def _is_busy(self) -> bool:
-        return self._sender.may_send and (self._turn.locked() or self._sender.is_anything_due())
+        return self._sender.may_send and (self._turn.locked() or self._next_courier() is not None)
+
+    def _next_courier(self) -> Courier[Any] | None:
+        """Who has something due."""
+        return next((one for one in self._couriers if one.is_anything_due()), None)
 
     async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
         """The facet once it is at rest, or as it is when the seconds are over or the link is offline."""
@@ -163,8 +146,8 @@ class Drainer:
             return
         if not await self._lead():
             return
-        while self._sender.may_send and self._sender.is_anything_due():
-            await self._drain_batch(early=False)
+        while self._sender.may_send and (courier := self._next_courier()) is not None:
+            await self._drain_batch(courier, early=False)
 
     async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         """The task must outlive any one round; the outbox keeps what was not sent."""
@@ -188,68 +171,66 @@ class Drainer:
         if self._leading or not self._leads():
             return self._leading
         self._leading = True
-        stale = [memory_id for memory_id, _ in self._store.reader.outbox_page(self._name, ["leased"], MOST_STALE)]
-        if stale:
-            await self._sender.reclaim(stale)
+        for courier in self._couriers:
+            await courier.reclaim(courier.ids("leased", MOST_STALE))
         return True
 
     async def _drain_all(self, end: float) -> None:
         self._sender.end_pause()
-        failed: frozenset[MemoryId] = frozenset()
-        while self._clock.monotonic() < end and self._sender.may_send:
-            batch = await self._drain_batch(early=True, failed=failed, end=end)
+        for courier in self._couriers:
+            await self._drain(courier, end)
+
+    async def _drain(self, courier: Courier[Any], end: float) -> None:
+        failed: frozenset[str] = frozenset()
+        while self._clock.monotonic() < end and courier.may_send:
+            batch = await self._drain_batch(courier, early=True, failed=failed, end=end)
             if not batch.size:
                 return
             failed |= batch.failed
 
     async def _have_it_drained(self, end: float) -> None:
         """Another process leads: make everything due at once, and watch it work."""
-        waiting = [memory_id for memory_id, _ in self._store.reader.outbox_page(self._name, ["pending"], MOST_STALE)]
-        await self._sender.hasten(waiting)
-        while self._waiting() and self._link.is_connected:
+        for courier in self._couriers:
+            await courier.hasten(courier.ids("pending", MOST_STALE))
+        while self._link.is_connected and any(one.count("pending", "leased") for one in self._couriers):
             left = end - self._clock.monotonic()
             if left <= 0:
                 return
             await self._clock.sleep(min(left, self._settings.poll_s / 10))
 
-    async def _drain_batch(self, *, early: bool, failed: Collection[MemoryId] = (), end: float | None = None) -> Batch:
+    async def _drain_batch(
+        self, courier: Courier[Any], *, early: bool, failed: Collection[str] = (), end: float | None = None
+    ) -> Batch:
         """Lease a batch and send it."""
         async with self._turn:
-            self._events.emit(DeliveryStarted(self._name))
-            parcels = await self._sender.claim(early, failed)
-            self._events.emit(MemoriesLeased(tuple(parcel.memory.id for parcel in parcels)))
+            parcels = await courier.claim(early, failed)
             half_lease_over = self._clock.monotonic() + self._settings.lease_s / 2
             try:
-                failures = await self._send_all(parcels, min(half_lease_over, end or half_lease_over))
+                failures = await self._send_all(courier, parcels, min(half_lease_over, end or half_lease_over))
                 return Batch(len(parcels), failures)
             finally:
                 self._settled.set()
 
-    async def _send_all(self, parcels: list[Parcel], end: float) -> frozenset[MemoryId]:
+    async def _send_all(self, courier: Courier[Any], parcels: Sequence[Leased], end: float) -> frozenset[str]:
         """Send one after the other; returns those that were tried in vain."""
-        failed: set[MemoryId] = set()
+        failed: set[str] = set()
         waiting = list(parcels)
         try:
-            while waiting and self._sender.may_send and self._clock.monotonic() < end:
-                if self._sender.is_outdated(waiting[0]):
-                    await self._sender.release(waiting[:1])
+            while waiting and courier.may_send and self._clock.monotonic() < end:
+                if courier.is_outdated(waiting[0]):
+                    await courier.release(waiting[:1])
                     del waiting[0]
                     continue
                 parcel = waiting.pop(0)
-                if not await self._sender.send(parcel):
-                    failed.add(parcel.memory.id)
+                if not await courier.send(parcel):
+                    failed.add(parcel.id)
         finally:
-            await self._sender.release(waiting)
+            await courier.release(waiting)
         return frozenset(failed)
 
-    def _waiting(self) -> int:
-        counts = self._store.reader.outbox_counts(self._name)
-        return counts["pending"] + counts["leased"]
-
     def _report(self, waited: int, died: int) -> SyncReport:
-        """`waited` and `died` are how many were waiting and dead before."""
-        counts = self._store.reader.outbox_counts(self._name)
-        link, waiting, dead = self._link.current(), counts["pending"] + counts["leased"], counts["dead"]
+        """`waited` and `died` are how many memories were waiting and dead before."""
+        link, waiting, dead = self._link.current(), self._sender.count("pending", "leased"), self._sender.count("dead")
         reason = None
         if waiting or link.state is LinkState.OFFLINE:
             reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list`"

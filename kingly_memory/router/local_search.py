@@ -88,11 +88,15 @@ class _Vocabulary:
 class LocalSearch:
     """Finds memories by words, by pieces of unbroken scripts, and through typos, within a deadline."""
 
-    def __init__(self, reader: StoreReader, last_use: LastUse = lambda _: None, *, likeness: bool = True) -> None:
-        """`likeness=False` leaves the fuzzy similarity out of the scores: a cold start is quicker without rapidfuzz."""
+    def __init__(
+        self, reader: StoreReader, last_use: LastUse = lambda _: None, *, likeness: bool = True, repairs: bool = True
+    ) -> None:
+        """A cold start is quicker without rapidfuzz: `likeness=False` leaves the fuzzy similarity out of the scores,
+        `repairs=False` leaves words that no memory holds as they are."""
         self._reader = reader
         self._last_use = last_use
         self._likeness = likeness
+        self._most_repairs = REPAIRS if repairs else 0
 
     def search(self, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
         """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes."""
@@ -128,7 +132,7 @@ class LocalSearch:
     def _worded(self, query: Query, asked: Terms, deadline_s: float) -> _Wording:
         counted = self._reader.frequencies(query, asked.words, COMMON + 1)
         weights = {word: 1.0 for word, rows in counted.items() if rows}
-        unknown = [word for word, rows in counted.items() if not rows][:REPAIRS]
+        unknown = [word for word, rows in counted.items() if not rows][: self._most_repairs]
         found, cut = self._repairs(query, unknown, deadline_s)
         for candidate, likeness in found.values():
             weights.setdefault(candidate, likeness)

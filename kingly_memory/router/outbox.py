@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +20,21 @@ ENROLMENT_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """One leased memory: what is to be sent, and the facet it was leased with."""
+class Leased(ABC):
+    """What a process has taken to send: the facet as it was, and as it was leased."""
 
-    memory: Memory
-    forgotten: bool
     before: Delivery
     leased: Delivery
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """Whose delivery it is."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a log calls it: never its text."""
 
     @property
     def repeated(self) -> bool:
@@ -36,6 +45,22 @@ class Parcel:
     def place(self) -> float:
         """The due time it was leased with: its place in the row, which it keeps when the fault is not its own."""
         return self.before.due or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel(Leased):
+    """One leased memory: what is to be sent, and the facet it was leased with."""
+
+    memory: Memory
+    forgotten: bool
+
+    @property
+    def id(self) -> MemoryId:
+        return self.memory.id
+
+    @property
+    def name(self) -> str:
+        return self.memory.key or self.memory.id
 
     @property
     def idempotency_key(self) -> str:
@@ -145,22 +170,22 @@ def claim(
 
 
 def settle(
-    remote: str, parcel: Parcel, owner: str, move: Callable[[Delivery], Delivery]
+    remote: str, parcel: Leased, owner: str, move: Callable[[Delivery], Delivery]
 ) -> Callable[[Transaction], Delivery | None]:
     """Apply a move to the facet, unless the lease has gone to somebody else meanwhile."""
 
     def change(transaction: Transaction) -> Delivery | None:
-        now = delivery_of(transaction, remote, parcel.memory.id)
+        now = delivery_of(transaction, remote, parcel.id)
         if now is None or now.state is not DeliveryState.LEASED or now.owner != owner:
             return None
         moved = move(now)
-        set_delivery(transaction, remote, parcel.memory.id, moved)
+        set_delivery(transaction, remote, parcel.id, moved)
         return moved
 
     return change
 
 
-def give_back(remote: str, parcels: Iterable[Parcel], owner: str) -> Callable[[Transaction], None]:
+def give_back(remote: str, parcels: Iterable[Leased], owner: str) -> Callable[[Transaction], None]:
     """Undo the lease of what was not sent."""
     changes = [settle(remote, one, owner, partial(delivery.released, unleased=one.before)) for one in parcels]
 
@@ -241,4 +266,4 @@ def _lease(
         return None
     taken = delivery.leased(facet, owner, now_s, lease_s)
     set_delivery(transaction, remote, memory_id, taken)
-    return Parcel(row.memory, forgotten, facet, taken)
+    return Parcel(facet, taken, row.memory, forgotten)

@@ -31,6 +31,7 @@ from kingly_memory.models import (
 )
 from kingly_memory.observe import MemoryStored
 from kingly_memory.router import contexts, outbox, records
+from kingly_memory.router.context_gather import RELATED_LIMIT
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.spine import Spine
@@ -114,12 +115,14 @@ class Router(Spine):
         prefer_speed: bool = False,
         include_semantic: bool = True,
         include_archived: bool = False,
+        include_linked: bool = False,
     ) -> Results:
         """The memories that answer the query, best first, from every layer that answers within 200 ms.
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
-        quick_lookups). `tags` must all be present; `since` and `until` bound `created_at`. Raises InvalidInput.
+        quick_lookups). `include_linked` adds the memories linked to each hit. `tags` must all be present; `since` and
+        `until` bound `created_at`. Raises InvalidInput.
         """
         self._check_open()
         asked = intake.query(
@@ -135,11 +138,15 @@ class Router(Spine):
             include_archived=include_archived,
         )
         kinds = {types} if isinstance(types, str) else set(types or ())
-        return await self.find(
+        results = await self.find(
             asked,
             prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
             include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
         )
+        if not include_linked:
+            return results
+        ids = [hit.memory.id for hit in results]
+        return replace(results, linked=await self._read(lambda: self._associations.linked(ids, RELATED_LIMIT)))
 
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
         """Answer a query that has been checked, from every layer."""

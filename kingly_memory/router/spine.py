@@ -22,8 +22,10 @@ from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router import records
+from kingly_memory.router.associations import Associations
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
+from kingly_memory.router.courier import Depot
 from kingly_memory.router.drain import Drainer
 from kingly_memory.router.enrolment import Enrolment
 from kingly_memory.router.gather import Gatherer
@@ -33,7 +35,6 @@ from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.records import Desk
 from kingly_memory.router.remote_side import RemoteSide
-from kingly_memory.router.sender import Sender
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
@@ -81,6 +82,7 @@ class Spine:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
         local = LocalSearch(store.reader, self._usage.last_use)
         self._view = View(station, store=store, local=local, clock=clock)
+        self._associations = Associations(station, view=self._view, reader=store.reader, local=local, clock=clock)
         self._side = None if part is None else self._remote_side(part, chance)
         self._gatherer = Gatherer(
             store=store, local=local, remote_side=self._side, threads=self._threads, clock=clock, settings=settings
@@ -97,7 +99,8 @@ class Spine:
         self._context_gatherer = ContextGatherer(
             station.project,
             contexts=self._contexts,
-            related=lambda ids: (),
+            associations=self._associations,
+            reader=store.reader,
             local=local,
             side=self._side,
             threads=self._threads,
@@ -162,7 +165,7 @@ class Spine:
         return RemoteSide(part.name, part.remote, link, keepsakes)
 
     def _new_drainer(self, part: RemotePart, side: RemoteSide) -> Drainer:
-        sender = Sender(
+        depot = Depot(
             part.name,
             f"{os.getpid()}-{uuid4().hex[:12]}",
             store=self._store,
@@ -173,17 +176,7 @@ class Spine:
             events=self._events,
             chance=self._chance,
         )
-        return Drainer(
-            part.name,
-            sender,
-            store=self._store,
-            remote=part.remote,
-            link=side.link,
-            clock=self._clock,
-            settings=self._settings,
-            events=self._events,
-            leads=part.leads,
-        )
+        return Drainer(depot, leads=part.leads)
 
     def _new_enrolment(self, part: RemotePart) -> Enrolment:
         return Enrolment(

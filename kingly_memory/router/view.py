@@ -11,7 +11,7 @@ from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing
-from kingly_memory.ports import LocalStore, Now, Row
+from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.link import Link, probe_is_due
 from kingly_memory.router.local_search import LocalSearch
 
@@ -70,15 +70,14 @@ class View:
 
     def everything(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
-        query, last, kept = Query("", self._station.project), None, (Standing.LIVE, Standing.ARCHIVED)
-        while rows := self._store.reader.page(query, kept, EXPORT_PAGE, last, oldest_first=True):
-            yield from ((row.memory, row.standing) for row in rows)
-            last = rows[-1].position
+        for row in pages(self._store.reader, Query("", self._station.project)):
+            yield row.memory, row.standing
 
     def status(self) -> JsonObject:
         """The state of this project's memory, its link and its outbox, as plain JSON.
 
-        `damaged` is there only when a damaged store was replaced, and says where it is kept.
+        `links` is there only while links between memories wait for the remote or were refused by it; `damaged` only
+        when a damaged store was replaced, and says where it is kept.
         """
         damaged = self._store.recovered()
         counts = dict(self._store.reader.counts(self._station.project))
@@ -91,6 +90,7 @@ class View:
             "link": self._link_status(),
             "outbox": self._outbox_status(),
             "versions": {"kingly_memory": self._station.version, **self._store.versions()},
+            **self._links_status(),
             **({} if damaged is None else {"damaged": damaged}),
         }
 
@@ -148,8 +148,26 @@ class View:
         age_s = round(max(0.0, self._now_s() - _waiting_since(*oldest[0])), 1) if oldest else None
         return {**{state: counts[state] for state in ("pending", "leased", "dead")}, "oldest_s": age_s}
 
+    def _links_status(self) -> JsonObject:
+        """Links between memories that wait for the remote, and those it has refused: when there are any."""
+        if self._station.remote is None:
+            return {}
+        from kingly_memory.router.delivery import outbox_of_links
+
+        counts = self._store.reader.outbox_counts(outbox_of_links(self._station.remote))
+        waiting, dead = counts["pending"] + counts["leased"], counts["dead"]
+        return {"links": {"pending": waiting, "dead": dead}} if waiting or dead else {}
+
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
+
+
+def pages(reader: MemoryReader, query: Query) -> Iterator[Row]:
+    """Every live and archived memory that passes the query's filters, in the order they were first stored."""
+    last, kept = None, (Standing.LIVE, Standing.ARCHIVED)
+    while rows := reader.page(query, kept, EXPORT_PAGE, last, oldest_first=True):
+        yield from rows
+        last = rows[-1].position
 
 
 def _waiting_since(memory_id: MemoryId, facet: JsonObject) -> float:

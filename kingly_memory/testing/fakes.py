@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Clock, RemoteHit, RemoteInfo
+from kingly_memory.ports import Clock, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.testing.semantic import words
 
 
@@ -27,7 +27,7 @@ Outcome = RemoteError | Lost | None
 
 @dataclass(frozen=True, slots=True)
 class FakeCall:
-    """One call that reached the fake: `connect`, `store`, `forget` or `search`, and its arguments by name."""
+    """One call that reached the fake, by the name of the port's method, and its arguments by name."""
 
     name: str
     arguments: JsonObject
@@ -37,6 +37,7 @@ class FakeRemote:
     """The Remote port in memory. Outcomes are used up one per call; None, or no outcome left, means success.
 
     `down = True` fails every call at once; `hang()` lets every call wait until its deadline on the clock, or `go_on()`.
+    `elsewhere` and `working_elsewhere` are what others have stored: hits of every search, and of every context.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class FakeRemote:
         self.calls: list[FakeCall] = []
         self.memories: dict[str, Memory] = {}
         self.effects: list[str] = []
+        self.links: list[RemoteLink] = []
         self.elsewhere: list[RemoteHit] = []
+        self.working_elsewhere: list[RemoteHit] = []
         self.closed = False
         self._outcomes = deque(outcomes)
         self._honours_keys = honours_keys
@@ -93,14 +96,32 @@ class FakeRemote:
             "repeated": repeated,
         }
         lost = await self._begin("store", arguments, self._call_timeout_s)
-        known = self._known_keys.get(idempotency_key) if self._honours_keys else None
-        chosen = known or remote_id or f"remote-{len(self.effects) + 1}"
-        if known is None:
-            self._known_keys[idempotency_key] = chosen
-            self.memories[chosen] = memory
-            self.effects.append(idempotency_key)
+        chosen = self._keep(memory, idempotency_key, remote_id)
         _end(lost)
         return chosen
+
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        arguments = {
+            "memory": memory,
+            "parent_remote_id": parent_remote_id,
+            "idempotency_key": idempotency_key,
+            "repeated": repeated,
+        }
+        lost = await self._begin("record_thought", arguments, self._call_timeout_s)
+        chosen = self._keep(memory, idempotency_key, None)
+        _end(lost)
+        return chosen
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        arguments = {"link": link, "idempotency_key": idempotency_key, "repeated": repeated}
+        lost = await self._begin("link", arguments, self._call_timeout_s)
+        if not (self._honours_keys and idempotency_key in self._known_keys):
+            self._known_keys[idempotency_key] = idempotency_key
+            self.links = [*(one for one in self.links if not _same_link(one, link)), link]
+            self.effects.append(idempotency_key)
+        _end(lost)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         arguments = {"memory": memory, "remote_id": remote_id, "idempotency_key": idempotency_key}
@@ -120,7 +141,7 @@ class FakeRemote:
         lost = await self._begin("search", arguments, timeout_s)
         wanted = words(text)
         found = [
-            RemoteHit(remote_id, memory.content, relevance, memory.id, memory.to_json())
+            _hit(remote_id, memory, relevance)
             for remote_id, memory in self.memories.items()
             if (relevance := _overlap(wanted, memory.content)) > 0
             and (wanted_types is None or memory.type in wanted_types)
@@ -128,8 +149,43 @@ class FakeRemote:
         _end(lost)
         return sorted([*found, *self.elsewhere], key=lambda hit: -hit.relevance)[:limit]
 
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        arguments = {"context_id": context_id, "timeout_s": timeout_s}
+        lost = await self._begin("working_memory", arguments, timeout_s)
+        found = [
+            _hit(remote_id, memory, 0.0)
+            for remote_id, memory in self.memories.items()
+            if memory.type is MemoryType.WORKING and context_id in (None, memory.scope.context_id)
+        ]
+        _end(lost)
+        return [*found, *self.working_elsewhere]
+
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        lost = await self._begin("linked", {"remote_ids": list(remote_ids), "timeout_s": timeout_s}, timeout_s)
+        found = [
+            {
+                "link_type": one.link_type,
+                "source_memory_id": one.source_id,
+                "target_memory_id": one.target_id,
+                "strength": one.strength,
+            }
+            for one in self.links
+            if {one.source_id, one.target_id} & set(remote_ids)
+        ]
+        _end(lost)
+        return found
+
     async def aclose(self) -> None:
         self.closed = True
+
+    def _keep(self, memory: Memory, idempotency_key: str, remote_id: str | None) -> str:
+        known = self._known_keys.get(idempotency_key) if self._honours_keys else None
+        chosen = known or remote_id or f"remote-{len(self.effects) + 1}"
+        if known is None:
+            self._known_keys[idempotency_key] = chosen
+            self.memories[chosen] = memory
+            self.effects.append(idempotency_key)
+        return chosen
 
     async def _begin(self, name: str, arguments: dict[str, Any], timeout_s: float) -> RemoteError | None:
         """Record the call and let it fail before its effect; returns the error that comes after it."""
@@ -147,6 +203,14 @@ class FakeRemote:
 def _end(lost: RemoteError | None) -> None:
     if lost is not None:
         raise lost
+
+
+def _hit(remote_id: str, memory: Memory, relevance: float) -> RemoteHit:
+    return RemoteHit(remote_id, memory.content, relevance, memory.id, memory.to_json())
+
+
+def _same_link(one: RemoteLink, other: RemoteLink) -> bool:
+    return (one.source_id, one.target_id, one.link_type) == (other.source_id, other.target_id, other.link_type)
 
 
 def _overlap(wanted: set[str], content: str) -> float:

@@ -113,17 +113,18 @@ class SemanticServer:
         return {"links": {"outgoing": outgoing, "incoming": incoming}}, False
 
     def _link(self, params: JsonObject) -> tuple[JsonObject, bool]:
-        return self._append(self.links, params)
-
-    def _think(self, params: JsonObject) -> tuple[JsonObject, bool]:
-        return self._append(self.thoughts, params)
-
-    def _append(self, where: list[JsonObject], params: JsonObject) -> tuple[JsonObject, bool]:
         known = self._known(params)
         if known is not None:
-            return {"id": known, "idempotency_hit": True}, False
-        where.append(params)
-        return {"id": self._new_id(params)}, True
+            return {"link_id": known, "idempotency_hit": True}, False
+        self.links.append(params)
+        return {"link_id": self._new_id(params)}, True
+
+    def _think(self, params: JsonObject) -> tuple[JsonObject, bool]:
+        """A thought is a memory here too, and is found like one."""
+        reply, changed = self._store({**params, "memory_type": "semantic"})
+        if changed:
+            self.thoughts.append(params)
+        return {"thought_id": reply["memory_id"], **reply}, changed
 
     def _known(self, params: Mapping[str, Any]) -> str | None:
         return self._known_keys.get(params.get("idempotency_key", "")) if self._honours_keys else None

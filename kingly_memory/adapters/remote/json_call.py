@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Clock, RemoteHit, RemoteInfo
+from kingly_memory.ports import Clock, RemoteHit, RemoteInfo, RemoteLink
 
 T = TypeVar("T")
 
@@ -48,6 +47,7 @@ class JsonCallRemote:
         self._call_timeout_s = call_timeout_s
         self._honours_keys = False
         self._can_update = True
+        self._knows_thoughts = True
 
     def __repr__(self) -> str:
         return f"<JsonCallRemote {self._transport.endpoint}>"
@@ -55,21 +55,30 @@ class JsonCallRemote:
     async def connect(self) -> RemoteInfo:
         info = wire.server_info(await self._call("initialize_memory_system", {}))
         self._honours_keys = info.honours_keys
-        self._can_update = True
+        self._can_update = self._knows_thoughts = True
         return info
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
-        maybe_there = repeated
+        async def bring(maybe_there: bool) -> str:
+            return await self._bring(memory, idempotency_key, remote_id, maybe_there)
 
-        async def attempt() -> str:
-            nonlocal maybe_there
-            try:
-                return await self._bring(memory, idempotency_key, remote_id, maybe_there)
-            except RemoteUnavailable:
-                maybe_there = True
-                raise
+        return await self._delivered(bring, repeated)
 
-        return await self._persistently(attempt)
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        async def bring(maybe_there: bool) -> str:
+            return await self._bring_thought(memory, idempotency_key, parent_remote_id, maybe_there)
+
+        return await self._delivered(bring, repeated)
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        async def bring(maybe_there: bool) -> None:
+            if maybe_there and not self._honours_keys and await self._is_linked(link):
+                return
+            await self._call("create_memory_link", wire.link_params(link, idempotency_key), link.project)
+
+        await self._delivered(bring, repeated)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
@@ -83,22 +92,12 @@ class JsonCallRemote:
         reply = await self._call("search_semantic_memories", params, timeout_s=timeout_s)
         return wire.answers(reply)[:limit]
 
-    async def working_memory(self, context_filter: str | None = None) -> list[RemoteHit]:
-        """What the server holds in working memory for a context. One try."""
-        return wire.hits(await self._call("get_working_memory", {"context_filter": context_filter}))
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        return wire.hits(await self._call("get_working_memory", {"context_filter": context_id}, timeout_s=timeout_s))
 
-    async def linked_memories(self, memory_ids: Sequence[str]) -> list[JsonObject]:
-        """The links of these remote ids, as the server words them. One try."""
-        return wire.links(await self._call("get_linked_memories", {"memory_ids": list(memory_ids)}))
-
-    async def record_thought(self, content: str, **extra: Any) -> JsonObject:
-        """Record one step of reasoning; `extra` goes along as it is. Tried several times under one key."""
-        return await self._call_persistently("record_thought", _keyed({"content": content, **extra}))
-
-    async def link(self, source: str, target: str, link_type: str) -> JsonObject:
-        """Link two memories by their remote ids. Tried several times under one key."""
-        params = {"source_memory_id": source, "target_memory_id": target, "link_type": link_type}
-        return await self._call_persistently("create_memory_link", _keyed(params))
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        params = {"memory_ids": list(remote_ids)}
+        return wire.links(await self._call("get_linked_memories", params, timeout_s=timeout_s))
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -117,6 +116,30 @@ class JsonCallRemote:
             if there is not None:
                 return there
         return await self._create(memory, key, supersedes=remote_id)
+
+    async def _bring_thought(self, memory: Memory, key: str, parent_id: str | None, maybe_there: bool) -> str:
+        """One try at recording a thought, as a plain memory where the server has no thoughts."""
+        if maybe_there and not self._honours_keys:
+            there = await self._find(memory, any_revision=True)
+            if there is not None:
+                return there
+        if self._knows_thoughts:
+            params = wire.thought_params(memory, key, parent_id)
+            try:
+                return wire.stored_id(await self._call("record_thought", params, memory.scope.project))
+            except RemoteRefused as refused:
+                if not refused.unknown_method:
+                    raise
+                self._knows_thoughts = False
+        return await self._create(memory, key, supersedes=None)
+
+    async def _is_linked(self, link: RemoteLink) -> bool:
+        """Whether an earlier try has made this link, on a server that would make it twice. See `_find`."""
+        try:
+            reply = await self._call("get_linked_memories", {"memory_ids": [link.source_id]}, link.project)
+        except RemoteRefused:
+            return False
+        return wire.link_words(link) in wire.links(reply)
 
     async def _update(self, memory: Memory, key: str, remote_id: str) -> str:
         await self._call("update_memory", wire.update_params(memory, remote_id, key), memory.scope.project)
@@ -148,6 +171,20 @@ class JsonCallRemote:
         reply = await self._persistently(attempt)
         return reply if isinstance(reply, dict) else {}
 
+    async def _delivered(self, bring: Callable[[bool], Awaitable[T]], repeated: bool) -> T:
+        """Bring something persistently; each try is told whether one before it may have had its effect."""
+        maybe_there = repeated
+
+        async def attempt() -> T:
+            nonlocal maybe_there
+            try:
+                return await bring(maybe_there)
+            except RemoteUnavailable:
+                maybe_there = True
+                raise
+
+        return await self._persistently(attempt)
+
     async def _persistently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try several times, as long as the trouble may pass. Cancelling passes through.
 
@@ -177,8 +214,3 @@ class JsonCallRemote:
         payload = {"method": method, "params": params}
         deadline_s = self._call_timeout_s if timeout_s is None else timeout_s
         return await self._transport.post(CALL_PATH, payload, headers=headers, timeout_s=deadline_s)
-
-
-def _keyed(params: JsonObject) -> JsonObject:
-    """The tries of one call share a key; a caller who repeats the call after a restart brings its own."""
-    return {"idempotency_key": str(uuid.uuid4()), **params}

@@ -10,16 +10,20 @@ from typing import Any, TypeGuard
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import RemoteHit, RemoteInfo
+from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
 
 SOURCE = "kingly_agent"
 MOST_ENTRIES = 200
+DEFAULT_LINK_TYPE = "related"
 
 _ID_LIMIT = 512
 _SERVER_NAME_LIMIT = 100
 _ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
 _LINK_LISTS = ("links", "linked_memories", "related_memories", "memories", "results")
 _RELEVANCE_NAMES = ("relevance", "similarity", "score")
+_ID_NAMES = ("memory_id", "thought_id", "id")
+_SOURCE_NAMES = ("source_memory_id", "source_id", "source")
+_TARGET_NAMES = ("target_memory_id", "target_id", "target")
 
 
 def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
@@ -38,6 +42,37 @@ def store_params(memory: Memory, idempotency_key: str, supersedes: str | None = 
 def update_params(memory: Memory, remote_id: str, idempotency_key: str) -> JsonObject:
     """What `update_memory` is told: the store's words, and which memory they replace."""
     return {"memory_id": remote_id, **store_params(memory, idempotency_key)}
+
+
+def thought_params(memory: Memory, idempotency_key: str, parent_remote_id: str | None) -> JsonObject:
+    """What `record_thought` is told. The record goes along, so that an echo of it can be joined; the parent is named
+    by the remote's id, or by ours, which was the idempotency key of its own delivery."""
+    said = memory.metadata
+    return {
+        "content": memory.content,
+        "thought_type": said.get("thought_type"),
+        "chain_id": said.get("chain_id"),
+        "parent_thought_id": parent_remote_id or said.get("parent_id"),
+        "context_id": memory.scope.context_id,
+        "metadata": _metadata(memory),
+        "record": _record(memory),
+        "idempotency_key": idempotency_key,
+    }
+
+
+def link_params(link: RemoteLink, idempotency_key: str) -> JsonObject:
+    """What `create_memory_link` is told."""
+    return {**link_words(link), "description": link.description, "idempotency_key": idempotency_key}
+
+
+def link_words(link: RemoteLink) -> JsonObject:
+    """A link as `links` words it."""
+    return {
+        "link_type": link.link_type,
+        "source_memory_id": link.source_id,
+        "target_memory_id": link.target_id,
+        "strength": link.strength,
+    }
 
 
 def search_params(text: str, limit: int, types: Iterable[MemoryType] | None) -> JsonObject:
@@ -94,15 +129,29 @@ def forgotten_id(reply: Any) -> str | None:
 
 
 def links(reply: Any) -> list[JsonObject]:
-    """The links in a reply as the server words them, whether it gave a list, or lists by direction or by memory."""
-    return [dict(entry) for entry in _entries(reply, _LINK_LISTS)]
+    """The links in a reply, each once, whether it gave a list, or lists by direction or by memory. Entries that do not
+    name both ends are left out."""
+    found: dict[tuple[str, str, str], JsonObject] = {}
+    for entry in _entries(reply, _LINK_LISTS):
+        source, target = (_first_id(entry, names) for names in (_SOURCE_NAMES, _TARGET_NAMES))
+        if source is not None and target is not None:
+            kind = _id_text(entry.get("link_type")) or DEFAULT_LINK_TYPE
+            words = RemoteLink(source, target, kind, _figure(entry, ("strength",), 1.0), None, "")
+            found[source, target, kind] = link_words(words)
+    return list(found.values())
 
 
 def _envelope(memory: Memory) -> str:
     """`{key, content, metadata}` as JSON text; metadata is the whole record, so that an echo of it can be joined."""
+    envelope = {"key": memory.key, "content": memory.content, "metadata": _record(memory)}
+    return json.dumps(envelope, ensure_ascii=False)
+
+
+def _record(memory: Memory) -> JsonObject:
+    """Everything but the content."""
     record = memory.to_json()
-    content = record.pop("content")
-    return json.dumps({"key": memory.key, "content": content, "metadata": record}, ensure_ascii=False)
+    del record["content"]
+    return record
 
 
 def _metadata(memory: Memory) -> JsonObject:
@@ -146,10 +195,12 @@ def _flat(value: Any) -> list[Any]:
 
 def _hit(entry: Mapping[str, Any]) -> RemoteHit | None:
     remote_id, content = _entry_id(entry), entry.get("content")
-    envelope = _opened(content)
+    envelope, told = _opened(content), entry.get("record")
     if envelope is not None:
         content, memory_id = envelope["content"], _id_text(envelope["metadata"].get("id"))
         record = {**envelope["metadata"], "key": envelope["key"]}
+    elif isinstance(told, Mapping) and _id_text(told.get("id")) is not None:
+        memory_id, record = _id_text(told["id"]), dict(told)
     else:
         memory_id = _memory_of_key(entry.get("idempotency_key"))
         record = {name: value for name, value in entry.items() if name != "content"}
@@ -183,7 +234,11 @@ def _is_envelope(value: JsonObject) -> bool:
 
 
 def _entry_id(entry: Mapping[str, Any]) -> str | None:
-    ids = (_id_text(entry.get(name)) for name in ("memory_id", "id"))
+    return _first_id(entry, _ID_NAMES)
+
+
+def _first_id(entry: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    ids = (_id_text(entry.get(name)) for name in names)
     return next((one for one in ids if one is not None), None)
 
 
@@ -202,9 +257,13 @@ def _id_text(value: Any) -> str | None:
 
 
 def _relevance(entry: Mapping[str, Any]) -> float:
-    """The first figure that is a number, clamped to [0, 1]; 0 when there is none."""
-    for name in _RELEVANCE_NAMES:
+    return _figure(entry, _RELEVANCE_NAMES, 0.0)
+
+
+def _figure(entry: Mapping[str, Any], names: tuple[str, ...], default: float) -> float:
+    """The first of those that is a number, clamped to [0, 1]."""
+    for name in names:
         value = entry.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             return min(max(float(value), 0.0), 1.0)
-    return 0.0
+    return default

@@ -1,0 +1,227 @@
+"""Thoughts: memories that are the steps of a chain of reasoning, each with the one it follows (seed 004, week 2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.intake import KEY_LIMIT, Draft
+from kingly_memory.models import JsonObject, Memory, Receipt, Standing
+from kingly_memory.ports import MemoryReader, Transaction
+
+RECORD = "thought"
+"""What `metadata.record` of such a memory says, and one of its tags."""
+
+CHAIN_TAG = "chain:"
+"""Begins the tag that names the chain."""
+
+FACET = "chain"
+
+MOST_THOUGHTS = 1_000
+"""In one chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """One step of a chain. `position` counts from 1 in the order of storing; `parent_id` is the thought it follows."""
+
+    id: MemoryId
+    chain_id: str
+    thought_type: str
+    parent_id: MemoryId | None
+    position: int
+    content: str
+    receipt: Receipt
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "chain_id": self.chain_id,
+            "thought_type": self.thought_type,
+            "parent_id": self.parent_id,
+            "position": self.position,
+            "content": self.content,
+            "receipt": self.receipt.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The facet `chain:<owner>`: the last thought that was stored, and the position it has."""
+
+    last: MemoryId
+    position: int
+
+    def to_json(self) -> JsonObject:
+        return {"last": self.last, "position": self.position}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Chain | None:
+        """The chain that `to_json` wrote; None for anything else."""
+        last, position = (data or {}).get("last"), (data or {}).get("position")
+        return cls(MemoryId(last), position) if isinstance(last, str) and isinstance(position, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A validated thought without a place. It names no chain to begin a new one, or to go on in its parent's."""
+
+    draft: Draft
+    thought_type: str
+    chain_id: str | None
+    parent_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in which chain a thought comes to stand."""
+
+    chain_id: str
+    parent_id: MemoryId | None
+    position: int
+
+
+def step(
+    content: object,
+    *,
+    content_limit_bytes: int,
+    chain_id: object = None,
+    thought_type: object = "inference",
+    parent_id: object = None,
+    context_id: object = None,
+    significance: object = 0.5,
+) -> Step:
+    """Check what a caller says of a thought. Raises InvalidInput."""
+    return Step(
+        draft=intake.draft(
+            content, content_limit_bytes=content_limit_bytes, context_id=context_id, significance=significance
+        ),
+        thought_type=intake.required("thought_type", thought_type),
+        chain_id=None if chain_id is None else chain_name(chain_id),
+        parent_id=intake.label("parent_id", parent_id),
+    )
+
+
+def chain_name(value: object) -> str:
+    """A chain id, short enough for a tag. Raises InvalidInput."""
+    name = intake.required("chain_id", value)
+    most = KEY_LIMIT - len(CHAIN_TAG)
+    if len(name) > most:
+        raise InvalidInput("chain_id", f"has {len(name):,} characters, at most {most} are allowed")
+    return name
+
+
+def place(transaction: Transaction, said: Step, project: str, now: datetime, found: Chain | None = None) -> Place:
+    """Where the thought belongs: after its parent, which is the chain's last thought unless another is named.
+
+    `found` is the end of a chain that came from a file and is not noted yet. Raises InvalidInput.
+    """
+    parent = None if said.parent_id is None else _parent(transaction, said, project)
+    chain_id = said.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
+    chain = Chain.from_json(transaction.facet(FACET, owner(project, chain_id))) or found
+    if chain is None:
+        return Place(chain_id, None if parent is None else parent.id, 1)
+    if chain.position >= MOST_THOUGHTS:
+        raise InvalidInput("chain_id", f"{chain_id!r} has {MOST_THOUGHTS:,} thoughts; begin another chain")
+    last = _last_known(transaction, chain.last) if parent is None else parent.id
+    return Place(chain_id, last, chain.position + 1)
+
+
+def placed(said: Step, where: Place) -> Draft:
+    """The memory that the thought is stored as."""
+    return replace(
+        said.draft,
+        tags=intake.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + where.chain_id)),
+        metadata={
+            "record": RECORD,
+            "thought_type": said.thought_type,
+            "chain_id": where.chain_id,
+            "parent_id": where.parent_id,
+            "position": where.position,
+        },
+    )
+
+
+def note(transaction: Transaction, project: str, where: Place, memory_id: MemoryId) -> None:
+    """The thought is stored, and is the last of its chain."""
+    chain = Chain(memory_id, where.position)
+    transaction.set_facet(FACET, owner(project, where.chain_id), chain.to_json())
+
+
+def thought(memory: Memory, receipt: Receipt) -> Thought:
+    """A memory for which `is_thought` holds."""
+    said = memory.metadata
+    return Thought(
+        id=memory.id,
+        chain_id=said["chain_id"],
+        thought_type=said["thought_type"],
+        parent_id=said["parent_id"],
+        position=said["position"],
+        content=memory.content,
+        receipt=receipt,
+    )
+
+
+def is_thought(memory: Memory) -> bool:
+    """True when a memory is a step of a chain, whoever wrote it."""
+    said = memory.metadata
+    return (
+        said.get("record") == RECORD
+        and isinstance(said.get("chain_id"), str)
+        and isinstance(said.get("thought_type"), str)
+        and isinstance(said.get("parent_id"), str | None)
+        and isinstance(said.get("position"), int)
+    )
+
+
+def parent_of(memory: Memory) -> MemoryId | None:
+    """The thought that a thought follows."""
+    parent: MemoryId | None = memory.metadata["parent_id"]
+    return parent
+
+
+def is_noted(reader: MemoryReader, project: str, chain_id: str) -> bool:
+    """True when this home has recorded a thought of that chain."""
+    name = owner(project, chain_id)
+    return name in reader.facets(FACET, [name])
+
+
+def end_of(memories: Sequence[Memory]) -> Chain | None:
+    """The end of a chain, from its thoughts in their order."""
+    return Chain(memories[-1].id, max(memory.metadata["position"] for memory in memories)) if memories else None
+
+
+def owner(project: str, chain_id: str) -> str:
+    """Which facet a chain has: a chain belongs to a project, whichever agent thinks."""
+    return sha256(json.dumps([project, chain_id]).encode()).hexdigest()[:32]
+
+
+def _parent(transaction: Transaction, said: Step, project: str) -> Memory:
+    row = None if said.parent_id is None else transaction.row(said.parent_id)
+    if row is None or row.memory.scope.project != project or not is_thought(row.memory):
+        raise InvalidInput("parent_id", f"{intake.shown(said.parent_id)!r} is no thought of this project")
+    if row.standing is Standing.FORGOTTEN:
+        raise InvalidInput("parent_id", f"{row.memory.id!r} was forgotten; restore it first")
+    if said.chain_id not in (None, row.memory.metadata["chain_id"]):
+        raise InvalidInput("parent_id", f"{row.memory.id!r} is a thought of another chain; leave chain_id out")
+    return row.memory
+
+
+def _last_known(transaction: Transaction, memory_id: MemoryId) -> MemoryId | None:
+    """The last thought of the chain that was not forgotten."""
+    current: MemoryId | None = memory_id
+    for _ in range(MOST_THOUGHTS):
+        row = None if current is None else transaction.row(current)
+        if row is None or not is_thought(row.memory):
+            return None
+        if row.standing is not Standing.FORGOTTEN:
+            return row.memory.id
+        current = parent_of(row.memory)
+    return None

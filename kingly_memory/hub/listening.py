@@ -1,0 +1,76 @@
+"""Listening on a port until a signal comes: what the hub and the MCP server over HTTP share."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from kingly_memory.errors import InvalidSetting
+
+_GRACE_S = 1
+"""Seconds that open calls may take after the server was told to stop."""
+_WAITING_CALLS = 512
+_PORTS = range(65_536)
+
+
+def quiet_server(application: ASGIApp, *, lifespan: bool = False) -> uvicorn.Server:
+    """Without an access log: what is called, and by whom, is nobody's business."""
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="on" if lifespan else "off",
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    return uvicorn.Server(config)
+
+
+@contextmanager
+def listener(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that already queues connections, so that `ready` never lies."""
+    if port not in _PORTS:
+        raise InvalidSetting("port", f"{port} is outside 0 to 65535")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small replies at once (TCP_NODELAY) only on sockets that name their protocol.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind((host, port))
+        except OSError as error:
+            raise InvalidSetting("port", f"{host}:{port} cannot be listened on ({error.strerror})") from None
+        taken.listen(_WAITING_CALLS)
+        yield taken
+
+
+@contextmanager
+def stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Uvicorn raises the signals it caught once more when it has stopped; that must not end us before the store is
+    closed, and one that comes before it listens must not be lost."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def address(host: str, port: int) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"

@@ -1,0 +1,198 @@
+"""Bringing what is leased to one remote, and writing down what came of it: the same for memories and for links."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, TypeVar
+
+from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.models import DeliveryState
+from kingly_memory.observe import Events
+from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
+from kingly_memory.router import delivery, outbox
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.outbox import Leased
+from kingly_memory.settings import Settings
+
+log = logging.getLogger("kingly_memory.delivery")
+T = TypeVar("T")
+P = TypeVar("P", bound=Leased)
+
+LONGEST_S = 300.0
+"""Neither a wait nor a lease is longer: the store takes what is due further ahead for a clock that went back."""
+
+
+@dataclass(slots=True)
+class Pause:
+    """Until when the remote has asked for silence, on the monotonic clock."""
+
+    until_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Depot:
+    """What the couriers of one remote share; they lease as process `owner` of this machine."""
+
+    name: str
+    owner: str
+    store: LocalStore
+    remote: Remote
+    link: LinkKeeper
+    clock: Clock
+    settings: Settings
+    events: Events
+    chance: Callable[[], float]
+    pause: Pause = field(default_factory=Pause)
+
+
+class Courier(ABC, Generic[P]):
+    """Leases from one outbox and sends what it leased, one after the other."""
+
+    remedy = ""
+    """What a log says of a delivery that is dead."""
+
+    def __init__(self, outbox_name: str, depot: Depot) -> None:
+        self._outbox = outbox_name
+        self._depot = depot
+        self._store = depot.store
+        self._remote = depot.remote
+        self._link = depot.link
+        self._clock = depot.clock
+        self._settings = depot.settings
+        self._events = depot.events
+
+    @abstractmethod
+    async def claim(self, early: bool, failed: Collection[str]) -> list[P]:
+        """Lease what is due (or, `early`, whatever waits), but nothing of what has failed already."""
+
+    @abstractmethod
+    async def _bring(self, parcel: P) -> str | None:
+        """Call the remote; returns its id of what was sent, where it has one."""
+
+    @abstractmethod
+    async def _acknowledge(self, parcel: P, remote_id: str | None) -> None:
+        """The remote has taken it."""
+
+    @property
+    def may_send(self) -> bool:
+        """False while the link is offline or the remote has asked for a pause."""
+        return self._link.is_connected and self._clock.monotonic() >= self._depot.pause.until_s
+
+    def end_pause(self) -> None:
+        """The user does not want to wait for as long as the remote has asked."""
+        self._depot.pause.until_s = 0.0
+
+    def is_anything_due(self) -> bool:
+        """A look without a write, so that polling costs the disk nothing."""
+        due = self._store.reader.next_due_s(self._outbox)
+        now_s = self._now_s()
+        return due is not None and (due <= now_s or due > now_s + LONGEST_S + 1)
+
+    def count(self, *states: str) -> int:
+        """How many deliveries are in those states."""
+        counts = self._store.reader.outbox_counts(self._outbox)
+        return sum(counts[state] for state in states)
+
+    def ids(self, state: str, limit: int) -> list[str]:
+        """Whose deliveries are in that state, oldest first."""
+        return [one for one, _ in self._store.reader.outbox_page(self._outbox, [state], limit)]
+
+    def facet(self, delivery_id: str) -> Delivery | None:
+        """Where it stands with this remote."""
+        owner = f"{self._outbox}:{delivery_id}"
+        found = self._store.reader.facets("delivery", [owner])
+        return Delivery.from_json(found[owner]) if found else None
+
+    def is_outdated(self, parcel: P) -> bool:
+        """It was changed while it waited for the others of its lease: this must not be sent."""
+        return self.facet(parcel.id) != parcel.leased
+
+    async def send(self, parcel: P) -> bool:
+        """Send one, write down the outcome, and say whether the remote has taken it."""
+        try:
+            async with self._link.asking():
+                remote_id = await self._bring(parcel)
+        except RemoteUnavailable as error:
+            await self._postpone(parcel, error)
+        except RemoteUnauthorised as error:
+            await self._settle(parcel, partial(delivery.postponed, reason=error.reason, due=parcel.place))
+            await self._link.failed(error)
+        except RemoteRefused as error:
+            await self._link.succeeded()
+            await self._refuse(parcel, error)
+        except asyncio.CancelledError:
+            interrupted = partial(delivery.postponed, reason="interrupted while sending", due=parcel.place)
+            await asyncio.shield(self._settle(parcel, interrupted))
+            raise
+        else:
+            await self._link.succeeded()
+            await self._acknowledge(parcel, remote_id)
+            return True
+        return False
+
+    async def release(self, parcels: Sequence[P]) -> None:
+        """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
+        if parcels:
+            await asyncio.shield(self._write(outbox.give_back(self._outbox, parcels, self._depot.owner)))
+
+    async def reclaim(self, delivery_ids: Collection[str]) -> None:
+        """Take back what a process leased that no longer delivers."""
+        if delivery_ids:
+            await self._write(outbox.reclaim(self._outbox, delivery_ids, self._depot.owner, self._now_s()))
+
+    async def hasten(self, delivery_ids: Collection[str]) -> None:
+        """Make them due now, for whoever delivers."""
+        if delivery_ids:
+            await self._write(outbox.retry(self._outbox, delivery_ids, self._now_s()))
+
+    async def _postpone(self, parcel: P, error: RemoteUnavailable) -> None:
+        """The remote could not: it waits, and a Retry-After holds everybody back."""
+        if error.retry_after_s is None:
+            await self._link.failed(error, tries=1 if error.reached else self._settings.send_tries)
+        due = self._due_after(parcel, error.retry_after_s)
+        if error.retry_after_s:
+            self._depot.pause.until_s = self._clock.monotonic() + due - self._now_s()
+        await self._settle(parcel, lambda facet: delivery.postponed(facet, error.reason, due))
+        self._complain(parcel, error.reason, dead=False)
+
+    async def _refuse(self, parcel: P, error: RemoteRefused) -> None:
+        due, limit, sent = self._due_after(parcel), self._settings.refusals_limit, parcel.leased.wanted
+        moved = await self._settle(
+            parcel, lambda facet: delivery.refused(facet, sent, error.reason, clear=error.clear, limit=limit, due=due)
+        )
+        self._complain(parcel, error.reason, dead=moved is not None and moved.state is DeliveryState.DEAD)
+
+    def _due_after(self, parcel: P, wished_s: float | None = None) -> float:
+        """When to try again: as the remote wished, else backed off. A Retry-After of 0 is no wish for a storm.
+
+        What met the outage first keeps its place: it waits for the link, and goes before what was stored later. If it
+        brings the link down again it may be the cause, and lets the others pass.
+        """
+        if parcel.leased.attempts == 0 and not self._link.is_connected:
+            return parcel.place
+        longest_s = min(self._settings.longest_wait_s, LONGEST_S)
+        backed_off_s = delivery.backoff_s(parcel.leased.attempts, longest_s, self._depot.chance())
+        return self._now_s() + min(wished_s or backed_off_s, longest_s)
+
+    async def _settle(self, parcel: P, move: Callable[[Delivery], Delivery]) -> Delivery | None:
+        return await self._write(outbox.settle(self._outbox, parcel, self._depot.owner, move))
+
+    async def _write(self, change: Callable[[Transaction], T]) -> T:
+        return await asyncio.wrap_future(self._store.write(change))
+
+    def _complain(self, parcel: P, reason: str, *, dead: bool) -> None:
+        fate = f"gave up ({self.remedy})" if dead else "will try again"
+        log.warning("delivery of %r failed, %s: %s", parcel.name, fate, reason)
+
+    def _now_s(self) -> float:
+        return self._clock.now().timestamp()
+
+    @property
+    def _lease_s(self) -> float:
+        return min(self._settings.lease_s, LONGEST_S)

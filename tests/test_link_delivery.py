@@ -1,0 +1,539 @@
+"""Links travel when the remote has both their ends: once each, after them, and never for what stays on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.remote.json_call import JsonCallRemote
+from kingly_memory.cognition.links import Link
+from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.hub.process import HubProcess
+from kingly_memory.models import JsonObject, LinkState, Memory, Source
+from kingly_memory.ports import RemoteLink
+from kingly_memory.router.delivery import Delivery, outbox_of_links
+from kingly_memory.testing import FakeRemote, Lost, ManualClock, ScriptedRemote
+from tests.remote_samples import remote_at
+from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, router_over
+
+BUSY = RemoteUnavailable("HTTP 503", reached=True)
+GONE = RemoteUnavailable("connection refused")
+NO_REPLY = Lost(RemoteUnavailable("connection reset"))
+CLEARLY_NOT = RemoteRefused("HTTP 422", clear=True)
+PERHAPS_NOT = RemoteRefused("HTTP 404", clear=False)
+UNKNOWN = RemoteRefused("HTTP 404 (unknown method)", clear=True, unknown_method=True)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def remote(clock: ManualClock) -> ChoosyRemote:
+    return ChoosyRemote(clock=clock)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with opened(disk, remote, clock) as router:
+        await clock.settle()
+        yield router
+
+
+def opened(disk: PromptStore, remote: FakeRemote | None, clock: ManualClock) -> MemoryRouter:
+    return router_over(disk, remote, clock, kind=MemoryRouter)
+
+
+async def stored(memory: MemoryRouter, clock: ManualClock, *keys: str, significance: float = 0.5) -> None:
+    """Store each under its own words as key, a millisecond apart."""
+    for key in keys:
+        await memory.store(key, key=key, significance=significance)
+        clock.tick(0.001)
+
+
+async def linked(memory: MemoryRouter, clock: ManualClock, source: str, target: str, *, strength: float = 1.0) -> Link:
+    """Link two memories and let what can be sent be sent."""
+    link = await memory.link_memories(source, target, strength=strength)
+    await clock.settle()
+    return link
+
+
+def told(remote: FakeRemote) -> list[tuple[str, str, str, float]]:
+    """The links that the remote holds: keys of both ends, type and strength."""
+    keys = {remote_id: memory.key or "" for remote_id, memory in remote.memories.items()}
+    return [(keys[one.source_id], keys[one.target_id], one.link_type, one.strength) for one in remote.links]
+
+
+def keys_used(remote: FakeRemote) -> list[str]:
+    """The idempotency keys of the calls that linked, in order."""
+    return [call.arguments["idempotency_key"] for call in remote.named("link")]
+
+
+def waiting(memory: MemoryRouter) -> JsonObject:
+    return memory.status().get("links") or {"pending": 0, "dead": 0}
+
+
+def facet_of(disk: PromptStore, link: Link) -> Delivery | None:
+    owner = f"{outbox_of_links(REMOTE)}:{link.source}:{link.id}"
+    found = disk.reader.facets("delivery", [owner])
+    return Delivery.from_json(found[owner]) if found else None
+
+
+# --- when a link travels ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-053")
+async def test_a_link_between_what_is_delivered_is_delivered_at_once(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "cause", "effect")
+    await clock.settle()
+    link = await memory.link_memories("cause", "effect", "causal", 0.75, "it led to it")
+    await clock.settle()
+    (call,) = remote.named("link")
+    ids = {held.key: remote_id for remote_id, held in remote.memories.items()}
+    assert call.arguments == {
+        "link": RemoteLink(ids["cause"], ids["effect"], "causal", 0.75, "it led to it", "app"),
+        "idempotency_key": link.id,
+        "repeated": False,
+    }
+
+
+async def test_a_link_waits_for_the_memories_it_names(
+    disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    remote.down = True
+    async with opened(disk, remote, clock) as memory:
+        await clock.settle()
+        await stored(memory, clock, "cause", "effect")
+        link = await linked(memory, clock, "cause", "effect")
+        remote.against["effect"] = BUSY
+        remote.down = False
+        await clock.advance(301)
+        assert held(remote) == ["cause"]
+        assert remote.named("link") == []
+        remote.against.clear()
+        await clock.advance(301)
+        assert [call.name for call in remote.calls[-2:]] == ["store", "link"]
+        assert (told(remote), keys_used(remote)) == ([("cause", "effect", "related", 1.0)], [link.id])
+
+
+async def test_links_of_an_outage_arrive_after_it_and_once_each(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b", "c")
+    await clock.settle()
+    remote.down = True
+    await memory.sync(timeout=1)
+    for ends in (("a", "b"), ("b", "c"), ("c", "a")):
+        await linked(memory, clock, *ends)
+    assert (remote.named("link"), waiting(memory)) == ([], {"pending": 3, "dead": 0})
+    remote.down = False
+    await clock.advance(300)
+    assert [one[:2] for one in told(remote)] == [("a", "b"), ("b", "c"), ("c", "a")]
+    assert (len(keys_used(remote)), waiting(memory)) == (3, {"pending": 0, "dead": 0})
+
+
+async def test_memories_go_before_links(memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.down = True
+    await memory.sync(timeout=1)
+    await linked(memory, clock, "a", "b")
+    await stored(memory, clock, "c", "d")
+    remote.down = False
+    await clock.advance(300)
+    assert [call.name for call in remote.calls[-3:]] == ["store", "store", "link"]
+
+
+async def test_a_link_that_fails_holds_up_no_memory(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(BUSY)
+    await linked(memory, clock, "a", "b")
+    await stored(memory, clock, "c")
+    await clock.settle()
+    assert held(remote) == ["a", "b", "c"]
+    assert (remote.links, waiting(memory)) == ([], {"pending": 1, "dead": 0})
+    await clock.advance(301)
+    assert [one[:2] for one in told(remote)] == [("a", "b")]
+
+
+async def test_a_remote_that_is_named_later_gets_the_links_made_before(
+    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    async with opened(PromptStore(tmp_path / "home"), None, clock) as memory:
+        await stored(memory, clock, "a", "b")
+        link = await memory.link_memories("a", "b")
+    async with opened(PromptStore(tmp_path / "home"), remote, clock):
+        await clock.settle()
+        assert (told(remote), keys_used(remote)) == ([("a", "b", "related", 1.0)], [link.id])
+
+
+async def test_sync_sends_links_that_are_not_due_yet(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(BUSY)
+    await linked(memory, clock, "a", "b")
+    await memory.sync(timeout=1)
+    assert len(told(remote)) == 1
+
+
+async def test_a_retry_after_for_a_link_holds_memories_back_too(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(RemoteUnavailable("HTTP 429", retry_after_s=120, reached=True))
+    await linked(memory, clock, "a", "b")
+    await stored(memory, clock, "c")
+    await clock.advance(119)
+    assert held(remote) == ["a", "b"]
+    await clock.advance(11)
+    assert held(remote) == ["a", "b", "c"]
+    assert len(told(remote)) == 1
+
+
+# --- what never travels -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-002")
+@pytest.mark.parametrize("quiet", ["source", "target", "both"])
+async def test_a_link_of_what_stays_on_this_machine_stays_too(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock, quiet: str
+) -> None:
+    await stored(memory, clock, "source", significance=0.3 if quiet in ("source", "both") else 0.9)
+    await stored(memory, clock, "target", significance=0.3 if quiet in ("target", "both") else 0.9)
+    link = await linked(memory, clock, "source", "target")
+    await memory.sync(timeout=1)
+    assert remote.named("link") == []
+    assert (await memory.links("source"), waiting(memory)) == ((link,), {"pending": 0, "dead": 0})
+
+
+async def test_a_link_follows_when_its_end_becomes_significant(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "quiet", significance=0.3)
+    await stored(memory, clock, "loud")
+    await linked(memory, clock, "quiet", "loud")
+    await stored(memory, clock, "quiet", significance=0.9)
+    await clock.settle()
+    assert told(remote) == [("quiet", "loud", "related", 1.0)]
+
+
+async def test_a_link_made_after_its_end_became_insignificant_stays_until_it_rises_again(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    await stored(memory, clock, "a", significance=0.1)
+    await linked(memory, clock, "a", "b", strength=0.25)
+    assert remote.named("link") == []
+    await stored(memory, clock, "a", significance=0.9)
+    await clock.settle()
+    assert told(remote) == [("a", "b", "related", 0.25)]
+
+
+async def test_a_link_to_what_was_forgotten_before_it_was_sent_is_not_sent_until_it_is_restored(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.down = True
+    await memory.sync(timeout=1)
+    await linked(memory, clock, "a", "b")
+    await memory.forget("b")
+    remote.down = False
+    await clock.advance(300)
+    assert (held(remote), remote.named("link"), waiting(memory)["pending"]) == (["a"], [], 0)
+    await memory.restore("b")
+    await clock.settle()
+    assert told(remote) == [("a", "b", "related", 1.0)]
+
+
+async def test_a_link_to_what_was_erased_is_dropped(
+    memory: MemoryRouter, disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await memory.store("scratch", key="scratch", type="working")
+    await stored(memory, clock, "a")
+    await clock.settle()
+    remote.down = True
+    await memory.sync(timeout=1)
+    link = await linked(memory, clock, "scratch", "a")
+    clock.jump(1_801)
+    await memory.sweep()
+    assert await memory.get("scratch") is None
+    remote.down = False
+    await memory.sync(timeout=1)
+    assert (remote.named("link"), facet_of(disk, link)) == ([], None)
+
+
+# --- once, and in its newest form -------------------------------------------------------------------------------------
+
+
+async def test_the_same_link_again_is_not_sent_again(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    for _ in range(3):
+        await linked(memory, clock, "a", "b")
+    assert len(keys_used(remote)) == 1
+
+
+async def test_a_new_strength_is_a_change_of_the_same_link(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    link = await linked(memory, clock, "a", "b", strength=0.25)
+    for strength in (0.5, 0.75):
+        await linked(memory, clock, "a", "b", strength=strength)
+    assert keys_used(remote) == [link.id, f"{link.id}.2", f"{link.id}.3"]
+    assert told(remote) == [("a", "b", "related", 0.75)]
+
+
+async def test_a_link_whose_reply_is_lost_is_repeated_under_its_key(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(NO_REPLY)
+    link = await linked(memory, clock, "a", "b")
+    await clock.advance(301)
+    assert keys_used(remote) == [link.id, link.id]
+    assert [call.arguments["repeated"] for call in remote.named("link")] == [False, True]
+    assert remote.effects.count(link.id) == 1
+
+
+async def test_a_change_made_while_the_reply_was_lost_follows_under_a_key_of_its_own(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(NO_REPLY)
+    link = await linked(memory, clock, "a", "b", strength=0.25)
+    await linked(memory, clock, "a", "b", strength=0.5)
+    await clock.advance(301)
+    assert (keys_used(remote)[0], keys_used(remote)[-1]) == (link.id, f"{link.id}.2")
+    assert told(remote) == [("a", "b", "related", 0.5)]
+
+
+async def test_links_are_made_anew_when_a_server_gives_their_end_another_id(tmp_path: Path, clock: ManualClock) -> None:
+    class Replacing(FakeRemote):
+        """Knows no updates: each revision is a memory of its own."""
+
+        async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+            return await super().store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
+
+    remote = Replacing(clock=clock)
+    async with opened(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        await clock.settle()
+        await stored(memory, clock, "a", "b")
+        link = await linked(memory, clock, "a", "b")
+        await stored(memory, clock, "a")
+        await clock.settle()
+        newest = [remote_id for remote_id, held in remote.memories.items() if held.key == "a"][-1]
+        assert keys_used(remote) == [link.id, f"{link.id}.2"]
+        assert [one.source_id for one in remote.links][-1] == newest
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refusal", [CLEARLY_NOT, UNKNOWN])
+async def test_a_link_that_is_clearly_refused_is_dead_and_said_so_and_the_others_go_on(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock, caplog: pytest.LogCaptureFixture, refusal: Exception
+) -> None:
+    await stored(memory, clock, "a", "b", "c")
+    await clock.settle()
+    assert isinstance(refusal, RemoteRefused)
+    remote.script(refusal)
+    link = await memory.link_memories("a", "b", description="a private reason")
+    await clock.settle()
+    await linked(memory, clock, "b", "c")
+    assert [one[:2] for one in told(remote)] == [("b", "c")]
+    assert waiting(memory) == {"pending": 0, "dead": 1}
+    (said,) = [record.getMessage() for record in caplog.records if "delivery of" in record.getMessage()]
+    assert link.source in said
+    assert link.target in said
+    assert refusal.reason in said
+    assert "private" not in said
+    await clock.advance(3_600)
+    assert len(keys_used(remote)) == 2
+
+
+async def test_a_dead_link_is_tried_again_when_the_memories_are_linked_again(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(CLEARLY_NOT)
+    await linked(memory, clock, "a", "b")
+    await linked(memory, clock, "a", "b")
+    assert told(remote) == [("a", "b", "related", 1.0)]
+    assert waiting(memory) == {"pending": 0, "dead": 0}
+
+
+async def test_a_link_that_is_refused_without_a_reason_is_dead_after_ten_times(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(*[PERHAPS_NOT] * 20)
+    await linked(memory, clock, "a", "b")
+    await clock.advance(2 * 3_600)
+    assert (len(keys_used(remote)), waiting(memory)) == (10, {"pending": 0, "dead": 1})
+
+
+async def test_a_refused_token_kills_no_link(memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(RemoteUnauthorised(401))
+    await linked(memory, clock, "a", "b")
+    assert memory.status()["link"]["state"] == LinkState.OFFLINE
+    await memory.sync(timeout=1)
+    assert len(told(remote)) == 1
+
+
+async def test_links_that_fail_bring_the_connection_down_like_memories(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    await stored(memory, clock, "a", "b")
+    await clock.settle()
+    remote.script(GONE)
+    await linked(memory, clock, "a", "b")
+    assert memory.status()["link"]["state"] == LinkState.OFFLINE
+    await clock.advance(301)
+    assert len(told(remote)) == 1
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_process_that_is_killed_before_it_sends_a_link_leaves_it_to_the_next(
+    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    killed = PromptStore(tmp_path / "home")
+    async with opened(killed, remote, clock) as memory:
+        await stored(memory, clock, "a", "b")
+        await clock.settle()
+        remote.down = True
+        link = await memory.link_memories("a", "b")
+        killed.die()
+    remote.down = False
+    async with opened(PromptStore(tmp_path / "home"), remote, clock):
+        await clock.settle()
+        assert keys_used(remote)[-1] == link.id
+        assert told(remote) == [("a", "b", "related", 1.0)]
+
+
+async def test_a_process_that_is_killed_before_it_notes_the_answer_repeats_the_link_without_another_effect(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    killed = PromptStore(tmp_path / "home")
+
+    class Killing(FakeRemote):
+        async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+            await super().link(link, idempotency_key=idempotency_key, repeated=repeated)
+            killed.die()
+
+    remote = Killing(clock=clock)
+    async with opened(killed, remote, clock) as memory:
+        await clock.settle()
+        await stored(memory, clock, "a", "b")
+        link = await linked(memory, clock, "a", "b")
+    async with opened(PromptStore(tmp_path / "home"), remote, clock):
+        await clock.settle()
+        assert keys_used(remote) == [link.id, link.id]
+        assert remote.effects.count(link.id) == 1
+
+
+async def test_only_the_process_that_delivers_sends_links(
+    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    home, idle = tmp_path / "home", FakeRemote(clock=clock)
+    async with opened(PromptStore(home), remote, clock) as leader:
+        await clock.settle()
+        other = router_over(PromptStore(home), idle, clock, leads=lambda: False, kind=MemoryRouter)
+        async with other:
+            await stored(leader, clock, "a", "b")
+            await clock.settle()
+            link = await linked(other, clock, "a", "b")
+            await clock.advance(20)
+            assert (keys_used(remote), keys_used(idle)) == ([link.id], [])
+
+
+async def test_looking_for_links_writes_nothing(
+    memory: MemoryRouter, disk: PromptStore, remote: ChoosyRemote, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stored(memory, clock, "a", "b", "c")
+    await clock.settle()
+    await linked(memory, clock, "a", "b")
+    remote.script(CLEARLY_NOT)
+    await linked(memory, clock, "b", "c")
+    written: list[object] = []
+    monkeypatch.setattr(disk, "write", written.append)
+    await clock.advance(600)
+    assert written == []
+
+
+# --- a real server ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_hub_gets_links_and_thoughts_and_answers_with_both(tmp_path: Path) -> None:
+    settings = Settings(durability="process", remote_search_s=10.0)
+    with HubProcess(tmp_path / "hub") as hub:
+        async with MemoryRouter.open(tmp_path / "home", hub.url, project="app", settings=settings) as memory:
+            await memory.store("the cache is stale", key="cause")
+            thought = await memory.record_thought("so the build fails", chain_id="c")
+            await memory.link_memories("cause", thought.id, "causal", 0.75)
+            assert (await memory.sync()).reason is None
+            results = await memory.search("why does the build fail")
+            assert results.source is Source.HYBRID
+            assert [hit.memory.id for hit in results if hit.memory.metadata] == [thought.id]
+            (delivered,) = await memory.thoughts("c")
+            assert await linked_there(hub.url, delivered.receipt.remote_id) == [("causal", 0.75)]
+
+
+async def linked_there(url: str, remote_id: str | None) -> list[tuple[str, float]]:
+    """Type and strength of the links that a server holds of a memory."""
+    remote: JsonCallRemote = remote_at(url, project="app")
+    found = await remote.linked([remote_id or ""], timeout_s=10)
+    await remote.aclose()
+    return [(link["link_type"], link["strength"]) for link in found]
+
+
+@pytest.mark.requirement("KNG-082")
+async def test_a_server_that_knows_neither_links_nor_thoughts_gets_the_memories(tmp_path: Path) -> None:
+    with ScriptedRemote(without=["record_thought", "create_memory_link"]) as server:
+        settings = Settings(durability="process")
+        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=settings) as memory:
+            await memory.store("cause", key="cause")
+            thought = await memory.record_thought("effect")
+            await memory.link_memories("cause", thought.id)
+            assert (await memory.sync()).reason is None
+            assert [call.method for call in server.effects] == ["store_memory", "store_memory"]
+            assert memory.status()["links"] == {"pending": 0, "dead": 1}
+            assert len(await memory.links("cause")) == 1
+
+
+async def test_closing_waits_a_moment_for_links_under_way(tmp_path: Path) -> None:
+    settings = Settings(durability="process", closing_s=10.0)
+    with ScriptedRemote() as server:
+        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=settings) as memory:
+            await asyncio.gather(*(memory.store(key, key=key) for key in "ab"))
+            await memory.link_memories("a", "b")
+        assert len(server.semantic.links) == 1
