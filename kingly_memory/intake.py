@@ -191,7 +191,9 @@ def required(field: str, value: object) -> str:
 
 def memory_type(name: str, value: object) -> MemoryType:
     """One of the four types, or one of the seed's kinds for it."""
-    return _choice(name, value, MemoryType, {**KINDS, **QUICK_KINDS, **DEEP_KINDS})
+    if isinstance(value, str) and value in (routed := {**QUICK_KINDS, **DEEP_KINDS}):
+        return routed[value]
+    return _choice(name, value, MemoryType, KINDS)
 
 
 def share(name: str, value: object) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Memory
 from kingly_memory.observe import Observer
@@ -21,7 +22,6 @@ from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Router)
 
 REMOTE = "feedfacefeedface"
 CALM = Settings(durability="process", closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0)
@@ -87,8 +87,8 @@ def router_over(
     stop_leading: Callable[[], None] = lambda: None,
     observers: tuple[Observer, ...] = (),
     project: str = "app",
-    kind: type[R] = Router,  # type: ignore[assignment]  # a default for a type variable
-) -> R:
+    kind: type[Router] = Router,
+) -> Router:
     """Jitter stands at one half of its range."""
     known = {"remote": REMOTE, "endpoint": "fake"} if remote is not None else {}
     part = None if remote is None else RemotePart(REMOTE, "fake", remote, leads, stop_leading)
@@ -102,6 +102,13 @@ def router_over(
         observers=observers,
         chance=lambda: 0.5,
     )
+
+
+def memory_over(store: PromptStore, remote: Remote | None, clock: ManualClock, **how: Any) -> MemoryRouter:
+    """The same with the verbs about tasks, links and thoughts."""
+    router = router_over(store, remote, clock, kind=MemoryRouter, **how)
+    assert isinstance(router, MemoryRouter)
+    return router
 
 
 def facet_of(store: PromptStore, memory_id: str) -> Delivery | None:

@@ -18,7 +18,7 @@ from kingly_memory.ports import RemoteLink
 from kingly_memory.router.delivery import Delivery, outbox_of_links
 from kingly_memory.testing import FakeRemote, Lost, ManualClock, ScriptedRemote
 from tests.remote_samples import remote_at
-from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, router_over
+from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, memory_over
 
 BUSY = RemoteUnavailable("HTTP 503", reached=True)
 GONE = RemoteUnavailable("connection refused")
@@ -51,7 +51,7 @@ async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) ->
 
 
 def opened(disk: PromptStore, remote: FakeRemote | None, clock: ManualClock) -> MemoryRouter:
-    return router_over(disk, remote, clock, kind=MemoryRouter)
+    return memory_over(disk, remote, clock)
 
 
 async def stored(memory: MemoryRouter, clock: ManualClock, *keys: str, significance: float = 0.5) -> None:
@@ -467,7 +467,7 @@ async def test_only_the_process_that_delivers_sends_links(
     home, idle = tmp_path / "home", FakeRemote(clock=clock)
     async with opened(PromptStore(home), remote, clock) as leader:
         await clock.settle()
-        other = router_over(PromptStore(home), idle, clock, leads=lambda: False, kind=MemoryRouter)
+        other = memory_over(PromptStore(home), idle, clock, leads=lambda: False)
         async with other:
             await stored(leader, clock, "a", "b")
             await clock.settle()

@@ -12,7 +12,7 @@ from hypothesis.stateful import invariant, rule
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import REMOTE_ABOVE
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore, memory_over
 from tests.test_delivery_machine import KEYS, MOST_ROUNDS, Deliveries
 
 
@@ -27,7 +27,7 @@ class Linkings(Deliveries):
 
     def open(self) -> None:
         self.disk = PromptStore(Path(self.folder.name) / "home")
-        self.router = router_over(self.disk, self.remote, self.clock, kind=MemoryRouter)
+        self.router = memory_over(self.disk, self.remote, self.clock)
         self.run(self.router.__aenter__())
 
     @rule(source=KEYS, strength=st.sampled_from([0.25, 0.75]))

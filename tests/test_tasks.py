@@ -15,7 +15,7 @@ from kingly_memory.cognition.likeness import likeness
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore, memory_over
 
 FAST = Settings(durability="process")
 
@@ -218,7 +218,7 @@ async def test_the_remote_is_asked_for_five_similar_tasks_in_the_design_s_words(
             return await super().search(text, limit=limit, types=types, timeout_s=timeout_s)
 
     store = PromptStore(tmp_path)
-    memory = router_over(store, Listening(clock=clock), clock, kind=MemoryRouter)
+    memory = memory_over(store, Listening(clock=clock), clock)
     async with memory:
         await memory.sync()
         assessment = await memory.assess_confidence("deploy the api")

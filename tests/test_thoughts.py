@@ -19,7 +19,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import DeliveryState, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore, memory_over
 
 QUICK = Settings(durability="process")
 
@@ -317,7 +317,7 @@ async def test_thoughts_of_an_outage_are_kept_here_and_delivered_in_order_afterw
 ) -> None:
     remote = FakeRemote(clock=clock)
     remote.down = True
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock, kind=MemoryRouter) as memory:
+    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         await clock.settle()
         for content in ("one", "two", "three"):
             thought = await memory.record_thought(content, chain_id="c")
@@ -336,7 +336,7 @@ async def test_thoughts_of_an_outage_are_kept_here_and_delivered_in_order_afterw
 
 async def test_a_thought_at_or_below_the_threshold_stays_and_its_child_goes(tmp_path: Path, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with router_over(PromptStore(tmp_path / "home"), remote, clock, kind=MemoryRouter) as memory:
+    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         await clock.settle()
         await memory.record_thought("private", chain_id="c", significance=0.3)
         await memory.record_thought("public", chain_id="c")
@@ -349,7 +349,7 @@ async def test_a_forgotten_thought_is_forgotten_there_too_and_restored_by_its_re
     tmp_path: Path, clock: ManualClock
 ) -> None:
     remote, disk = FakeRemote(clock=clock), PromptStore(tmp_path / "home")
-    async with router_over(disk, remote, clock, kind=MemoryRouter) as memory:
+    async with memory_over(disk, remote, clock) as memory:
         await clock.settle()
         thought = await memory.record_thought("so", chain_id="c")
         await clock.settle()

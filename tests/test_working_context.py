@@ -17,7 +17,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import RemoteHit, RemoteLink
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import CALM, PromptStore, router_over
+from tests.router_bench import CALM, PromptStore, memory_over, router_over
 
 HALF_AN_HOUR = 1_800.0
 
@@ -250,7 +250,7 @@ class Bench:
     def __init__(self, home: Path) -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
-        self.memory = router_over(PromptStore(home), self.remote, self.clock, kind=MemoryRouter)
+        self.memory = memory_over(PromptStore(home), self.remote, self.clock)
 
 
 @pytest.fixture

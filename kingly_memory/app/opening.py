@@ -18,7 +18,7 @@ from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.models import Receipt
-from kingly_memory.observe import MemoryStored, Observer
+from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock
 from kingly_memory.router import chains, memory_links
 from kingly_memory.router.router import Router
@@ -190,11 +190,7 @@ class MemoryRouter(Router):
         )
         found = await self._read(lambda: self._associations.end_of_chain(said))
         recorded = await self._write(chains.record(said, self._desk(), found))
-        receipt, context_id = recorded.stored.receipt, said.draft.context_id
-        self._events.emit(MemoryStored(receipt.id, receipt.revision))
-        if recorded.stored.whispers_due and context_id is not None:
-            await self._whisper(context_id)
-        self._wake()
+        await self._follow(recorded.stored, said.draft.context_id)
         return recorded.thought
 
     async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:

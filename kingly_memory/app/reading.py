@@ -29,12 +29,12 @@ class WallClock:
 class LocalReader:
     """One project's memories on this machine, read-only. Notes no use and asks no remote."""
 
-    def __init__(self, place: Place, settings: Settings) -> None:
+    def __init__(self, place: Place, settings: Settings, *, repairs: bool = True) -> None:
         self._place = place
         self._settings = settings
         self._endpoint = parts.endpoint_of(place)
         self._store = parts.open_store(place, settings)
-        self._local = LocalSearch(self._store.reader, likeness=False)
+        self._local = LocalSearch(self._store.reader, likeness=False, repairs=repairs)
         self._clock = WallClock()
         station = parts.station(place, settings, self._endpoint)
         self._view = View(station, store=self._store, local=self._local, clock=self._clock)
@@ -84,6 +84,9 @@ class LocalReader:
         self._store.close()
 
 
-def open_reader(place: Place, settings: Settings | None = None) -> LocalReader:
-    """A reader for that place. Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted."""
-    return LocalReader(parts.checked(place), settings or Settings.from_environment())
+def open_reader(place: Place, settings: Settings | None = None, *, repairs: bool = True) -> LocalReader:
+    """A reader for that place; `repairs=False` looks words up as they are, typos included.
+
+    Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted.
+    """
+    return LocalReader(parts.checked(place), settings or Settings.from_environment(), repairs=repairs)

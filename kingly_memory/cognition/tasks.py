@@ -112,15 +112,18 @@ class TaskBook:
         """What may be evidence: outcomes recorded here, and whatever any layer calls similar.
 
         Assessments of the same words are the most similar of all and no evidence: when they take the places of
-        others, more is asked for.
+        others that are missed, more is asked for.
         """
         own, similar = await asyncio.gather(
             self._searcher.find(self._query(description, OWN_LIMIT, tags=(TASK_OUTCOME,)), include_semantic=False),
             self._searcher.find(self._query(description, EVIDENCE_LIMIT)),
         )
-        if any(is_assessment(hit.memory) for hit in similar):
+        hits = by_likeness(description, [*own, *similar])
+        crowded = any(is_assessment(hit.memory) for hit in similar)
+        if crowded and len(evidence(hits)) < EVIDENCE_LIMIT:
             similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
-        return similar, by_likeness(description, [*own, *similar])
+            hits = by_likeness(description, [*own, *similar])
+        return similar, hits
 
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
         query = intake.query(description, project=self._project, limit=limit, types=EXPERIENCE, tags=tags)

@@ -97,11 +97,14 @@ class Drainer:
         return self._report(waited, died)
 
     async def _sync(self, end: float) -> None:
-        if await self._link.probe(self._remote, forced=True):
+        """A batch that was under way may fail after the probe, on what happened before it: then one more is due."""
+        rounds = 2 if self._turn.locked() else 1
+        while rounds and await self._link.probe(self._remote, forced=True):
             if await self._lead():
                 await self._drain_all(end)
             else:
                 await self._have_it_drained(end)
+            rounds = 0 if self._link.is_connected else rounds - 1
 
     async def until_idle(self) -> None:
         """Wait while there is something to send and a remote that takes it."""

@@ -34,6 +34,7 @@ from kingly_memory.router import contexts, outbox, records
 from kingly_memory.router.context_gather import RELATED_LIMIT
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.router.records import Stored
 from kingly_memory.router.spine import Spine
 
 IMPORT_BATCH = 200
@@ -96,10 +97,7 @@ class Router(Spine):
         context_id = self._contexts.resolve(draft.context_id)
         placed = replace(draft, context_id=context_id)
         stored = await self._write(records.store(placed, self._desk(), noted=noted))
-        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
-        if stored.whispers_due and context_id is not None:
-            await self._whisper(context_id)
-        self._wake()
+        await self._follow(stored, context_id)
         return stored.receipt
 
     async def search(
@@ -227,6 +225,13 @@ class Router(Spine):
         self._check_open()
         named = self._contexts.resolve(intake.required("context_id", context_id))
         return await self._context_gatherer.gather(named or CURRENT, include_related=include_related)
+
+    async def _follow(self, stored: Stored, context_id: str | None) -> None:
+        """What comes after a store: observers, whispers that are due in its context, delivery."""
+        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
+        if stored.whispers_due and context_id is not None:
+            await self._whisper(context_id)
+        self._wake()
 
     async def _whisper(self, context_id: str) -> None:
         """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note
