@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kingly_memory.app.parts import Leadership
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.models import DeliveryState, LinkState, Source
+from kingly_memory.models import DeliveryState, LinkState, Memory, Source
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.router.router import Router
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
@@ -488,3 +489,32 @@ async def test_looking_at_an_empty_outbox_writes_nothing(
     async with router_over(disk, remote, clock, observers=(seen.append,)):
         await clock.advance(HOUR)
     assert not any(isinstance(event, DeliveryStarted) for event in seen)
+
+
+async def test_sync_outlives_a_batch_that_was_failing_before_it_asked(
+    disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    class Stuck(FakeRemote):
+        """Its first store waits, and fails when it is let go."""
+
+        def __init__(self) -> None:
+            super().__init__(clock=clock)
+            self.begun, self.let_go = asyncio.Event(), asyncio.Event()
+
+        async def store(self, memory: Memory, **said: Any) -> str:
+            if not self.begun.is_set():
+                self.begun.set()
+                await self.let_go.wait()
+                raise RemoteUnavailable("cut off")
+            return await super().store(memory, **said)
+
+    stuck = Stuck()
+    async with router_over(disk, stuck, clock) as memory:
+        await clock.settle()
+        receipt = await memory.store("kept", significance=0.9)
+        await stuck.begun.wait()
+        syncing = asyncio.ensure_future(memory.sync(timeout=30))
+        await clock.settle()
+        stuck.let_go.set()
+        report = await syncing
+        assert (report.pending, [one.id for one in stuck.memories.values()]) == (0, [receipt.id])
