@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.links import Link
+    from kingly_memory.cognition.tasks import Task
+    from kingly_memory.cognition.thoughts import Thought
+    from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.errors import (
         InvalidInput,
         InvalidSetting,
@@ -35,11 +40,13 @@ if TYPE_CHECKING:
     from kingly_memory.settings import Settings
 
 __all__ = [
+    "Assessment",
     "DeliveryState",
     "Hit",
     "InvalidInput",
     "InvalidSetting",
     "KinglyMemoryError",
+    "Link",
     "LinkState",
     "Memory",
     "MemoryRouter",
@@ -55,12 +62,20 @@ __all__ = [
     "Source",
     "StoreError",
     "SyncMemoryRouter",
+    "Task",
+    "Thought",
+    "WorkingContext",
 ]
 
 _HOMES = {
     "MemoryRouter": "kingly_memory.app.opening",
     "SyncMemoryRouter": "kingly_memory.app.sync",
     "Settings": "kingly_memory.settings",
+    "Assessment": "kingly_memory.cognition.confidence",
+    "Link": "kingly_memory.cognition.links",
+    "Task": "kingly_memory.cognition.tasks",
+    "Thought": "kingly_memory.cognition.thoughts",
+    "WorkingContext": "kingly_memory.cognition.working",
     **dict.fromkeys(
         (
             "DeliveryState",

@@ -81,9 +81,17 @@ _TYPES = f"{', '.join(MemoryType)} (or {', '.join(KINDS)})"
 _NAMED = argument("memory", "key or id of the memory", metavar="KEY_OR_ID")
 _TYPE_FILTER = repeatable("--type", f"only memories of this type: {_TYPES}", "TYPE")
 _TAG_FILTER = repeatable("--tag", "only memories with this tag", "TAG")
+_CONTEXT = argument("--context", "id of the conversation or task it belongs to", metavar="ID")
 _CONTEXT_FILTER = argument("--context", "only memories of this context", metavar="ID")
 _ARCHIVED = argument("--archived", "show archived memories as well", action="store_true")
 _LIMIT_20 = argument("--limit", "how many to show (default 20)", metavar="N", type=whole_number, default=20)
+
+GROUPS: Mapping[str, str] = {
+    "outbox": "what the remote has not acknowledged.",
+    "task": "what came of tasks.",
+    "thought": "chains of reasoning.",
+}
+"""What the verbs of a group are about."""
 
 COMMANDS = (
     Command("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", f"{_ROOM}.demo:demo"),
@@ -105,7 +113,7 @@ COMMANDS = (
             argument("--confidence", "0 to 1, how sure it is (default 0.5)", metavar="N", type=number, default=0.5),
             repeatable("--tag", "a tag", "TAG"),
             argument("--title", "a short title", metavar="TEXT"),
-            argument("--context", "id of the conversation or task it belongs to", metavar="ID"),
+            _CONTEXT,
             argument(
                 "--origin", f"who said it: {', '.join(Origin)} (default user, or agent with --agent)", metavar="WHO"
             ),
@@ -160,6 +168,72 @@ COMMANDS = (
         "forget", "Take a memory out of every answer, here and on the remote.", f"{_ROOM}.memories:forget", (_NAMED,)
     ),
     Command("restore", "Bring a forgotten or archived memory back.", f"{_ROOM}.memories:restore", (_NAMED,)),
+    Command(
+        "context",
+        "Show what is at hand in a working context.",
+        f"{_ROOM}.work:context",
+        (argument("id", "the context (default: the last one worked in)", metavar="ID", nargs="?"),),
+    ),
+    Command(
+        "task record",
+        "Store what came of a task.",
+        f"{_ROOM}.work:task_record",
+        (
+            argument("task", "what was to be done", metavar="TASK"),
+            argument("--status", "completed (default), failed or cancelled", metavar="STATUS", default="completed"),
+            argument("--reason", "why it failed", metavar="TEXT"),
+            argument("--approach", "who or what did it", metavar="NAME"),
+            repeatable("--note", "something to keep with it", "TEXT"),
+            repeatable("--tag", "a tag", "TAG"),
+            _CONTEXT,
+        ),
+    ),
+    Command(
+        "task route",
+        "Rank candidates (agents or approaches) by what came of similar tasks.",
+        f"{_ROOM}.work:task_route",
+        (
+            argument("task", "what is to be done", metavar="TASK"),
+            argument("candidate", "who or what could do it", metavar="CANDIDATE", nargs="+"),
+        ),
+    ),
+    Command(
+        "confidence",
+        "Say how sure to be of a task, by what came of similar ones.",
+        f"{_ROOM}.work:confidence",
+        (argument("task", "what is to be done", metavar="TASK", nargs="+"), _CONTEXT),
+    ),
+    Command(
+        "thought record",
+        "Record one step of reasoning.",
+        f"{_ROOM}.work:thought_record",
+        (
+            argument("content", "the thought", metavar="CONTENT"),
+            argument("--chain", "id of its chain (default: a new one)", metavar="ID"),
+            argument("--type", "what kind of step it is (default inference)", metavar="TYPE", default="inference"),
+            argument("--parent", "id of the thought it follows from (default: the chain's last)", metavar="ID"),
+            _CONTEXT,
+        ),
+    ),
+    Command(
+        "thought list",
+        "Show a chain of thoughts in its order.",
+        f"{_ROOM}.work:thought_list",
+        (argument("chain", "id of the chain", metavar="CHAIN"),),
+    ),
+    Command(
+        "link",
+        "Link two memories.",
+        f"{_ROOM}.work:link",
+        (
+            argument("source", "key or id of the memory it begins at", metavar="SOURCE"),
+            argument("target", "key or id of the memory it leads to", metavar="TARGET"),
+            argument("--type", "how they relate (default related)", metavar="TYPE", default="related"),
+            argument("--strength", "0 to 1 (default 1)", metavar="N", type=number, default=1.0),
+            argument("--description", "a remark on it", metavar="TEXT"),
+        ),
+    ),
+    Command("links", "List the links of a memory.", f"{_ROOM}.work:links", (_NAMED,)),
     Command("status", "Show what is stored, what waits, and how the remote is.", f"{_ROOM}.upkeep:status"),
     Command(
         "sync",
@@ -229,6 +303,55 @@ COMMANDS = (
             argument("--tokens-file", "JSON file of {token: namespace}", metavar="FILE"),
         ),
     ),
-    Command("config", "Show every setting and where it comes from.", f"{_ROOM}.upkeep:config"),
+    Command(
+        "mcp",
+        "Serve the memory to agents over MCP: on standard input and output, or with --http on a port.",
+        f"{_ROOM}.mcp:mcp",
+        (
+            argument(
+                "--tools",
+                "which tools, with commas: memory, tasks, thoughts, legacy (default: all)",
+                metavar="SETS",
+            ),
+            argument("--http", "serve Streamable HTTP at /mcp instead of stdio", action="store_true"),
+            argument("--host", "address to listen on (default 127.0.0.1)", metavar="HOST", default="127.0.0.1"),
+            argument("--port", "port to listen on (default 8001)", metavar="PORT", type=whole_number, default=8001),
+            argument(
+                "--mcp-token-file",
+                "file with the token that callers must bring (or set KINGLY_MCP_TOKEN; default: the home gets one)",
+                metavar="FILE",
+            ),
+            repeatable("--allow-host", "a further name under which it may be called", "NAME"),
+        ),
+    ),
+    Command(
+        "hook",
+        "Answer a host's hook event, whose JSON is read from standard input; says nothing when anything is wrong.",
+        f"{_ROOM}.hook:hook",
+        (
+            argument(
+                "event",
+                "UserPromptSubmit and SessionStart recall, PreCompact and Stop capture",
+                metavar="EVENT",
+                nargs="?",
+            ),
+        ),
+    ),
+    Command(
+        "config",
+        "Show every setting and where it comes from, or what a host needs in its configuration file.",
+        f"{_ROOM}.host_config:config",
+        (
+            argument("host", "claude-code, claude-desktop, cursor, vscode or codex", metavar="HOST", nargs="?"),
+            argument("--write", "merge it into the host's file, which is kept as a backup", action="store_true"),
+            argument("--path", "that file, if it is another one than the usual", metavar="FILE"),
+            argument("--url", "address of a running `kingly-memory mcp --http` instead of a command", metavar="URL"),
+        ),
+    ),
+    Command(
+        "doctor",
+        "Look for what keeps memories from being stored, found or delivered, and say what to do.",
+        f"{_ROOM}.doctor:doctor",
+    ),
     Command("version", "Show the version.", f"{_ROOM}.upkeep:version"),
 )

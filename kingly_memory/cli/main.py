@@ -38,10 +38,10 @@ def _run(arguments: Sequence[str], out: Output) -> int:
         options = parse(arguments)
     except SystemExit as finished:  # --help
         return int(finished.code or 0)
-    if options.target is None:
+    if options.command_function is None:
         out.say(build().format_help().rstrip())
         return 0
-    module, _, name = options.target.partition(":")
+    module, _, name = options.command_function.partition(":")
     command = cast("Callable[..., int]", getattr(import_module(module), name))
     return command(options, out)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from kingly_memory.cli.commands import COMMANDS, COMMON, COMMON_DEFAULTS, Argument, Command
+from kingly_memory.cli.commands import COMMANDS, COMMON, COMMON_DEFAULTS, GROUPS, Argument, Command
 from kingly_memory.cli.failures import UsageError
 from kingly_memory.cli.output import width
 from kingly_memory.settings import DEFAULT_ENDPOINT
@@ -39,10 +39,10 @@ class _Parser(ArgumentParser):
 
 
 def parse(argv: Sequence[str]) -> Namespace:
-    """The options of a command line; `target` is the command's function. Raises UsageError; --help exits."""
+    """The options of a command line; `command_function` names what does it. Raises UsageError; --help exits."""
     named = [command for command in COMMANDS if command.name.partition(" ")[0] in argv]
     parser = build(named if named and not {"-h", "--help"} & set(argv) else COMMANDS)
-    return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, target=None))
+    return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
 
 
 def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
@@ -63,7 +63,7 @@ def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
             groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
         one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=[common])
         _add(one, command.arguments)
-        one.set_defaults(target=command.target)
+        one.set_defaults(command_function=command.target)
     return parser
 
 
@@ -74,7 +74,7 @@ def _add(parser: ArgumentParser, arguments: Iterable[Argument]) -> None:
 
 def _group_summary(group: str) -> str:
     inner: list[Command] = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
-    return f"{' | '.join(command.name.partition(' ')[2] for command in inner)}: what the remote has not acknowledged."
+    return f"{' | '.join(command.name.partition(' ')[2] for command in inner)}: {GROUPS[group]}"
 
 
 def _with_bare_remote(argv: Sequence[str]) -> list[str]:

@@ -1,0 +1,83 @@
+"""The command line about a piece of work: context, task, confidence, thought, link."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli_runner import Run, runner
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.mark.requirement("KNG-023")
+def test_context_shows_what_was_stored_in_the_last_one(run: Run) -> None:
+    run("store", "the branch is release-7", "--context", "deploy-42", "--type", "working")
+    ran = run("context")
+    assert ran.code == 0
+    assert "deploy-42" in ran.out
+    assert "the branch is release-7" in ran.out
+    assert run("context", "deploy-42", "--json").json["memory_count"] == 1
+
+
+def test_context_that_was_never_used_is_empty_and_no_failure(run: Run) -> None:
+    ran = run("context", "never")
+    assert ran.code == 0
+    assert "nothing was noted" in ran.out
+
+
+def test_context_shows_linked_memories(run: Run) -> None:
+    run("store", "deploy on monday", "--key", "plan", "--context", "c")
+    run("store", "fridays are risky", "--key", "why")
+    assert run("link", "why", "plan", "--type", "supports").code == 0
+    assert "supports: fridays are risky" in run("context", "c").out
+
+
+@pytest.mark.requirement("KNG-036")
+def test_confidence_rests_on_recorded_tasks_and_shows_its_factors(run: Run) -> None:
+    assert "no similar task is known" in run("confidence", "deploy", "the", "api").out
+    for status in ("completed", "completed", "failed"):
+        assert run("task", "record", "deploy the api", "--status", status).code == 0
+    ran = run("confidence", "deploy the api")
+    assert ran.out.startswith("confidence 0.")
+    assert "failure penalty" in ran.out
+    assert ran.out.count("deploy the api") == 3
+    assert run("confidence", "deploy the api", "--json").json["similar_tasks_count"] == 3
+
+
+def test_task_with_an_unknown_status_is_refused(run: Run) -> None:
+    ran = run("task", "record", "deploy", "--status", "won")
+    assert ran.code == 2
+    assert "completed, failed, cancelled" in ran.err
+
+
+@pytest.mark.requirement("KNG-083")
+def test_task_route_ranks_candidates_by_their_record(run: Run) -> None:
+    run("task", "record", "deploy the api", "--approach", "bob")
+    run("task", "record", "deploy the api", "--approach", "alice", "--status", "failed", "--reason", "red")
+    ran = run("task", "route", "deploy the api", "alice", "bob")
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["CANDIDATE", "bob", "alice"]
+
+
+@pytest.mark.requirement("KNG-082")
+def test_thoughts_are_listed_in_their_order(run: Run) -> None:
+    first = run("thought", "record", "the build fails", "--json").json
+    chain = first["chain_id"]
+    run("thought", "record", "the cache is stale", "--chain", chain, "--type", "hypothesis")
+    ran = run("thought", "list", chain)
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["1", "2"]
+    assert "hypothesis" in ran.out
+    assert run("thought", "list", "unknown").code == 2
+
+
+def test_links_are_made_and_listed(run: Run) -> None:
+    run("store", "one", "--key", "one")
+    run("store", "two", "--key", "two")
+    assert run("links", "one").out == "no links\n"
+    assert run("link", "one", "two", "--type", "causal", "--strength", "0.5").code == 0
+    assert "causal" in run("links", "two").out
+    ran = run("link", "one", "nothing")
+    assert (ran.code, "nothing" in ran.err) == (2, True)
+    assert run("link", "one", "two", "--type", "romantic").code == 2
