@@ -81,6 +81,9 @@ class Settings:
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
     remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
+    hook_tokens: int = _setting(1_000, "tokens of recalled notes that a hook puts in at most; 0 for none")
+    hook_deadline_s: float = _setting(0.3, "time after which a hook that recalls gives up and says nothing", _TIME)
+    capture_most: int = _setting(50, "statements kept each time a hook captures; 0 switches that off")
 
     def __post_init__(self) -> None:
         if self.durability not in ("power", "process"):
@@ -150,6 +153,12 @@ def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
     """The token a hub asks for: `KINGLY_HUB_TOKEN`. It never travels in arguments, which every process can read."""
     env = os.environ if environment is None else environment
     return env.get("KINGLY_HUB_TOKEN") or None
+
+
+def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:
+    """The token that callers of the MCP server over HTTP must bring: `KINGLY_MCP_TOKEN`."""
+    env = os.environ if environment is None else environment
+    return env.get("KINGLY_MCP_TOKEN") or None
 
 
 def _project_name(home: Path, folder: Path | None) -> str:

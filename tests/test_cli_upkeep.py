@@ -165,3 +165,10 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
 def test_status_says_when_a_remote_honours_no_keys(effects: str | None, warned: bool) -> None:
     link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None, "effects": effects}
     assert ("may repeat a delivery" in upkeep._link_line(link)) is warned
+
+
+def test_the_first_status_after_damage_says_so(run: Run, isolated_environment: Path) -> None:
+    run("store", "x", "--home", "home")
+    for path in (isolated_environment / "home" / "store").glob("cache.db*"):
+        path.write_bytes(b"garbage" * 1_000)
+    assert "damaged" in run("status", "--json", "--home", "home").json

@@ -189,9 +189,21 @@ async def test_an_item_that_moved_to_another_context_is_at_hand_there_only(tmp_p
 @pytest.mark.requirement("KNG-029")
 async def test_unknown_context_is_empty_and_says_its_name(tmp_path: Path) -> None:
     async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("the plan", context_id="used")
         context = await memory.working_context("never used")
         assert (context.items, context.context_id, context.last_updated) == ((), "never used", None)
-        assert (await memory.working_context("current")).context_id == "never used"
+
+
+async def test_a_name_that_was_only_asked_for_is_not_the_current_context(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("the plan", context_id="real")
+        await memory.search("plan", context_id="typo")
+        await memory.list(context_id="typo")
+        await memory.working_context("typo")
+        assert (await memory.working_context()).context_id == "real"
+        await memory.store("of another matter", context_id="other")
+        await memory.working_context("real")
+        assert (await memory.working_context()).context_id == "real"
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\0b", "x" * 600, 7, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from typing import NoReturn
 
 SELDOM = 50_000
@@ -18,14 +19,25 @@ def run() -> NoReturn:
     a search.
     """
     gc.set_threshold(SELDOM)
-    from kingly_memory.cli.main import main
-
-    code = main()
+    code = _hook() if sys.argv[1:2] == ["hook"] else _command()
     if sys.flags.dev_mode:
         sys.exit(code)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):  # nobody reads any more
+        except (OSError, ValueError, AttributeError):  # nobody reads any more, or ever did
             continue
     os._exit(code)
+
+
+def _command() -> int:
+    from kingly_memory.cli.main import main
+
+    return main()
+
+
+def _hook() -> int:
+    began = time.monotonic()  # its deadline counts what loading it takes
+    from kingly_memory.cli.hook import run as run_hook
+
+    return run_hook(sys.argv[2:], began)

@@ -34,7 +34,8 @@ Each is a field of `Settings` and an environment variable. Times are in seconds,
 `python -m kingly_memory.cli.reference settings > docs/settings.md`.
 
 Where a router works is not a setting but an argument, or one of `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`,
-`KINGLY_PROJECT` and `KINGLY_AGENT`. The hub's token is `KINGLY_HUB_TOKEN`.
+`KINGLY_PROJECT` and `KINGLY_AGENT`. The hub's token is `KINGLY_HUB_TOKEN`, that of the MCP server over HTTP
+`KINGLY_MCP_TOKEN`.
 
 | field | variable | default | meaning |
 |---|---|---|---|"""

@@ -111,15 +111,15 @@ class Contexts:
         self._lock = threading.Lock()
 
     def resolve(self, context_id: str | None) -> str | None:
-        """The context that is meant, which from now on is this process's current one.
-
-        `current` is the last one used in this process, else the last in which this agent stored something here.
-        """
+        """The context that is meant. `current` is the last one worked in by this process, else the last in which this
+        agent stored something here."""
         if context_id == CURRENT:
-            context_id = self._current or self._last_stored() or CURRENT
-        if context_id is not None:
-            self._current = context_id
+            return self._current or self._last_stored() or CURRENT
         return context_id
+
+    def enter(self, context_id: str | None) -> None:
+        """This process works there from now on."""
+        self._current = context_id or self._current
 
     def at_hand(self, context_id: str) -> AtHand:
         """What is at hand in a context; nothing when it is over or was never used."""
@@ -133,6 +133,7 @@ class Contexts:
         shown = [row for row in rows if row.standing is Standing.LIVE and self._local.is_alive(row, now_s)]
         items = tuple(row.memory for row in shown if row.memory.scope.context_id == context_id)
         if self._usage is not None:
+            self.enter(context_id)
             self._usage.note([memory.id for memory in items], now_s)
             self._note_use(name, now_s)
         return AtHand(context, items, datetime.fromtimestamp(context.used_s, UTC))

@@ -227,7 +227,8 @@ class Router(Spine):
         return await self._context_gatherer.gather(named or CURRENT, include_related=include_related)
 
     async def _follow(self, stored: Stored, context_id: str | None) -> None:
-        """What comes after a store: observers, whispers that are due in its context, delivery."""
+        """What comes after a store: observers, its context becomes the current one and whispers, delivery."""
+        self._contexts.enter(context_id)
         self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
         if stored.whispers_due and context_id is not None:
             await self._whisper(context_id)

@@ -79,8 +79,8 @@ class View:
         `links` is there only while links between memories wait for the remote or were refused by it; `damaged` only
         when a damaged store was replaced, and says where it is kept.
         """
-        damaged = self._store.recovered()
         counts = dict(self._store.reader.counts(self._station.project))
+        damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
         archived = counts.pop("archived")
         return {
             "home": self._station.home,

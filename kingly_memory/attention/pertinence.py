@@ -1,0 +1,43 @@
+"""How well a memory fits a prompt that did not ask for it. Stricter than a search: nobody is to be interrupted."""
+
+from __future__ import annotations
+
+from kingly_memory.writing import stem, stems
+
+LEAST = 0.25
+"""Share of the shorter text's telling words that the other must have, for a memory to be worth a prompt's room."""
+_ALONE = 0.5
+"""The same where only one word is shared."""
+_FEWEST = 2
+_READ = 4_096
+"""Characters of either text that are compared."""
+
+_FILLERS = frozenset(
+    stem(word)
+    for word in """able add also anything ask attention change check code could create current didn do does doesn don
+    done else ensure every everything example explain file find first fix function get getting give go
+    going good got great hello help hey hi implement instead issue keep know last let like ll long look
+    looking made make many may maybe mean might move much must need needs never new next nice ok okay
+    one path place please problem project put question quick re read really right run same say see seem
+    set show something sorry start still sure take tell thank thanks thing things think time today try
+    two update use used using ve via want way well won work working write wrong yes yet""".split()
+)
+"""Words that requests are made of, whatever they are about."""
+
+
+def pertinence(prompt: str, text: str) -> float:
+    """The share of telling words that two texts have in common, by the shorter one, in [0, 1].
+
+    Forms of a word count as one; what is written without spaces is compared by pairs of characters. 0 when what they
+    share could be chance.
+    """
+    asked, said = _telling(prompt[:_READ]), _telling(text[:_READ])
+    shared = len(asked & said)
+    if not shared:
+        return 0.0
+    overlap = shared / min(len(asked), len(said))
+    return overlap if shared >= _FEWEST or overlap >= _ALONE else 0.0
+
+
+def _telling(text: str) -> set[str]:
+    return stems(text) - _FILLERS

@@ -1,0 +1,211 @@
+"""The verb that looks for what keeps memories from being stored, found or delivered."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import stat
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kingly_memory.adapters.local.sql import LAYOUT
+from kingly_memory.cli.failures import FAILED
+from kingly_memory.cli.output import Output, ago, counted, duration
+from kingly_memory.cli.place import place_of, reading
+from kingly_memory.errors import InvalidSetting, KinglyMemoryError
+from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.settings import Place, Settings
+from kingly_memory.version import __version__
+
+if TYPE_CHECKING:
+    pass
+
+HOOKS_LOOKED_BACK = timedelta(days=1)
+OLD_DELIVERY_S = 86_400.0
+
+_WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+"""sqlite.org/wal.html, the WAL-reset bug: mended in these versions of their lines, and in all after the last."""
+
+
+class Level(StrEnum):
+    """How much a finding matters: `problem` needs the user."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was seen, in a sentence, and what to do about it if there is anything."""
+
+    level: Level
+    about: str
+    what: str
+    to_do: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {"level": self.level.value, "about": self.about, "what": self.what, "to_do": self.to_do}
+
+
+def doctor(options: Namespace, out: Output) -> int:
+    """Exit code 1 when something needs the user."""
+    found = [Finding(Level.OK, "versions", _versions()), *_settings()]
+    if not any(one.level is Level.PROBLEM for one in found):
+        place = place_of(options, out)
+        found += _place(place, datetime.now(UTC), out)
+    problems = sum(one.level is Level.PROBLEM for one in found)
+    lines = [line for one in found for line in _lines(one)]
+    verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
+    out.show({"findings": [one.to_json() for one in found], "problems": problems}, [*lines, "", verdict])
+    return FAILED if problems else 0
+
+
+def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
+    """Whether SQLite of that version can lose commits of two processes that write and checkpoint at once."""
+    if version >= _WAL_RESET_FIXED[-1]:
+        return False
+    return not any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_RESET_FIXED)
+
+
+def _place(place: Place, now: datetime, out: Output) -> Iterator[Finding]:
+    who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
+    yield Finding(Level.OK, "project", f"memories belong to project {place.project!r}; {who}")
+    yield _sqlite(sqlite3.sqlite_version_info)
+    if not place.home.exists():
+        yield Finding(Level.NOTE, "home", f"{place.home} does not exist yet; the first memory makes it")
+    else:
+        yield from _home(place.home)
+        yield from _store(place, out)
+    yield from _hooks(place.home, now)
+
+
+def _versions() -> str:
+    return f"kingly-memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+
+
+def _settings() -> Iterator[Finding]:
+    try:
+        Settings.from_environment()
+    except InvalidSetting as error:
+        yield Finding(Level.PROBLEM, "settings", str(error), "set the variable to such a value, or unset it")
+
+
+def _sqlite(version: tuple[int, ...]) -> Finding:
+    if not has_wal_reset_bug(version):
+        return Finding(Level.OK, "sqlite", "this version is free of the WAL-reset bug")
+    what = "this version has the WAL-reset bug; writes take turns behind a lock, which keeps memories safe from it"
+    return Finding(Level.NOTE, "sqlite", what, "let no other program write to the store, or use SQLite 3.51.3 or newer")
+
+
+def _home(home: Path) -> Iterator[Finding]:
+    """Whose the folders are, and who may look into them or write."""
+    store = home / "store"
+    closed_to = {home: 0o022, store: 0o077}
+    faults = [(folder, _fault(folder, bits)) for folder, bits in closed_to.items() if os.path.lexists(folder)]
+    for folder, fault in faults:
+        if fault is not None:
+            yield Finding(Level.PROBLEM, "home", f"{folder} {fault[0]}", fault[1].format(home=home))
+    if not any(fault for _, fault in faults):
+        yield Finding(Level.OK, "home", f"{home} is yours alone to write to")
+
+
+def _fault(folder: Path, closed: int) -> tuple[str, str] | None:
+    """What is wrong with a folder, and what to do about it. `closed`: the mode bits that must not be set."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return "is a link or a file, not a folder", "name the folder itself as --home"
+    if status.st_uid != os.geteuid():
+        return "belongs to another user", "take it over with chown, or name another --home"
+    if stat.S_IMODE(status.st_mode) & closed:
+        what = "is open to other users, so that hooks recall nothing from it"
+        return what, "if these memories are yours, run: chmod -R go-rwx {home}"
+    return None if os.access(folder, os.W_OK) else ("cannot be written to", "make it writable, or nothing is stored")
+
+
+def _store(place: Place, out: Output) -> Iterator[Finding]:
+    """What the store says of itself. One that cannot be opened says why."""
+    try:
+        with reading(place, out) as reader:
+            status = reader.status()
+    except KinglyMemoryError as error:
+        yield Finding(Level.PROBLEM, "store", str(error), "until then nothing is found and nothing is stored")
+        return
+    yield from _memories(status)
+    yield from _damage(place.home)
+    yield from _link(status["link"])
+    yield from _outbox(status["outbox"])
+
+
+def _memories(status: JsonObject) -> Iterator[Finding]:
+    memories, layout = status["memories"], int(status["versions"]["layout"])
+    held = f"{counted(memories['total'], 'memory')} in this project, {memories['archived']:,} archived; layout {layout}"
+    if layout > LAYOUT:
+        what = f"{held}, which a newer version has written: this one only reads it"
+        yield Finding(Level.PROBLEM, "store", what, "upgrade kingly-memory to store memories again")
+    else:
+        yield Finding(Level.OK, "store", held)
+
+
+def _damage(home: Path) -> Iterator[Finding]:
+    """Asked after the store was read, which is when a damaged one is replaced."""
+    kept = sorted(str(path) for path in home.glob("store.corrupt-*"))
+    if not kept:
+        return
+    what = f"a damaged store was replaced by what could be read of it; what is left is kept in {', '.join(kept)}"
+    yield Finding(Level.PROBLEM, "damage", what, "look whether anything is missing, then move it out of the home")
+
+
+def _link(link: JsonObject) -> Iterator[Finding]:
+    state = LinkState(link["state"])
+    if state is LinkState.DISABLED:
+        yield Finding(Level.OK, "link", "no remote is named; memories stay on this machine")
+    elif state is LinkState.CONNECTED:
+        yield Finding(Level.OK, "link", f"{link['endpoint']} answers")
+    elif "token was not accepted" in (link["last_error"] or ""):
+        what = f"{link['endpoint']} refused the token, so nothing is delivered; nothing is lost"
+        yield Finding(Level.PROBLEM, "link", what, "check KINGLY_TOKEN, then run `kingly-memory sync`")
+    else:
+        what = f"{link['endpoint']} is offline ({link['last_error']}); memories wait for it"
+        yield Finding(Level.NOTE, "link", what, "it is tried again by itself; `kingly-memory sync` tries now")
+
+
+def _outbox(outbox: JsonObject) -> Iterator[Finding]:
+    waiting = outbox["pending"] + outbox["leased"]
+    if outbox["dead"]:
+        what = f"the remote refused {counted(outbox['dead'], 'memory')}, which stay on this machine"
+        yield Finding(
+            Level.PROBLEM, "outbox", what, "see `kingly-memory outbox list`, then outbox retry or outbox drop"
+        )
+    if waiting and (outbox["oldest_s"] or 0) > OLD_DELIVERY_S:
+        what = f"{counted(waiting, 'memory')} waiting for the remote, the oldest for {duration(outbox['oldest_s'])}"
+        yield Finding(Level.NOTE, "outbox", what, "run `kingly-memory sync` to see why")
+    elif waiting:
+        yield Finding(Level.OK, "outbox", f"{counted(waiting, 'memory')} on the way to the remote")
+
+
+def _hooks(home: Path, now: datetime) -> Iterator[Finding]:
+    """What hooks have kept quiet about."""
+    from kingly_memory.integrations import hook_log
+
+    lately = [one for one in hook_log.failures(HOOKS_LOOKED_BACK, now) if one.home in (None, str(home))]
+    if not lately:
+        yield Finding(Level.OK, "hooks", "no failure in the last day")
+    for (event, problem), count in Counter((one.event, one.problem) for one in lately).items():
+        last = max(one.at for one in lately if (one.event, one.problem) == (event, problem))
+        times = "once" if count == 1 else f"{count:,} times"
+        what = f"the hook {event} failed {times} in the last day, last {ago(last, now)}: {problem}"
+        yield Finding(Level.PROBLEM, "hooks", what, f"mend that, or see {hook_log.path()}; after a day it is forgotten")
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    yield f"{finding.level:<8} {finding.about}: {finding.what}"
+    if finding.to_do is not None:
+        yield f"         → {finding.to_do}"

@@ -1,0 +1,133 @@
+"""`kingly-memory hook EVENT`: a host calls it, and whatever happens it ends well, in time and without a word too many.
+
+A host takes other exit codes for a veto: 2 would throw the user's prompt away.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+from kingly_memory.integrations import hooks
+from kingly_memory.settings import Place, Settings
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from pathlib import Path
+
+    from kingly_memory.cli.output import Output
+    from kingly_memory.models import JsonObject
+
+logging.getLogger("kingly_memory").addHandler(logging.NullHandler())  # else warnings would go to standard error
+
+CAPTURE_DEADLINE_S = 20.0
+"""For hooks that nobody waits for with a prompt. Hosts end them after 30 s, see `integrations.hosts`."""
+
+
+def hook(options: Namespace, out: Output) -> int:
+    """The command as the parser found it, with options that `run` does not take."""
+    _answer(options.event or "", time.monotonic(), home=options.home, project=options.project, agent=options.agent)
+    return 0
+
+
+def run(arguments: Sequence[str], began: float) -> int:
+    """The quick way past the parser for `hook EVENT`; anything more goes through it, and fails open as well.
+
+    `began` on the monotonic clock is when the deadline starts to count.
+    """
+    if len(arguments) == 1 and not arguments[0].startswith("-"):
+        _answer(arguments[0], began)
+        return 0
+    from kingly_memory.cli.parser import parse
+
+    try:
+        options = parse(["hook", *arguments])
+    except SystemExit as finished:  # --help
+        return int(finished.code or 0)
+    except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
+        _note("hook", error, None)
+        return 0
+    _answer(options.event or "", began, home=options.home, project=options.project, agent=options.agent)
+    return 0
+
+
+class Watch(threading.Thread):
+    """Ends the process with code 0 when the deadline comes first. A process, because no library call can be ended."""
+
+    def __init__(self, event: str, deadline_s: float) -> None:
+        super().__init__(daemon=True)
+        self._event = event
+        self._deadline_s = deadline_s
+        self._ended = threading.Event()
+        self._one_of_us = threading.Lock()
+        self.home: Path | None = None
+
+    def run(self) -> None:
+        if not self._ended.wait(max(self._deadline_s - time.monotonic(), 0)) and self._one_of_us.acquire(
+            blocking=False
+        ):
+            from kingly_memory.integrations import hook_log
+
+            hook_log.note(self._event, "it took longer than its deadline and was ended", self.home)
+            _leave()
+
+    def end(self) -> None:
+        """From here on the process goes on, however late it is. Does not return when the deadline was first."""
+        self._one_of_us.acquire()
+        self._ended.set()
+
+
+def _answer(
+    event: str, began: float, *, home: str | None = None, project: str | None = None, agent: str | None = None
+) -> None:
+    watch: Watch | None = None
+    said: JsonObject | None = None
+    try:
+        settings = Settings.from_environment()
+        recalls = event not in hooks.CAPTURING
+        watch = Watch(event, began + (settings.hook_deadline_s if recalls else CAPTURE_DEADLINE_S))
+        watch.start()
+        call = hooks.called(event, sys.stdin.buffer.read(hooks.INPUT_BYTES + 1))
+        place = _place(call, home, project, agent)
+        watch.home = place.home
+        said = hooks.answer(call, place, settings)
+    except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
+        _note(event, error, None if watch is None else watch.home)
+    except KeyboardInterrupt:
+        said = None
+    if watch is not None:
+        watch.end()
+    if said is not None:
+        _write(said)
+
+
+def _place(call: hooks.Call, home: str | None, project: str | None, agent: str | None) -> Place:
+    """Where the host works, without a remote: a hook waits for nobody."""
+    folder = call.folder if call.folder is not None and call.folder.is_dir() else None
+    place = Place.resolve(home, False, project=project, agent=agent, start=folder)
+    return place if place.agent is not None else replace(place, agent=hooks.AGENT)
+
+
+def _write(said: JsonObject) -> None:
+    """In ASCII, whatever the host's encoding is."""
+    with suppress(OSError, ValueError, AttributeError):  # the host does not listen, or has closed it
+        sys.stdout.buffer.write(json.dumps(said).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _note(event: str, error: Exception, home: Path | None) -> None:
+    from kingly_memory.integrations import hook_log
+
+    hook_log.note(event, hook_log.worded(error), home)
+
+
+def _leave() -> NoReturn:
+    os._exit(0)

@@ -1,0 +1,33 @@
+"""The verb that serves agents over MCP."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from kingly_memory.cli.output import Output
+from kingly_memory.cli.place import place_of
+from kingly_memory.settings import Settings, mcp_token
+
+
+def mcp(options: Namespace, out: Output) -> int:
+    """Serve until input ends, or over HTTP until stopped. `--agent` is who stores; what others stored is found too."""
+    place, settings = place_of(options, out), Settings.from_environment()
+    from kingly_memory.server import run, toolsets  # the SDK, which no other command needs
+
+    offered = toolsets.chosen(options.tools)
+    if not options.http:
+        run.run_stdio(place, settings, offered)
+        return 0
+    from kingly_memory.server.web import Listening
+
+    token_file = options.mcp_token_file
+    listening = Listening(
+        options.host,
+        options.port,
+        token=None if token_file else mcp_token(),
+        token_file=Path(token_file) if token_file else None,
+        allowed_hosts=options.allow_host or (),
+    )
+    run.run_http(place, settings, offered, listening)
+    return 0

@@ -1,0 +1,108 @@
+"""What went wrong in hooks, which must not say so where it happens: one line each in the user's data folder.
+
+The lines hold names, times and our own sentences; never a memory's text, a prompt or a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kingly_memory.errors import InvalidSetting, StoreError
+from kingly_memory.integrations.hooks import UnusableInput
+from kingly_memory.integrations.transcript import TranscriptUnreadable
+from kingly_memory.settings import user_data_folder
+
+LIMIT_BYTES = 256 * 1024
+"""A longer file is put aside as `hooks.jsonl.1`, in the place of the one before."""
+_PROBLEM_LIMIT = 300
+_TELLING = (StoreError, InvalidSetting, UnusableInput, TranscriptUnreadable)
+"""Errors whose sentence says nothing that anybody has said to an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A hook that failed. `home` is None when it did not get so far."""
+
+    at: datetime
+    event: str
+    problem: str
+    home: str | None
+
+
+def path() -> Path:
+    return user_data_folder() / "hooks.jsonl"
+
+
+def note(event: str, problem: str, home: Path | None = None) -> None:
+    """Write a line; where that is not possible, there is nobody left to tell."""
+    entry = {
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "event": event[:40],
+        "problem": problem[:_PROBLEM_LIMIT],
+        "home": None if home is None else str(home),
+    }
+    try:
+        _append(path(), (json.dumps(entry) + "\n").encode())
+    except OSError:
+        return
+
+
+def failures(since: timedelta, now: datetime) -> list[Failure]:
+    """The failures of that last while, oldest first."""
+    found = [*_read(path().with_name("hooks.jsonl.1")), *_read(path())]
+    return [one for one in found if one.at >= now - since]
+
+
+def worded(error: BaseException) -> str:
+    """An error without anything that was said: its sentence if that is ours, else its kind and where it arose."""
+    if isinstance(error, _TELLING):
+        return str(error)
+    where = _where(error.__traceback__)
+    return f"{type(error).__name__}{f' in {where}' if where else ''}"
+
+
+def _where(trace: TracebackType | None) -> str | None:
+    """The last line of ours on the way to the error."""
+    found = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        _, ours, module = code.co_filename.rpartition("kingly_memory/")
+        found = f"{module}:{trace.tb_lineno}" if ours else found
+        trace = trace.tb_next
+    return found
+
+
+def _append(file: Path, line: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(descriptor, line)
+        too_long = os.fstat(descriptor).st_size > LIMIT_BYTES
+    finally:
+        os.close(descriptor)
+    if too_long:  # two at once may put aside a short file: some lines are lost, and nothing else
+        file.replace(file.with_name(f"{file.name}.1"))
+
+
+def _read(file: Path) -> Iterator[Failure]:
+    try:
+        lines = file.read_bytes()[-2 * LIMIT_BYTES :].splitlines()
+    except OSError:
+        return
+    for line in lines:
+        try:
+            yield _failure(json.loads(line))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+
+
+def _failure(entry: Mapping[str, Any]) -> Failure:
+    at = datetime.fromisoformat(entry["at"]).astimezone(UTC)
+    return Failure(at, str(entry["event"]), str(entry["problem"]), entry["home"])

@@ -1,0 +1,114 @@
+"""A host's hook events and what we answer: notes for a prompt or a session's start, capture before a compaction and at
+a turn's end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kingly_memory.errors import KinglyMemoryError
+
+if TYPE_CHECKING:
+    from kingly_memory.models import JsonObject
+    from kingly_memory.settings import Place, Settings
+
+RECALLING = ("UserPromptSubmit", "SessionStart")
+CAPTURING = ("PreCompact", "Stop")
+EVENTS = (*RECALLING, *CAPTURING)
+AGENT = "claude-code"
+"""Who speaks unless the command line or KINGLY_AGENT says otherwise: these events are its."""
+INPUT_BYTES = 8 * 1024 * 1024
+_SESSION_LIMIT = 200
+
+
+class UnusableInput(KinglyMemoryError):
+    """A hook was called in a way that it does not know. Quotes nothing of what it was given."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}; compare the host's configuration with `kingly-memory config claude-code`")
+
+
+class Call(NamedTuple):
+    """One call of a hook by a host."""
+
+    event: str
+    session: str | None
+    folder: Path | None
+    prompt: str
+    transcript: Path | None
+    goes_on: bool
+    """At a Stop: another hook made the assistant go on, so the turn has not ended."""
+
+
+def called(event: str, data: bytes) -> Call:
+    """The call behind an event's name and the JSON that came with it. Raises UnusableInput."""
+    if event not in EVENTS:
+        raise UnusableInput("the event is none of " + ", ".join(EVENTS))
+    if len(data) > INPUT_BYTES:
+        raise UnusableInput(f"the input has more than {INPUT_BYTES:,} bytes")
+    given = _object(data)
+    if given.get("hook_event_name", event) != event:
+        raise UnusableInput(f"the hook for {event} was called for another event")
+    folder, transcript = _text(given, "cwd"), _text(given, "transcript_path")
+    return Call(
+        event=event,
+        session=_session(_text(given, "session_id")),
+        folder=Path(folder) if folder.startswith("/") and "\0" not in folder else None,
+        prompt=_text(given, "prompt"),
+        transcript=Path(transcript).expanduser() if transcript and "\0" not in transcript else None,
+        goes_on=given.get("stop_hook_active") is True,
+    )
+
+
+def answer(call: Call, place: Place, settings: Settings) -> JsonObject | None:
+    """What the host is told; None when there is nothing to say. Raises KinglyMemoryError."""
+    if call.event in RECALLING:
+        return _notes(call, place, settings)
+    if call.event == "Stop" and call.goes_on:
+        return None
+    if settings.capture_most:
+        _capture(call, place, settings)
+    return None
+
+
+def _notes(call: Call, place: Place, settings: Settings) -> JsonObject | None:
+    if not place.home.is_dir() or not settings.hook_tokens:
+        return None
+    from kingly_memory.integrations.recall import for_prompt, for_start
+
+    if call.event == "SessionStart":
+        found = for_start(call.session, place, settings)
+    else:
+        found = for_prompt(call.prompt, place, settings)
+    if not found.text:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": found.text}}
+
+
+def _capture(call: Call, place: Place, settings: Settings) -> None:
+    from kingly_memory.integrations.keeping import Session, keep
+
+    if call.session is None or call.transcript is None:
+        raise UnusableInput("the host named no session or no transcript")
+    keep(Session(call.session, call.transcript), place, settings)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnusableInput("the input is not JSON") from None
+    if not isinstance(given, dict):
+        raise UnusableInput("the input is not a JSON object")
+    return given
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    value = given.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _session(name: str) -> str | None:
+    """A name that can be a context id."""
+    return name if name.isprintable() and name.strip() and len(name) <= _SESSION_LIMIT else None

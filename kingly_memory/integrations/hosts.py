@@ -1,0 +1,196 @@
+"""What each host needs in which of its files to start the server and, where it has hooks, to call them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.integrations.hooks import CAPTURING, EVENTS
+from kingly_memory.models import JsonObject
+from kingly_memory.settings import nearest_project
+
+SERVER = "kingly-memory"
+"""What the server is called in every host's file, and the installed command."""
+TOKEN_VARIABLE = "KINGLY_MCP_TOKEN"  # noqa: S105  # the name of the variable, not a token
+RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
+"""When a host ends a hook: long after it should have ended itself."""
+
+_HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_AGENT")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_AS_MODULE = ["-m", "kingly_memory", "hook"]
+_WORKSPACE_HOME = "${workspaceFolder}/.kingly/memory"
+"""For hosts that start servers somewhere else than in the project."""
+
+
+class Format(StrEnum):
+    """How a file is written."""
+
+    JSON = "json"
+    TOML = "toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user wants: the command that runs us, KINGLY_ variables for it, further options for the server, or the
+    address of a server that runs already."""
+
+    command: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """What belongs into one file, besides whatever else is there."""
+
+    path: Path
+    format: Format
+    content: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    section: str
+    """The name in its file under which servers stand."""
+    file: Callable[[Path], Path]
+    """From the project's folder to the file."""
+    token: str = ""
+    """How a value refers to the environment's token."""
+    named_type: bool = False
+    in_workspace: bool = False
+
+
+def _claude_desktop_file(_: Path) -> Path:
+    folder = "Library/Application Support" if sys.platform == "darwin" else ".config"
+    return Path.home() / folder / "Claude" / "claude_desktop_config.json"
+
+
+_HOSTS: Mapping[str, _Host] = {
+    "claude-code": _Host(
+        "mcpServers", lambda project: project / ".mcp.json", f"${{{TOKEN_VARIABLE}}}", named_type=True
+    ),
+    "claude-desktop": _Host("mcpServers", _claude_desktop_file),
+    "cursor": _Host(
+        "mcpServers",
+        lambda project: project / ".cursor" / "mcp.json",
+        f"${{env:{TOKEN_VARIABLE}}}",
+        in_workspace=True,
+    ),
+    "vscode": _Host(
+        "servers",
+        lambda project: project / ".vscode" / "mcp.json",
+        "${input:kingly-memory-token}",
+        named_type=True,
+        in_workspace=True,
+    ),
+    "codex": _Host("mcp_servers", lambda _: Path.home() / ".codex" / "config.toml", TOKEN_VARIABLE),
+}
+HOSTS = tuple(_HOSTS)
+
+
+def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) -> tuple[Snippet, ...]:
+    """What that host needs, file by file. `path` is the file meant, instead of the usual ones.
+
+    Of Claude Code's files, one named `settings…` takes the hooks and any other the server. Raises InvalidInput.
+    """
+    if host not in _HOSTS:
+        raise InvalidInput("host", f"{host[:40]!r} is unknown; choose one of {', '.join(HOSTS)}")
+    known, project = _HOSTS[host], nearest_project(start) or start
+    if path is not None and host == "claude-code" and path.name.startswith("settings"):
+        return (Snippet(path, Format.JSON, hooks(wish)),)
+    server = Snippet(path or known.file(project), _format(host), _servers(host, wish))
+    if host != "claude-code" or path is not None:
+        return (server,)
+    return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(wish)))
+
+
+def hooks(wish: Wish) -> JsonObject:
+    """The hooks for Claude Code's settings and for a plugin's hooks.json."""
+    return {"hooks": {event: [{"hooks": [_hook(event, wish)]}] for event in EVENTS}}
+
+
+def installed_command() -> tuple[str, ...]:
+    """How a host can start us: by name where every shell finds it, else by its place, else through this Python."""
+    found = shutil.which(SERVER)
+    if found is not None and not (sys.prefix != sys.base_prefix and Path(found).is_relative_to(sys.prefix)):
+        return (SERVER,)
+    script = Path(found or Path(sysconfig.get_path("scripts")) / SERVER)
+    return (str(script),) if script.exists() else (sys.executable, "-m", "kingly_memory")
+
+
+def is_our_hook(entry: object) -> bool:
+    """True for a hook that we have written, with whatever path and options."""
+    command = entry.get("command") if isinstance(entry, dict) else None
+    if not isinstance(command, str):
+        return False
+    words = [word for word in _words(command) if not _ASSIGNMENT.match(word)]
+    return (Path(words[0]).name if words else "", *words[1:2]) == (SERVER, "hook") or words[1:4] == _AS_MODULE
+
+
+def _words(command: str) -> Sequence[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def _hook(event: str, wish: Wish) -> JsonObject:
+    """For a shell and not as a list of arguments: a host that does not know those would run the bare command.
+
+    Variables and not options: reading options would take a hook longer than its search.
+    """
+    variables = [f"{name}={shlex.quote(value)}" for name, value in wish.variables.items() if name in _HOOK_VARIABLES]
+    entry: JsonObject = {
+        "type": "command",
+        "command": " ".join([*variables, shlex.join([*wish.command, "hook", event])]),
+        "timeout": CAPTURE_TIMEOUT_S if event in CAPTURING else RECALL_TIMEOUT_S,
+    }
+    return {**entry, "async": True} if event == "Stop" else entry
+
+
+def _format(host: str) -> Format:
+    return Format.TOML if host == "codex" else Format.JSON
+
+
+def _servers(host: str, wish: Wish) -> JsonObject:
+    known = _HOSTS[host]
+    if wish.url is None:
+        return {known.section: {SERVER: _started(host, known, wish)}}
+    if not known.token:
+        raise InvalidInput("url", f"{host} starts its servers itself; leave --url out")
+    if not wish.url.startswith(("http://", "https://")):
+        raise InvalidInput("url", f"{wish.url[:80]!r} is no address; it begins with http:// or https://")
+    content: JsonObject = {known.section: {SERVER: _reached(host, known, wish.url)}}
+    if host == "vscode":
+        prompt = {"type": "promptString", "id": "kingly-memory-token", "description": "Token of Kingly Memory"}
+        content["inputs"] = [{**prompt, "password": True}]
+    return content
+
+
+def _started(host: str, known: _Host, wish: Wish) -> JsonObject:
+    """A server that the host starts, in the project or told where that is."""
+    program, *arguments = wish.command
+    home = {"KINGLY_HOME": _WORKSPACE_HOME} if known.in_workspace else {}
+    return {
+        **({"type": "stdio"} if known.named_type else {}),
+        "command": program,
+        "args": [*arguments, "mcp", *wish.options],
+        "env": {"KINGLY_AGENT": host, **home, **wish.variables},
+    }
+
+
+def _reached(host: str, known: _Host, url: str) -> JsonObject:
+    """A server that runs already."""
+    if host == "codex":
+        return {"url": url, "bearer_token_env_var": known.token}
+    entry = {"url": url, "headers": {"Authorization": f"Bearer {known.token}"}}
+    return {"type": "http", **entry} if known.named_type else entry

@@ -1,0 +1,100 @@
+"""Capturing a session: read on in its transcript, and store what is worth keeping and not known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from kingly_memory import intake
+from kingly_memory.app.reading import LocalReader, open_reader
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Imported
+from kingly_memory.integrations.capture import Statement, gist, is_echo, statements
+from kingly_memory.integrations.progress import Progress
+from kingly_memory.integrations.transcript import read_since
+from kingly_memory.models import Origin, Taken
+from kingly_memory.settings import Place, Settings
+
+TAG = "captured"
+_LOOKED_AT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation with a host. `id` becomes the context id of what is captured from it."""
+
+    id: str
+    transcript: Path
+
+
+def keep(session: Session, place: Place, settings: Settings) -> Taken:
+    """Store what was said since the last time and is worth keeping. Doing so again, or twice at once, changes nothing.
+
+    Raises TranscriptUnreadable, InvalidInput, StoreError; what was not stored is then read again the next time.
+    """
+    progress = Progress(place.home)
+    end, more = progress.end(session.id), True
+    found: list[Statement] = []
+    while more and not found:
+        passage = read_since(session.transcript, end)
+        found, end, more = list(statements(passage.messages)), passage.end, passage.more
+    with closing(open_reader(place, settings, repairs=False)) as reader:
+        new = [one for one in _weightiest(found, settings.capture_most) if not _is_known(one, reader)]
+    taken = _store(new, session, place, settings) if new else Taken()
+    if place.home.is_dir():  # nothing is founded only to note that there was nothing to keep
+        progress.save(session.id, end)
+    return taken
+
+
+def captured_id(statement: Statement, session: Session, project: str) -> MemoryId:
+    """The same for the same words of the same message, and ordered by the time they were said (RFC 9562, version 8)."""
+    source = statement.message_id or session.id
+    digest = sha256("\0".join((project, source, gist(statement.content))).encode(errors="replace")).hexdigest()
+    said_at = statement.at or datetime.fromtimestamp(0, UTC)
+    time = f"{max(int(said_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
+    return MemoryId(f"{time[:8]}-{time[8:]}-8{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
+
+
+def _weightiest(found: Sequence[Statement], most: int) -> list[Statement]:
+    """The most significant ones, in the order they were said."""
+    chosen = sorted(found, key=lambda one: one.worth.significance, reverse=True)[:most]
+    return [one for one in found if one in chosen]
+
+
+def _is_known(statement: Statement, reader: LocalReader) -> bool:
+    """True for what is stored already, and for what an assistant has only repeated from there."""
+    known = [hit.memory.content for hit in reader.search(statement.content, limit=_LOOKED_AT)]
+    if any(gist(statement.content) == gist(one) for one in known):
+        return True
+    return statement.speaker == "assistant" and any(is_echo(statement.content, one) for one in known)
+
+
+def _store(new: Sequence[Statement], session: Session, place: Place, settings: Settings) -> Taken:
+    from kingly_memory.app.sync import SyncMemoryRouter
+
+    # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
+    with SyncMemoryRouter.open(
+        place.home, remote=False, project=place.project, agent=place.agent, settings=settings
+    ) as router:
+        return router.remember([_imported(one, session, place, settings) for one in new])
+
+
+def _imported(statement: Statement, session: Session, place: Place, settings: Settings) -> Imported:
+    worth = statement.worth
+    draft = intake.draft(
+        statement.content,
+        content_limit_bytes=settings.content_limit_bytes,
+        type=worth.type,
+        significance=worth.significance,
+        confidence=worth.confidence,
+        tags=(TAG, statement.sort),
+        context_id=session.id,
+        agent=place.agent,
+        origin=Origin.USER if statement.speaker == "user" else Origin.AGENT,
+        created_at=statement.at,
+    )
+    return Imported(draft, captured_id(statement, session, place.project))

@@ -1,0 +1,246 @@
+"""Putting our part into a host's file as text, with everything else in it as it was. Pure.
+
+Raises Unmergeable rather than change anything that it does not understand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.integrations.hosts import is_our_hook
+from kingly_memory.models import JsonObject
+
+_TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
+"""What of an old entry must not stay beside the new one."""
+
+
+class Unmergeable(KinglyMemoryError):
+    """The file holds something that a merge would destroy."""
+
+
+def merged_json(text: str, content: JsonObject) -> str:
+    """The file with that content, in its own indentation and line ends; the same text when it holds it already."""
+    before = _parsed_json(text)
+    after = _merged(before, content)
+    if after == before and text.strip():
+        return text
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return mark + json_text(after, _indentation(text)).replace("\n", line_end) + line_end
+
+
+def json_text(content: JsonObject, indentation: str | int = 2) -> str:
+    """JSON as people edit it. A lone surrogate, which no file can hold, is written as an escape."""
+    text = json.dumps(content, indent=indentation, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(content, indent=indentation)
+    return text
+
+
+def merged_toml(text: str, content: JsonObject) -> str:
+    """The file with the tables of that content (two levels: section and name) in the place of the old ones."""
+    before = _parsed_toml(text)
+    after = _merged(before, content)
+    if after == before:
+        return text
+    result = text.replace("\r\n", "\n")
+    for section, tables in content.items():
+        for name in tables:
+            result = _with_table(result, [section, name], after[section][name])
+    result = result.replace("\n", "\r\n") if "\r\n" in text else result
+    if _parsed_toml(result) != after:
+        raise Unmergeable("its tables are written in a way that cannot be changed line by line")
+    return result
+
+
+def toml_text(content: JsonObject) -> str:
+    """The tables of that content."""
+    tables = [(section, name, table) for section, inner in content.items() for name, table in inner.items()]
+    return "\n".join("\n".join(_table([section, name], table)) for section, name, table in tables)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _merged(before: JsonObject, content: JsonObject) -> JsonObject:
+    after = dict(before)
+    for section, addition in content.items():
+        if section == "hooks":
+            after[section] = _merged_hooks(_inner(after, section), addition)
+        elif isinstance(addition, list):
+            after[section] = _merged_list(after.get(section, []), addition, section)
+        else:
+            after[section] = _merged_servers(_inner(after, section), addition)
+    return after
+
+
+def _inner(data: JsonObject, name: str) -> JsonObject:
+    found = data.get(name, {})
+    if not isinstance(found, dict):
+        raise Unmergeable(f"its {name!r} is no object")
+    return found
+
+
+def _merged_servers(before: JsonObject, addition: JsonObject) -> JsonObject:
+    """Our entry replaces the old one, which keeps what the user has added: further settings and variables."""
+    after = dict(before)
+    for name, entry in addition.items():
+        old = _inner(after, name)
+        kept = {key: value for key, value in old.items() if key not in _TRANSPORT and (key != "env" or "env" in entry)}
+        both = {**kept, **entry}
+        if isinstance(kept.get("env"), dict):
+            both["env"] = {**kept["env"], **entry["env"]}
+        after[name] = both
+    return after
+
+
+def _merged_list(before: object, addition: Sequence[JsonObject], name: str) -> list[Any]:
+    if not isinstance(before, list):
+        raise Unmergeable(f"its {name!r} is no list")
+    ids = {one["id"] for one in addition}
+    return [*(one for one in before if not (isinstance(one, dict) and one.get("id") in ids)), *addition]
+
+
+def _merged_hooks(before: JsonObject, addition: JsonObject) -> JsonObject:
+    """Ours stand where they stood, others are left alone, and nothing of ours stays under an event we don't hook."""
+    after = {}
+    for event, groups in before.items():
+        if not isinstance(groups, list):
+            raise Unmergeable(f"its hooks for {event!r} are no list")
+        replaced = _without_ours(groups, addition.get(event, []))
+        if replaced:
+            after[event] = replaced
+    return {**after, **{event: groups for event, groups in addition.items() if event not in after}}
+
+
+def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]:
+    """The groups with our new ones in the place of the first old one, else at the end."""
+    kept: list[Any] = []
+    place: int | None = None
+    for group in groups:
+        entries = group.get("hooks") if isinstance(group, dict) else None
+        others = [one for one in entries if not is_our_hook(one)] if isinstance(entries, list) else None
+        if others == entries:
+            kept.append(group)
+            continue
+        place = len(kept) if place is None else place
+        kept += [{**group, "hooks": others}] if others else []
+    place = len(kept) if place is None else place
+    return [*kept[:place], *new, *kept[place:]]
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _parsed_json(text: str) -> JsonObject:
+    if not text.strip("\ufeff \t\r\n"):
+        return {}
+    try:
+        found = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unrepeated)
+    except RecursionError:
+        raise Unmergeable("it is nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise Unmergeable(
+            f"it is not plain JSON (line {error.lineno}: {error.msg}), perhaps because it has comments"
+        ) from None
+    except ValueError:
+        raise Unmergeable("it holds a number of thousands of digits") from None
+    if not isinstance(found, dict):
+        raise Unmergeable("it holds something else than a JSON object")
+    return found
+
+
+def _unrepeated(pairs: Sequence[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Unmergeable("it names something twice")
+    return found
+
+
+def _indentation(text: str) -> str | int:
+    """That of the first indented line; two spaces where there is none."""
+    match = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    return match[1] if match else 2
+
+
+# --- TOML -------------------------------------------------------------------------------------------------------------
+
+
+def _parsed_toml(text: str) -> JsonObject:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Unmergeable(f"it is not TOML ({error})") from None
+
+
+def _with_table(text: str, path: list[str], table: Mapping[str, Any]) -> str:
+    """The text with that table and its inner tables as given, in the place of what stood under its headers."""
+    kept: list[str] = []
+    place: int | None = None
+    ours = False
+    for line in text.split("\n"):
+        header = _header(line)
+        if header is not None:
+            ours = header[: len(path)] == path
+            if ours and place is None:
+                place = len(kept)
+        if not ours or (header is None and line.lstrip().startswith("#")):
+            kept.append(line)
+    written = list(_table(path, table))
+    if place is None:
+        body = "\n".join(kept).rstrip("\n")
+        return "\n".join([*([body, ""] if body else []), *written, ""])
+    rest = kept[place:]
+    gap = [""] if rest and rest[0].strip() else []
+    return "\n".join([*kept[:place], *written, *gap, *(rest or [""])])
+
+
+def _header(line: str) -> list[str] | None:
+    """The name of the table that begins in this line; None when none does."""
+    if not line.lstrip().startswith("["):
+        return None
+    try:
+        found: Any = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return None
+    names = []
+    while isinstance(found, dict) and len(found) == 1:
+        (name, found), *_ = found.items()
+        names.append(name)
+    return names
+
+
+def _table(path: Sequence[str], table: Mapping[str, Any]) -> Iterator[str]:
+    yield f"[{'.'.join(map(_toml_key, path))}]"
+    inner = {name: value for name, value in table.items() if isinstance(value, dict)}
+    for name, value in table.items():
+        if name not in inner:
+            yield f"{_toml_key(name)} = {_toml_value(value)}"
+    for name, value in inner.items():
+        yield ""
+        yield from _table([*path, name], value)
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml_value(name)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_toml_key(name)} = {_toml_value(one)}' for name, one in value.items())} }}"
+    return str(value)

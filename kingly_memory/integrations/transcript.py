@@ -1,0 +1,141 @@
+"""Reading what was said in a host's transcript: JSON Lines, one entry per message, appended to while we read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from kingly_memory.attention.fence import without_fenced
+from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.models import as_utc
+
+Speaker = Literal["user", "assistant"]
+
+READ_BYTES = 16 * 1024 * 1024
+"""So much of a transcript is read at a time; the rest waits for the next time."""
+LINE_BYTES = 1024 * 1024
+"""A longer line holds a picture or the output of a tool, nothing that somebody said."""
+
+_NOT_SAID = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+"""Marks of entries that the host or a subagent wrote."""
+_HOST_TAGS = "system-reminder|command-[a-z]+|local-command-[a-z]+|bash-[a-z]+|task-notification|user-prompt-submit-hook"
+
+
+class TranscriptUnreadable(KinglyMemoryError):
+    """The transcript that the host named cannot be read."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the host's transcript cannot be read ({problem}); nothing was captured from it")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the user or the assistant said, without what host and hooks added. A resumed session keeps the `id`."""
+
+    id: str
+    speaker: Speaker
+    text: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Messages in their order, and the byte at which the next reading begins. `more`: there was no time to read all."""
+
+    messages: tuple[Message, ...]
+    end: int
+    more: bool = False
+
+
+def read_since(path: Path, start: int) -> Passage:
+    """What was said from that byte on. A transcript that has become shorter is read from its beginning, and a last line
+    that is still being written is left for the next time. Raises TranscriptUnreadable."""
+    try:
+        with _opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(start if start <= size else 0)
+            found: list[Message] = []
+            limit, end = file.tell() + READ_BYTES, file.tell()
+            for position, line in _lines(file, limit):
+                end = position
+                found += [] if line is None else _messages(line)
+            return Passage(tuple(found), end, more=end >= limit)
+    except OSError as error:
+        raise TranscriptUnreadable(error.strerror or type(error).__name__) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, if it is one: a pipe would hold us up."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise TranscriptUnreadable("it is no file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _lines(file: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
+    """Each complete line with the byte after it, up to the limit; None in the place of one that is too long."""
+    while file.tell() < limit:
+        line = file.readline(LINE_BYTES)
+        if not line:
+            return
+        if line.endswith(b"\n"):
+            yield file.tell(), line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LINE_BYTES)
+        if not line:
+            return
+        yield file.tell(), None
+
+
+def _messages(line: bytes) -> Iterator[Message]:
+    """The message in a line; nothing for everything else that hosts write into a transcript."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(entry, dict) or any(entry.get(mark) for mark in _NOT_SAID):
+        return
+    speaker, message = entry.get("type"), entry.get("message")
+    if speaker not in ("user", "assistant") or not isinstance(message, dict):
+        return
+    text = _said(_text(message.get("content"))).strip()
+    if text:
+        name = entry.get("uuid")
+        yield Message(name if isinstance(name, str) else "", speaker, text, _moment(entry.get("timestamp")))
+
+
+def _text(content: Any) -> str:
+    """The text of a message; what tools returned and what the model thought is not said by anybody."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    blocks = [one for one in content if isinstance(one, dict)]
+    if any(one.get("type") == "tool_result" for one in blocks):
+        return ""
+    said = [one.get("text") for one in blocks if one.get("type") == "text"]
+    return "\n".join(one for one in said if isinstance(one, str))
+
+
+def _said(text: str) -> str:
+    """Without recalled notes and without what the host has put in between, also where its end is missing."""
+    own = without_fenced(text)
+    if "<" in own:
+        own = re.sub(rf"<({_HOST_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", "", own, flags=re.DOTALL)
+    return "" if own.startswith("[Request interrupted") else own
+
+
+def _moment(value: Any) -> datetime | None:
+    try:
+        return as_utc(datetime.fromisoformat(value))
+    except (TypeError, ValueError, OverflowError):
+        return None

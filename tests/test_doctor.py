@@ -1,0 +1,230 @@
+"""`kingly-memory doctor`: each fault that can be planted is found, in a sentence, with what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.cli import doctor
+from kingly_memory.errors import InvalidInput, StoreBusy
+from kingly_memory.integrations import hook_log
+from kingly_memory.models import JsonObject
+from tests.cli_runner import Run, runner
+
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def home(isolated_environment: Path, run: Run) -> Path:
+    """The home of a project with one memory."""
+    (isolated_environment / ".git").mkdir()
+    run("store", "Deploys need two reviews", "--key", "k")
+    return isolated_environment / ".kingly" / "memory"
+
+
+def problems(run: Run, *argv: str) -> dict[str, JsonObject]:
+    """What needs the user, by what it is about."""
+    ran = run("doctor", "--json", *argv)
+    found = {one["about"]: one for one in ran.json["findings"] if one["level"] == "problem"}
+    assert ran.code == (1 if found else 0)
+    assert all(one["to_do"] for one in found.values())
+    return found
+
+
+def about(run: Run, topic: str, *argv: str) -> JsonObject:
+    [found] = [one for one in run("doctor", "--json", *argv).json["findings"] if one["about"] == topic]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_healthy_home_needs_nobody(run: Run, home: Path) -> None:
+    ran = run("doctor")
+    assert ran.code == 0
+    for words in (
+        "project 'work'",
+        "no agent is named",
+        f"{home} is yours",
+        "1 memory",
+        "no remote",
+        "nothing needs you",
+    ):
+        assert words in ran.out
+    assert ran.err == ""
+
+
+def test_a_home_that_is_not_there_yet_is_no_problem_and_is_not_made(run: Run, tmp_path: Path) -> None:
+    assert problems(run, "--home", str(tmp_path / "new")) == {}
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_agent_and_project_in_effect_are_named(run: Run, home: Path) -> None:
+    assert "project 'shop'; agent 'ada' speaks" in about(run, "project", "--project", "shop", "--agent", "ada")["what"]
+
+
+@pytest.mark.parametrize(("folder", "mode"), [("", 0o770), ("store", 0o755)])
+def test_folders_that_are_open_to_others_are_a_problem(run: Run, home: Path, folder: str, mode: int) -> None:
+    (home / folder).chmod(mode)
+    assert f"chmod -R go-rwx {home}" in problems(run)["home"]["to_do"]
+
+
+def test_a_link_in_the_place_of_the_store_is_a_problem(run: Run, home: Path, tmp_path: Path) -> None:
+    (home / "store").rename(tmp_path / "moved")
+    (home / "store").symlink_to(tmp_path / "moved")
+    assert "is a link" in problems(run)["home"]["what"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to_is_a_problem(run: Run, home: Path) -> None:
+    (home / "store").chmod(0o500)
+    assert "make it writable" in problems(run)["home"]["to_do"]
+
+
+@pytest.mark.requirement("KNG-085")
+def test_a_damaged_store_that_was_replaced_is_a_problem_until_it_is_moved_away(run: Run, home: Path) -> None:
+    for path in (home / "store").glob("cache.db*"):
+        path.write_bytes(b"garbage" * 1_000)
+    assert "store.corrupt-" in problems(run)["damage"]["what"]
+    [kept] = home.glob("store.corrupt-*")
+    kept.rename(home.parent / "looked-at")
+    assert problems(run) == {}
+
+
+def test_a_store_that_vanished_is_a_problem(run: Run, home: Path) -> None:
+    for path in (home / "store").iterdir():
+        path.unlink()
+    assert "missing or empty" in problems(run)["store"]["what"]
+
+
+def test_a_store_of_a_newer_version_is_a_problem(run: Run, home: Path) -> None:
+    with closing(sqlite3.connect(home / "store" / "cache.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert "upgrade" in problems(run)["store"]["to_do"]
+
+
+def test_a_setting_that_cannot_be_used_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_LEASE_S", "soon")
+    assert "KINGLY_LEASE_S" in problems(run)["settings"]["what"]
+
+
+def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:
+    run("store", "x", "--remote", NOBODY, "--wait", "2")
+    assert problems(run, "--remote", NOBODY) == {}
+    link = about(run, "link", "--remote", NOBODY)
+    assert (link["level"], "is offline" in link["what"]) == ("note", True)
+    assert "2 memories on the way" in about(run, "outbox", "--remote", NOBODY)["what"]
+
+
+def outbox(**counts: float | None) -> JsonObject:
+    return {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None, **counts}
+
+
+def test_refused_and_old_deliveries_are_told_from_those_on_their_way() -> None:
+    assert list(doctor._outbox(outbox())) == []
+    [dead] = doctor._outbox(outbox(dead=2))
+    assert (dead.level, "2 memories" in dead.what) == (doctor.Level.PROBLEM, True)
+    [old] = doctor._outbox(outbox(pending=1, oldest_s=90_000.0))
+    assert (old.level, "1 memory waiting for the remote, the oldest for 1 d" in old.what) == (doctor.Level.NOTE, True)
+    [fresh] = doctor._outbox(outbox(leased=3, oldest_s=5.0))
+    assert fresh.level is doctor.Level.OK
+
+
+def test_a_refused_token_needs_the_user() -> None:
+    link = {"endpoint": "http://hub", "last_error": "HTTP 401: the token was not accepted", "next_probe_s": None}
+    [found] = doctor._link({**link, "state": "offline"})
+    assert (found.level, "KINGLY_TOKEN" in str(found.to_do)) == (doctor.Level.PROBLEM, True)
+    [found] = doctor._link({**link, "state": "connected"})
+    assert found.level is doctor.Level.OK
+
+
+@pytest.mark.parametrize(
+    ("version", "has_bug"),
+    [
+        ((3, 40, 1), True),
+        ((3, 44, 5), True),
+        ((3, 44, 6), False),
+        ((3, 44, 7), False),
+        ((3, 45, 0), True),
+        ((3, 50, 6), True),
+        ((3, 50, 7), False),
+        ((3, 51, 2), True),
+        ((3, 51, 3), False),
+        ((3, 52, 0), False),
+        ((4, 0, 0), False),
+    ],
+)
+def test_the_versions_of_sqlite_with_the_wal_reset_bug_are_known(version: tuple[int, ...], has_bug: bool) -> None:
+    assert doctor.has_wal_reset_bug(version) is has_bug
+    assert (doctor._sqlite(version).to_do is not None) is has_bug
+
+
+# --- what hooks have kept quiet about -------------------------------------------------------------------------------
+
+
+def test_failures_of_hooks_are_counted_by_what_went_wrong(run: Run, home: Path) -> None:
+    for _ in range(3):
+        hook_log.note("UserPromptSubmit", "it took longer than its deadline and was ended", home)
+    hook_log.note("Stop", "something else", home.parent / "another home")
+    said = problems(run)["hooks"]
+    assert "the hook UserPromptSubmit failed 3 times in the last day, last just now: it took longer" in said["what"]
+    assert "something else" not in run("doctor").out
+
+
+def test_failures_before_a_home_was_known_are_everybodys(run: Run, home: Path) -> None:
+    hook_log.note("Stop", "the input is not JSON")
+    assert "failed once" in problems(run)["hooks"]["what"]
+
+
+def test_failures_are_forgotten_after_their_day() -> None:
+    hook_log.note("Stop", "the input is not JSON")
+    now = datetime.now(UTC)
+    assert len(hook_log.failures(timedelta(days=1), now)) == 1
+    assert hook_log.failures(timedelta(days=1), now + timedelta(days=2)) == []
+
+
+def test_the_log_is_bounded_and_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_log, "LIMIT_BYTES", 2_000)
+    for index in range(100):
+        hook_log.note("Stop", f"problem {index} {'x' * 1_000}")
+    files = sorted(hook_log.path().parent.iterdir())
+    assert [path.name for path in files] == ["hooks.jsonl", "hooks.jsonl.1"]
+    assert sum(path.stat().st_size for path in files) < 6_000
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert hook_log.failures(timedelta(days=1), datetime.now(UTC))[-1].problem.startswith("problem 99")
+
+
+def test_lines_of_the_log_that_make_no_sense_are_passed_over() -> None:
+    hook_log.note("Stop", "found")
+    with hook_log.path().open("ab") as file:
+        file.write(b'garbage\n[]\n{"at": "x"}\n\xff\n{"at": "2026-01-01T00:00:00", "event": 1}\n')
+    assert [one.problem for one in hook_log.failures(timedelta(days=1), datetime.now(UTC))] == ["found"]
+
+
+def failing(error: Exception) -> Exception:
+    try:
+        raise error
+    except type(error) as raised:
+        return raised
+
+
+def test_an_error_is_worded_without_what_anybody_said() -> None:
+    assert hook_log.worded(failing(StoreBusy(2.0))).startswith("the memory store stayed locked")
+    assert hook_log.worded(failing(InvalidInput("query", "CANARY"))) == "InvalidInput"
+    assert hook_log.worded(failing(KeyError("CANARY"))) == "KeyError"
+
+
+def test_an_unforeseen_error_says_where_it_arose() -> None:
+    with pytest.raises(ValueError, match="CANARY") as caught:
+        hook_log._failure({"at": "CANARY"})
+    said = hook_log.worded(caught.value)
+    assert said.startswith("ValueError in integrations/hook_log.py:")
+    assert "CANARY" not in said

@@ -1,0 +1,59 @@
+"""docs/hooks.md says what hooks do: its examples are run, its table is the table of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.integrations.capture import WORTH
+from kingly_memory.integrations.hooks import EVENTS
+from kingly_memory.integrations.hosts import HOSTS
+from kingly_memory.integrations.wording import sort_of
+from kingly_memory.settings import Settings
+from tests.cli_runner import ROOT, process
+
+PAGE = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def project(isolated_environment: Path) -> Path:
+    (isolated_environment / ".git").mkdir()
+    return isolated_environment
+
+
+def masked(text: str) -> str:
+    """Without what differs from run to run."""
+    return re.sub(r"\d{4}-\d\d-\d\d", "DATE", re.sub(r"[0-9a-f]{32}", "NONCE", text))
+
+
+def test_the_notes_on_the_page_are_those_of_a_real_run(project: Path) -> None:
+    process("store", "Deploys need two reviews", "--key", "deploy.rule")
+    given = b'{"prompt": "who has to review a deploy?"}'
+    ran = process("hook", "UserPromptSubmit", stdin=given, KINGLY_HOOK_DEADLINE_S="600")
+    notes = json.loads(ran.out)["hookSpecificOutput"]["additionalContext"]
+    assert f"```\n{masked(notes)}\n```" in masked(PAGE)
+
+
+def test_what_doctor_says_on_the_page_is_what_it_says(project: Path) -> None:
+    assert process("hook", "Stop", stdin=b"no JSON").out == ""
+    [line] = [one for one in process("doctor").out.splitlines() if one.startswith("problem")]
+    assert line in PAGE
+
+
+def test_the_table_of_what_is_kept_is_that_of_the_code() -> None:
+    rows = re.findall(r"\| (user|assistant) \| (\w+) \| (.+?) \| (\w+) \| ([\d.]+) \|", PAGE)
+    said = {(who, sort): (kind, float(significance)) for who, sort, _, kind, significance in rows}
+    assert said == {key: (worth.type, worth.significance) for key, worth in WORTH.items()}
+    for who, sort, example, _, _ in rows:
+        assert sort_of(example, who) == sort
+
+
+def test_every_event_host_and_setting_is_on_the_page() -> None:
+    assert [name for name in (*EVENTS, *HOSTS) if f"`{name}`" not in PAGE] == []
+    named = set(re.findall(r"KINGLY_([A-Z_]+)", PAGE)) - {"AGENT"}
+    assert {name.lower() for name in named} == {"hook_tokens", "hook_deadline_s", "capture_most"}
+    defaults = Settings()
+    assert (defaults.hook_tokens, defaults.hook_deadline_s, defaults.capture_most) == (1_000, 0.3, 50)

@@ -1,0 +1,340 @@
+"""`kingly-memory hook` as a host runs it: the answer or silence, always code 0, never a word on standard error."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import SyncMemoryRouter
+from kingly_memory.app.reading import open_reader
+from kingly_memory.integrations.hooks import EVENTS
+from kingly_memory.settings import Place, Settings
+from tests.cli_runner import Ran, environment, process
+from tests.hook_samples import SESSION, entry, event, text, transcript
+from tests.hostile_texts import HOSTILE_TEXTS
+
+PATIENT = {"KINGLY_HOOK_DEADLINE_S": "600"}
+"""What is measured here is what hooks say, not whether a loaded machine lets them say it in time."""
+HEAVY = ("argparse", "asyncio", "httpx", "pydantic", "mcp", "numpy", "tenacity", "diskcache", "rapidfuzz", "shutil")
+
+
+@pytest.fixture
+def project(isolated_environment: Path) -> Path:
+    """A project folder, which is also the working directory."""
+    (isolated_environment / ".git").mkdir()
+    return isolated_environment
+
+
+def home_of(project: Path) -> Path:
+    return project / ".kingly" / "memory"
+
+
+def store(project: Path, *contents: str, **facts: Any) -> None:
+    agent = facts.pop("agent", None)
+    with SyncMemoryRouter.open(home_of(project), agent=agent, settings=Settings(durability="process")) as memory:
+        for content in contents:
+            memory.store(content, **{"origin": "user", **facts})
+
+
+def hook(name: str, given: object, *arguments: str, **changes: str) -> Ran:
+    said = given if isinstance(given, bytes) else json.dumps(given).encode()
+    return process("hook", name, *arguments, stdin=said, **{**PATIENT, **changes})
+
+
+def noted(ran: Ran) -> str:
+    """The notes in a hook's answer; "" when it said nothing."""
+    assert (ran.code, ran.err) == (0, "")
+    return ran.json["hookSpecificOutput"]["additionalContext"] if ran.out else ""
+
+
+def failures(user_home: Path) -> list[dict[str, Any]]:
+    log = user_home / "data" / "kingly" / "hooks.jsonl"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+@pytest.fixture
+def user_home(tmp_path: Path) -> Path:
+    return tmp_path / "user"
+
+
+def test_a_prompt_gets_the_notes_that_fit_it(project: Path) -> None:
+    store(project, "Deploys need two reviews", "The cafeteria opens at noon")
+    ran = hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="who has to review a deploy?"))
+    assert ran.json["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
+    assert "| Deploys need two reviews" in noted(ran)
+    assert "cafeteria" not in noted(ran)
+
+
+def test_an_unrelated_prompt_gets_nothing(project: Path) -> None:
+    store(project, "Deploys need two reviews", "The cafeteria opens at noon")
+    assert hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="write a haiku about winter")).out == ""
+
+
+def test_the_folder_of_the_session_says_which_project_is_meant(project: Path, tmp_path: Path) -> None:
+    store(project, "Deploys need two reviews")
+    inner, elsewhere = project / "src" / "deep", tmp_path / "elsewhere"
+    inner.mkdir(parents=True)
+    (elsewhere / ".git").mkdir(parents=True)
+    prompt = "who has to review a deploy?"
+    assert noted(hook("UserPromptSubmit", event("UserPromptSubmit", inner, prompt=prompt)))
+    assert hook("UserPromptSubmit", event("UserPromptSubmit", elsewhere, prompt=prompt)).out == ""
+
+
+def test_another_project_of_the_same_home_stays_unseen(project: Path) -> None:
+    store(project, "Deploys need two reviews")
+    given = event("UserPromptSubmit", project, prompt="who has to review a deploy?")
+    assert hook("UserPromptSubmit", given, KINGLY_PROJECT="other").out == ""
+    assert hook("UserPromptSubmit", given, "--project", "other").out == ""
+    assert noted(hook("UserPromptSubmit", given, "--home", str(home_of(project))))
+
+
+def test_only_the_user_and_the_own_agent_are_quoted(project: Path) -> None:
+    store(project, "Deploys by the user need two reviews")
+    store(project, "Deploys by this agent need reviews", origin="agent", agent="claude-code")
+    store(project, "Deploys by another agent need reviews", origin="agent", agent="cursor")
+    store(project, "Deploys from the web need reviews", origin="web")
+    given = event("UserPromptSubmit", project, prompt="who has to review a deploy?")
+    said = noted(hook("UserPromptSubmit", given))
+    assert [one for one in ("the user", "this agent", "another agent", "the web") if f"Deploys by {one}" in said] == [
+        "the user",
+        "this agent",
+    ]
+    assert "web" not in said
+    assert "Deploys by another agent" in noted(hook("UserPromptSubmit", given, KINGLY_AGENT="cursor"))
+
+
+def test_a_session_starts_with_its_own_then_the_weightiest_then_the_latest(project: Path) -> None:
+    store(project, "Said in this session before", context_id=SESSION)
+    store(project, "An important rule", significance=0.9)
+    store(project, "The latest word")
+    said = noted(hook("SessionStart", event("SessionStart", project, source="compact")))
+    order = [said.index(one) for one in ("Said in this session", "An important rule", "The latest word")]
+    assert order == sorted(order)
+
+
+def test_a_session_after_a_compaction_gets_back_what_was_captured_before_it(project: Path) -> None:
+    transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
+    assert hook("PreCompact", event("PreCompact", project, trigger="auto")).out == ""
+    assert "go with Postgres" in noted(hook("SessionStart", event("SessionStart", project, source="compact")))
+
+
+def test_a_stop_captures_once(project: Path) -> None:
+    transcript(project, entry("assistant", text("The root cause was a stale lock file in the deploy script."), "a1"))
+    for _ in range(2):
+        assert hook("Stop", event("Stop", project, stop_hook_active=False)).out == ""
+    reader = open_reader(Place.resolve(start=project))
+    assert [memory.content for memory, _ in reader.export()] == [
+        "The root cause was a stale lock file in the deploy script."
+    ]
+    reader.close()
+
+
+def test_a_stop_that_another_hook_has_put_off_captures_nothing(project: Path) -> None:
+    transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
+    assert hook("Stop", event("Stop", project, stop_hook_active=True)).out == ""
+    assert not home_of(project).exists()
+
+
+def test_capturing_can_be_switched_off(project: Path) -> None:
+    transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
+    assert hook("Stop", event("Stop", project), KINGLY_CAPTURE_MOST="0").out == ""
+    assert not home_of(project).exists()
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "SessionStart"])
+def test_recalling_makes_no_home(name: str, project: Path, user_home: Path) -> None:
+    assert hook(name, event(name, project, prompt="who has to review a deploy?")).out == ""
+    assert not home_of(project).parent.exists()
+    assert failures(user_home) == []
+
+
+def test_two_sessions_of_two_hosts_capture_into_one_home_at_once(project: Path) -> None:
+    calls = []
+    for index in range(8):
+        name = f"transcript-{index}.jsonl"
+        transcript(
+            project, entry("user", f"We decided that service {index} uses port 80{index}.", f"u{index}"), name=name
+        )
+        given = event("Stop", project, session_id=f"s{index}", transcript_path=str(project / name))
+        calls.append(started(("Stop",), given, KINGLY_AGENT="claude-code" if index % 2 else "cursor"))
+    assert [ended(call) for call in calls] == [("", "", 0)] * 8
+    reader = open_reader(Place.resolve(start=project))
+    assert sorted(memory.content for memory, _ in reader.export()) == [
+        f"We decided that service {index} uses port 80{index}." for index in range(8)
+    ]
+    reader.close()
+
+
+def test_fifty_prompts_at_once_are_all_answered(project: Path, user_home: Path) -> None:
+    store(project, "Deploys need two reviews")
+    given = event("UserPromptSubmit", project, prompt="who has to review a deploy?")
+    calls = [started(("UserPromptSubmit",), given) for _ in range(50)]
+    answers = [ended(call) for call in calls]
+    assert all("Deploys need two reviews" in out and (err, code) == ("", 0) for out, err, code in answers)
+    assert failures(user_home) == []
+
+
+def started(arguments: Sequence[str], given: object, **changes: str) -> subprocess.Popen[bytes]:
+    call = subprocess.Popen(
+        [sys.executable, "-m", "kingly_memory", "hook", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(**PATIENT, **changes),
+    )
+    assert call.stdin is not None
+    call.stdin.write(json.dumps(given).encode())
+    call.stdin.close()
+    call.stdin = None
+    return call
+
+
+def ended(call: subprocess.Popen[bytes]) -> tuple[str, str, int]:
+    out, err = call.communicate(timeout=60)
+    return out.decode(), err.decode(), call.returncode
+
+
+# --- whatever goes wrong --------------------------------------------------------------------------------------------
+
+
+BAD_INPUT = {
+    "nothing": b"",
+    "no JSON": b"who reviews a deploy?",
+    "a list": b"[1, 2]",
+    "bytes": b"\xff\xfe\x00",
+    "deep JSON": b"[" * 100_000,
+    "another event": json.dumps({"hook_event_name": "Stop", "prompt": "x"}).encode(),
+    "nothing known": b"{}",
+    "wrong types": json.dumps({"prompt": 7, "cwd": ["x"], "session_id": {}, "transcript_path": 3}).encode(),
+    "hostile paths": json.dumps({"prompt": "x", "cwd": "/\0/../..", "transcript_path": "/dev/zero"}).encode(),
+    "a surrogate": b'{"prompt": "review \\ud800 deploys", "cwd": "/\\udfff"}',
+    "a huge prompt": json.dumps({"prompt": "deploys reviews " * 200_000}).encode(),
+    "too much": b'{"prompt": "' + b"x" * 9_000_000 + b'"}',
+}
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize("given", BAD_INPUT.values(), ids=BAD_INPUT)
+def test_bad_input_is_silence(name: str, given: bytes, project: Path) -> None:
+    ran = hook(name, given)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["Unknown"], ["userpromptsubmit"], ["--bogus"], ["Stop", "PreCompact"], ["Stop", "--home"],
+     ["--home", "x", "Stop"], [""]],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_command_line_is_silence_and_no_veto(arguments: list[str], project: Path) -> None:
+    ran = process("hook", *arguments, stdin=b"{}", **PATIENT)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_help_is_still_help() -> None:
+    ran = process("hook", "--help")
+    assert ran.code == 0
+    assert "UserPromptSubmit" in ran.out
+
+
+@pytest.mark.requirement("KNG-085")
+def test_a_damaged_setting_or_store_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
+    store(project, "Deploys need two reviews")
+    given = event("UserPromptSubmit", project, prompt="CANARY who has to review a deploy?")
+    assert hook("UserPromptSubmit", given, KINGLY_LEASE_S="soon").out == ""
+    home_of(project).joinpath("store", "cache.db").chmod(0o666)
+    assert hook("UserPromptSubmit", given).out == ""
+    assert hook("Unknown", given).out == ""
+    setting, untrusted, unknown = failures(user_home)
+    assert "KINGLY_LEASE_S" in setting["problem"]
+    assert (untrusted["event"], untrusted["home"]) == ("UserPromptSubmit", str(home_of(project)))
+    assert "other users may write to it" in untrusted["problem"]
+    assert unknown["event"] == "Unknown"
+    log = (user_home / "data" / "kingly" / "hooks.jsonl").read_text()
+    assert "CANARY" not in log
+    assert "Deploys" not in log
+
+
+def test_a_store_that_others_may_look_into_is_not_quoted(project: Path, user_home: Path) -> None:
+    """As one that came with a checkout: what it says could be anybody's."""
+    store(project, "Deploys need two reviews")
+    (home_of(project) / "store").chmod(0o755)
+    assert hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="review a deploy")).out == ""
+    assert "checkout" in failures(user_home)[0]["problem"]
+
+
+def test_a_log_that_cannot_be_written_is_silence_too(project: Path, user_home: Path) -> None:
+    (user_home / "data").write_text("in the way")
+    ran = hook("UserPromptSubmit", b"no JSON")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_a_transcript_that_is_not_there_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
+    assert hook("Stop", event("Stop", project)).out == ""
+    [failure] = failures(user_home)
+    assert "transcript cannot be read" in failure["problem"]
+
+
+def test_a_host_that_keeps_its_end_open_is_not_waited_for(project: Path, user_home: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "kingly_memory", "hook", "UserPromptSubmit"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(KINGLY_HOOK_DEADLINE_S="0.05"),
+    ) as call:
+        assert call.wait(timeout=60) == 0
+        assert call.stdout is not None
+        assert call.stderr is not None
+        assert (call.stdout.read(), call.stderr.read()) == (b"", b"")
+    [failure] = failures(user_home)
+    assert "longer than its deadline" in failure["problem"]
+
+
+def test_a_host_that_does_not_listen_is_no_error(project: Path) -> None:
+    store(project, "Deploys need two reviews")
+    given = json.dumps(event("UserPromptSubmit", project, prompt="who has to review a deploy?"))
+    line = f"{shlex.join([sys.executable, '-m', 'kingly_memory', 'hook', 'UserPromptSubmit'])} >&-; echo $?"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], input=given.encode(), capture_output=True, env=environment(**PATIENT), check=False
+    )
+    assert (done.stdout, done.stderr) == (b"0\n", b"")
+
+
+def test_the_prompt_hook_loads_nothing_heavy(project: Path) -> None:
+    store(project, "Deploys need two reviews")
+    script = f"""
+import sys, time
+from kingly_memory.cli.hook import run
+run(["UserPromptSubmit"], time.monotonic())
+print(sorted(set({HEAVY!r}) & set(sys.modules)))"""
+    given = json.dumps(event("UserPromptSubmit", project, prompt="who has to reviwe a deploy?"))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=given,
+        env=environment(**PATIENT),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer, loaded = done.stdout.splitlines()
+    assert "Deploys need two reviews" in answer
+    assert loaded == "[]"
+
+
+def test_hostile_memories_stay_between_the_marks_of_a_real_answer(project: Path) -> None:
+    store(project, *(f"deploy review note. {one}" for one in HOSTILE_TEXTS.values() if one.strip()))
+    said = noted(hook("UserPromptSubmit", event("UserPromptSubmit", project, prompt="deploy review note")))
+    _, opening, *quoted, closing = said.split("\n")
+    assert closing == opening.replace("[", "[/")
+    assert said.splitlines() == said.split("\n")
+    assert all(line.startswith("| ") for line in quoted)
+    assert len(quoted) > 20

@@ -1,0 +1,466 @@
+"""`kingly-memory config HOST`: the right words for each host, merged into its file without harm to anything else."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.integrations import hosts
+from kingly_memory.integrations.hooks import EVENTS
+from kingly_memory.integrations.hosts import HOSTS, SERVER, Wish, is_our_hook, snippets
+from kingly_memory.integrations.merging import Unmergeable, json_text, merged_json, merged_toml
+from kingly_memory.models import JsonObject
+from kingly_memory.version import __version__
+from tests.cli_runner import ROOT, Run, environment, runner
+from tests.hook_samples import event
+
+PLUGIN = ROOT / "integrations" / "claude-code"
+WISH = Wish(("kingly-memory",))
+DESKTOP = "Library/Application Support" if sys.platform == "darwin" else ".config"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def project(isolated_environment: Path) -> Path:
+    (isolated_environment / ".git").mkdir()
+    return isolated_environment
+
+
+def server_of(host: str, wish: Wish = WISH) -> JsonObject:
+    """The entry of our server in that host's words."""
+    first = snippets(host, wish, start=Path("/nowhere"))[0]
+    [section] = [value for name, value in first.content.items() if name != "inputs"]
+    entry: JsonObject = section[SERVER]
+    return entry
+
+
+def backups(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.bak"))
+
+
+# --- what each host gets --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "section"),
+    [
+        ("claude-code", "work/.mcp.json", "mcpServers"),
+        ("claude-desktop", f"user/{DESKTOP}/Claude/claude_desktop_config.json", "mcpServers"),
+        ("cursor", "work/.cursor/mcp.json", "mcpServers"),
+        ("vscode", "work/.vscode/mcp.json", "servers"),
+        ("codex", "user/.codex/config.toml", "mcp_servers"),
+    ],
+)
+def test_each_host_has_its_file_and_its_word_for_servers(
+    host: str, file: str, section: str, project: Path, tmp_path: Path
+) -> None:
+    first = snippets(host, WISH, start=project / "deep")[0]
+    assert (first.path, list(first.content)) == (tmp_path / file, [section])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_host_starts_the_server_by_its_command_and_says_who_speaks(host: str) -> None:
+    entry = server_of(host)
+    assert (entry["command"], entry["args"], entry["env"]["KINGLY_AGENT"]) == ("kingly-memory", ["mcp"], host)
+
+
+def test_only_hosts_that_want_a_type_get_one() -> None:
+    assert {host for host in HOSTS if server_of(host).get("type") == "stdio"} == {"claude-code", "vscode"}
+
+
+def test_hosts_that_start_servers_elsewhere_are_told_the_home() -> None:
+    assert {host for host in HOSTS if "KINGLY_HOME" in server_of(host)["env"]} == {"cursor", "vscode"}
+
+
+def test_options_of_the_command_line_end_up_with_the_server_and_the_hooks(run: Run, project: Path) -> None:
+    argv = ["--home", "my notes", "--agent", "ada", "--project", "shop", "--remote", "http://hub", "--token-file", "t"]
+    server, settings = run("config", "claude-code", "--json", *argv).json["files"]
+    entry = server["content"]["mcpServers"][SERVER]
+    home = str(project / "my notes")
+    assert entry["env"] == {
+        "KINGLY_AGENT": "ada",
+        "KINGLY_HOME": home,
+        "KINGLY_PROJECT": "shop",
+        "KINGLY_REMOTE": "http://hub",
+    }
+    assert entry["args"][-2:] == ["--token-file", str(project / "t")]
+    command = settings["content"]["hooks"]["Stop"][0]["hooks"][0]["command"]
+    assert shlex.split(command)[:3] == [f"KINGLY_HOME={home}", "KINGLY_PROJECT=shop", "KINGLY_AGENT=ada"]
+
+
+@pytest.mark.parametrize(
+    ("host", "token"),
+    [
+        ("claude-code", "Bearer ${KINGLY_MCP_TOKEN}"),
+        ("cursor", "Bearer ${env:KINGLY_MCP_TOKEN}"),
+        ("vscode", "Bearer ${input:kingly-memory-token}"),
+    ],
+)
+def test_a_running_server_is_reached_with_a_token_that_is_in_no_file(host: str, token: str) -> None:
+    entry = server_of(host, Wish(("kingly-memory",), url="http://127.0.0.1:8001/mcp"))
+    assert (entry["url"], entry["headers"]) == ("http://127.0.0.1:8001/mcp", {"Authorization": token})
+    assert "command" not in entry
+
+
+def test_codex_reads_the_token_from_the_environment() -> None:
+    entry = server_of("codex", Wish(("kingly-memory",), url="http://127.0.0.1:8001/mcp"))
+    assert entry == {"url": "http://127.0.0.1:8001/mcp", "bearer_token_env_var": "KINGLY_MCP_TOKEN"}
+
+
+def test_vscode_asks_for_the_token() -> None:
+    [snippet] = snippets("vscode", Wish(("x",), url="https://hub/mcp"), start=Path("/nowhere"))
+    assert [one["id"] for one in snippet.content["inputs"]] == ["kingly-memory-token"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "field"),
+    [
+        (["emacs"], "host"),
+        (["claude-desktop", "--url", "http://x"], "url"),
+        (["cursor", "--url", "x"], "url"),
+        (["--write"], "write"),
+        (["--path", "x"], "path"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(run: Run, argv: list[str], field: str) -> None:
+    ran = run("config", "--json", *argv)
+    assert (ran.code, ran.json["error"]["field"]) == (2, field)
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_is_printed_can_be_pasted(run: Run, project: Path, host: str) -> None:
+    said = run("config", host).out
+    for one in run("config", host, "--json").json["files"]:
+        _, _, after = said.partition(f"{one['path']}:\n")
+        text = after.partition("\n\n/")[0]
+        assert (tomllib.loads(text) if host == "codex" else json.loads(text)) == one["content"]
+
+
+def test_the_installed_command_is_named_by_its_place_when_only_this_environment_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "venv" / "bin" / "kingly-memory"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "elsewhere"))
+    assert hosts.installed_command() == ("kingly-memory",)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    assert hosts.installed_command() == (str(script),)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    assert hosts.installed_command() == (sys.executable, "-m", "kingly_memory")
+
+
+# --- writing it -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_writing_makes_the_file_and_writing_again_changes_nothing(
+    run: Run, project: Path, host: str, tmp_path: Path
+) -> None:
+    expected = {one["path"]: one["content"] for one in run("config", host, "--json").json["files"]}
+    first = run("config", host, "--write", "--json").json["files"]
+    assert [(one["changed"], one["backup"]) for one in first] == [(True, None)] * len(expected)
+    for name, content in expected.items():
+        text = Path(name).read_text()
+        assert (tomllib.loads(text) if host == "codex" else json.loads(text)) == content
+    again = run("config", host, "--write", "--json").json["files"]
+    assert [one["changed"] for one in again] == [False] * len(expected)
+    assert backups(tmp_path) == []
+    assert "says so already" in run("config", host, "--write").out
+
+
+def test_everything_else_in_the_file_stays_and_a_backup_is_kept(run: Run, project: Path) -> None:
+    before = '{\n\t"z": [1.50, "ä"],\n\t"mcpServers": {"other": {"command": "x"}},\n\t"a": null\n}\n'
+    path = project / ".mcp.json"
+    path.write_text(before)
+    path.chmod(0o640)
+    ran = run("config", "claude-code", "--write", "--path", str(path))
+    after = json.loads(path.read_text())
+    assert list(after) == ["z", "mcpServers", "a"]
+    assert list(after["mcpServers"]) == ["other", SERVER]
+    assert (after["z"], after["mcpServers"]["other"]) == ([1.5, "ä"], {"command": "x"})
+    assert '\n\t"z"' in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o640
+    [backup] = backups(project)
+    assert backup.read_text() == before
+    assert str(backup) in ran.out
+
+
+def test_what_the_user_has_added_to_our_entry_stays(run: Run, project: Path) -> None:
+    old = {"type": "http", "url": "http://old", "headers": {}, "alwaysLoad": True, "env": {"KINGLY_TOKEN": "x"}}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {SERVER: old}}))
+    run("config", "claude-code", "--write")
+    entry = json.loads((project / ".mcp.json").read_text())["mcpServers"][SERVER]
+    assert (entry["type"], entry["alwaysLoad"]) == ("stdio", True)
+    assert entry["env"] == {"KINGLY_TOKEN": "x", "KINGLY_AGENT": "claude-code"}
+    assert not {"url", "headers"} & set(entry)
+
+
+def test_hooks_of_others_stay_and_old_ones_of_ours_are_replaced_where_they_stood() -> None:
+    other: JsonObject = {"matcher": "", "hooks": [{"type": "command", "command": "echo kingly-memory hook"}]}
+    mixed = {
+        "hooks": [
+            {"type": "command", "command": "/old/bin/kingly-memory hook Stop"},
+            {"type": "command", "command": "beep"},
+        ]
+    }
+    before: JsonObject = {
+        "permissions": {"allow": ["Bash(ls)"]},
+        "hooks": {
+            "Stop": [other, mixed],
+            "UserPromptSubmit": [
+                {"hooks": [{"type": "command", "command": "python -m kingly_memory hook UserPromptSubmit"}]}
+            ],
+            "SessionEnd": [{"hooks": [{"type": "command", "command": "A=b kingly-memory hook SessionEnd"}]}],
+            "PostToolUse": [{"matcher": "Bash", "hooks": []}],
+        },
+    }
+    after = json.loads(merged_json(json.dumps(before), hosts.hooks(WISH)))
+    wanted = hosts.hooks(WISH)["hooks"]
+    assert after["permissions"] == before["permissions"]
+    assert after["hooks"]["Stop"] == [other, *wanted["Stop"], {"hooks": [{"type": "command", "command": "beep"}]}]
+    assert after["hooks"]["UserPromptSubmit"] == wanted["UserPromptSubmit"]
+    assert after["hooks"]["PostToolUse"] == [{"matcher": "Bash", "hooks": []}]
+    assert "SessionEnd" not in after["hooks"]
+    assert set(after["hooks"]) == {*EVENTS, "PostToolUse"}
+
+
+@pytest.mark.parametrize(
+    ("command", "ours"),
+    [
+        ("kingly-memory hook Stop", True),
+        ("'/opt/my tools/kingly-memory' hook Stop", True),
+        ("KINGLY_HOME=/x /usr/bin/python3 -m kingly_memory hook Stop", True),
+        ("kingly-memory status", False),
+        ("my-kingly-memory hook Stop", False),
+        ("echo hook", False),
+        ("echo 'unbalanced", False),
+    ],
+)
+def test_our_hooks_are_told_from_others(command: str, ours: bool) -> None:
+    assert is_our_hook({"type": "command", "command": command}) is ours
+    assert not is_our_hook({"type": "prompt", "prompt": command})
+    assert not is_our_hook(command)
+
+
+COMMENTED = '{\n  // servers\n  "mcpServers": {},\n}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [COMMENTED, "[]", "{", '"x"', '{"mcpServers": []}', '{"mcpServers": {"kingly-memory": "x"}}', '{"a": 1, "a": 2}',
+     "\x00", "[" * 100_000, f'{{"a": {"1" * 5_000}}}'],
+    ids=lambda text: repr(text[:40]),
+)  # fmt: skip
+def test_a_file_that_a_merge_would_harm_is_left_as_it_is(run: Run, project: Path, text: str) -> None:
+    path = project / ".mcp.json"
+    path.write_text(text)
+    ran = run("config", "claude-code", "--write", "--json")
+    assert (ran.code, ran.json["error"]["field"]) == (2, "path")
+    assert "left as it is" in ran.err
+    assert path.read_text() == text
+    assert backups(project) == []
+
+
+def test_bytes_folders_and_pipes_in_the_place_of_a_file_are_refused(run: Run, project: Path) -> None:
+    import os
+
+    (project / "bytes").write_bytes(b"\xff\xfe{}")
+    (project / "folder").mkdir()
+    os.mkfifo(project / "pipe")
+    for name in ("bytes", "folder", "pipe"):
+        ran = run("config", "cursor", "--write", "--path", name)
+        assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_link_stays_a_link(run: Run, project: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text("{}")
+    (project / ".mcp.json").symlink_to(real)
+    assert run("config", "claude-code", "--write").code == 0
+    assert (project / ".mcp.json").is_symlink()
+    assert SERVER in json.loads(real.read_text())["mcpServers"]
+
+
+def test_hooks_go_into_a_named_settings_file(run: Run, project: Path) -> None:
+    run("config", "claude-code", "--write", "--path", "settings.json")
+    assert list(json.loads((project / "settings.json").read_text())) == ["hooks"]
+    assert not (project / ".mcp.json").exists()
+
+
+def test_line_ends_and_marks_of_an_editor_stay() -> None:
+    merged = merged_json('\ufeff{\r\n    "a": 1\r\n}\r\n', {"mcpServers": {SERVER: {"command": "x"}}})
+    assert merged.startswith('\ufeff{\r\n    "a": 1,\r\n    "mcpServers"')
+    assert "\n" not in merged.replace("\r\n", "")
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=[])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8).filter(lambda name: name != "mcpServers"), json_values, max_size=4))
+def test_any_json_object_keeps_its_values_and_a_second_merge_changes_nothing(before: dict[str, Any]) -> None:
+    content = snippets("cursor", WISH, start=Path("/nowhere"))[0].content
+    once = merged_json(json_text(before), content)
+    after = json.loads(once)
+    assert {name: value for name, value in after.items() if name != "mcpServers"} == before
+    assert merged_json(once, content) == once
+
+
+# --- TOML -----------------------------------------------------------------------------------------------------------
+
+CODEX: JsonObject = snippets("codex", WISH, start=Path("/nowhere"))[0].content
+
+SETTINGS = '''\
+# my settings
+model = "gpt" # the best
+
+[mcp_servers.other]   # keep
+command = "x"
+args = [
+  "a", # first
+  "b",
+]
+
+[profiles."with space"]
+text = """
+[mcp_servers.not-a-table]
+"""
+'''
+
+
+def test_our_table_is_added_behind_everything_else() -> None:
+    merged = merged_toml(SETTINGS, CODEX)
+    assert merged.startswith(SETTINGS)
+    assert tomllib.loads(merged)["mcp_servers"][SERVER]["env"] == {"KINGLY_AGENT": "codex"}
+    assert merged_toml(merged, CODEX) == merged
+
+
+def test_our_old_table_is_replaced_where_it_stood_with_what_the_user_has_added() -> None:
+    old = """\
+[mcp_servers."kingly-memory"]
+command = "/old/kingly-memory"
+startup_timeout_sec = 20
+
+  [mcp_servers.kingly-memory.env]
+  KINGLY_TOKEN = "x"
+
+# about the next one
+[mcp_servers.after]
+command = "y"
+"""
+    merged = merged_toml(SETTINGS + "\n" + old, CODEX)
+    found = tomllib.loads(merged)["mcp_servers"][SERVER]
+    assert (found["command"], found["startup_timeout_sec"]) == ("kingly-memory", 20)
+    assert found["env"] == {"KINGLY_TOKEN": "x", "KINGLY_AGENT": "codex"}
+    assert merged.startswith(SETTINGS)
+    assert merged.endswith('# about the next one\n[mcp_servers.after]\ncommand = "y"\n')
+    assert merged_toml(merged, CODEX) == merged
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not toml",
+        'mcp_servers = { kingly-memory = { command = "x" } }',
+        'mcp_servers.kingly-memory.command = "x"',
+        "mcp_servers = 3",
+        'mcp_servers = { other = { command = "x" } }',
+    ],
+)
+def test_tables_written_another_way_are_left_alone(text: str) -> None:
+    with pytest.raises(Unmergeable):
+        merged_toml(text, CODEX)
+
+
+def test_a_header_inside_a_text_is_not_taken_for_a_table() -> None:
+    text = 'notes = """\n[mcp_servers.kingly-memory]\ncommand = "mine"\n"""\n'
+    try:
+        merged = merged_toml(text, CODEX)
+    except Unmergeable:
+        return
+    assert tomllib.loads(merged)["notes"] == tomllib.loads(text)["notes"]
+
+
+def test_windows_line_ends_stay() -> None:
+    merged = merged_toml('a = 1\r\n\r\n[b]\r\nc = "d"\r\n', CODEX)
+    assert "\n" not in merged.replace("\r\n", "")
+    assert tomllib.loads(merged)["b"] == {"c": "d"}
+
+
+# --- it works -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_the_written_hook_commands_run(run: Run, project: Path, name: str) -> None:
+    run("store", "Deploys need two reviews")
+    run("config", "claude-code", "--write")
+    settings = json.loads((project / ".claude" / "settings.local.json").read_text())
+    [group] = settings["hooks"][name]
+    given = event(name, project, prompt="who has to review a deploy?")
+    done = subprocess.run(
+        ["/bin/sh", "-c", group["hooks"][0]["command"]],
+        input=json.dumps(given).encode(),
+        env=environment(KINGLY_HOOK_DEADLINE_S="600"),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (b"Deploys need two reviews" in done.stdout) is (name in ("UserPromptSubmit", "SessionStart"))
+
+
+def test_the_printed_server_command_starts_the_server(run: Run, project: Path) -> None:
+    [server, _] = run("config", "claude-code", "--json").json["files"]
+    entry = server["content"]["mcpServers"][SERVER]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    with subprocess.Popen(
+        [entry["command"], *entry["args"]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(**entry["env"]),
+    ) as server_process:
+        assert server_process.stdin is not None
+        assert server_process.stdout is not None
+        server_process.stdin.write(json.dumps(asked).encode() + b"\n")
+        server_process.stdin.flush()
+        answer = json.loads(server_process.stdout.readline())
+        server_process.stdin.close()
+        assert server_process.wait(timeout=60) == 0
+    assert answer["result"]["serverInfo"]["name"]
+
+
+def test_the_plugin_says_what_the_command_writes() -> None:
+    plugin = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
+    market = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
+    server = json.loads((PLUGIN / ".mcp.json").read_text())
+    assert plugin["version"] == market["plugins"][0]["version"] == __version__
+    assert hooks.pop("description")
+    assert hooks == hosts.hooks(WISH)
+    assert server == snippets("claude-code", WISH, start=Path("/nowhere"))[0].content
