@@ -6,7 +6,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.measure import Figure
@@ -14,7 +14,16 @@ from benchmarks.measure import Figure
 _COLUMNS = ("ms per operation", "n", "p50", "p95", "p99", "against", "p50 ÷", "p99 ÷", "goal", "")
 
 
-def as_json(figures: Sequence[Figure]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is not a matter of time: rows of figures as texts, under columns of their own."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def as_json(figures: Sequence[Figure], tables: Sequence[Table] = ()) -> dict[str, Any]:
     return {
         "machine": {
             "python": platform.python_version(),
@@ -30,12 +39,18 @@ def as_json(figures: Sequence[Figure]) -> dict[str, Any]:
             }
             for one in figures
         ],
+        "tables": [asdict(one) for one in tables],
     }
 
 
-def as_markdown(figures: Sequence[Figure]) -> str:
-    rows = [_COLUMNS, tuple("-" if index in (0, 5, 8, 9) else "-:" for index in range(len(_COLUMNS)))]
-    rows += [_row(one) for one in figures]
+def as_markdown(figures: Sequence[Figure], tables: Sequence[Table] = ()) -> str:
+    ruler = tuple("-" if index in (0, 5, 8, 9) else "-:" for index in range(len(_COLUMNS)))
+    parts = [_lines([_COLUMNS, ruler, *map(_row, figures)])] if figures else []
+    parts += [_lines([one.columns, tuple("-" for _ in one.columns), *one.rows]) for one in tables]
+    return "\n\n".join(parts)
+
+
+def _lines(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import hanging, locomo, processes, searching, storing
+from benchmarks import calibration, hanging, hook_start, locomo, mcp_serving, processes, searching, storing, working
 from benchmarks.measure import Figure, Plan
-from benchmarks.report import as_json, as_markdown
+from benchmarks.report import Table, as_json, as_markdown
 from benchmarks.texts import Writer
 
 FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
@@ -22,8 +22,12 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "searching": searching.measure,
     "hanging": hanging.measure,
     "processes": processes.measure,
+    "working": working.measure,
+    "hooks": hook_start.measure,
+    "mcp": mcp_serving.measure,
     "locomo": locomo.measure,
 }
+TABLES: Mapping[str, Callable[[Plan], Awaitable[Table]]] = {"calibration": calibration.measure}
 SAMPLES, QUICK_SAMPLES = 1_000, 200
 SIZES, QUICK_SIZES = "1000,10000,100000", "1000"
 
@@ -42,19 +46,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             locomo=options.locomo,
             writer=Writer(options.seed),
         )
-        figures = asyncio.run(_measure(plan, options.only or list(FAMILIES)))
+        figures, tables = asyncio.run(_measure(plan, options.only or [*FAMILIES, *TABLES]))
     if options.json:
-        options.json.write_text(json.dumps(as_json(figures), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(as_markdown(figures))
+        report = json.dumps(as_json(figures, tables), indent=1, ensure_ascii=False)
+        options.json.write_text(report + "\n", encoding="utf-8")
+    print(as_markdown(figures, tables))
     return 0
 
 
-async def _measure(plan: Plan, families: Sequence[str]) -> list[Figure]:
-    figures = []
+async def _measure(plan: Plan, families: Sequence[str]) -> tuple[list[Figure], list[Table]]:
+    figures: list[Figure] = []
+    tables: list[Table] = []
     for name in families:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        figures += await FAMILIES[name](plan)
-    return figures
+        if name in TABLES:
+            tables.append(await TABLES[name](plan))
+        else:
+            figures += await FAMILIES[name](plan)
+    return figures, tables
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -62,7 +71,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SAMPLES} samples among {QUICK_SIZES} memories")
     parser.add_argument("--samples", type=int, help=f"samples of each figure (default {SAMPLES})")
     parser.add_argument("--sizes", help=f"memories in the store, with commas (default {SIZES})")
-    parser.add_argument("--only", action="append", choices=list(FAMILIES), help="one family; may be repeated")
+    parser.add_argument("--only", action="append", choices=[*FAMILIES, *TABLES], help="one family; may be repeated")
     parser.add_argument("--seed", type=int, default=1, help="of the generated texts (default 1)")
     parser.add_argument("--locomo", type=Path, metavar="FILE", help="a LoCoMo file to store and ask as well")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")

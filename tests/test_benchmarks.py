@@ -35,13 +35,18 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     ]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    figures = json.loads(report.read_text(encoding="utf-8"))["figures"]
+    told = json.loads(report.read_text(encoding="utf-8"))
+    figures, tables = told["figures"], told["tables"]
     names = {one["name"] for one in figures}
     assert {"store, power", "store, process", "store, 64 at once", "get by key in 40", "search in 40"} <= names
     assert {"store with a hung remote", "the same again (A/A)", "search, remote hangs"} <= names
     assert {"search, link known offline", "kingly-memory search --json"} <= names
+    assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names
+    assert {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"} <= names
     assert all(set(one) == FIELDS and one["p50"] <= one["p95"] <= one["p99"] <= one["max"] for one in figures)
-    assert run.stdout.count("\n") == len(figures) + 2
+    assert [one["title"] for one in tables] == ["calibration"]
+    printed = [line for line in run.stdout.splitlines() if line]
+    assert len(printed) == len(figures) + 2 + sum(len(one["rows"]) + 2 for one in tables)
 
 
 def test_the_same_seed_writes_the_same_texts() -> None:

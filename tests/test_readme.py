@@ -44,7 +44,14 @@ def test_commands_of_the_readme_exist(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/hub.md", "docs/benchmarks.md"]
+    "page",
+    [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        *(f"docs/{name}.md" for name in ("benchmarks", "confidence", "hooks", "hub", "mcp", "python")),
+        "integrations/claude-code/README.md",
+    ],
 )
 def test_links_lead_somewhere(page: str) -> None:
     source = ROOT / page

@@ -1,0 +1,65 @@
+"""The arguments that tools share: what a host's model reads of them, and what is accepted besides."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from kingly_memory.intake import RESULTS_LIMIT
+
+LONGEST_WAIT_S = 60.0
+"""A host gives up on a call about then."""
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+def _json(value: object) -> object:
+    """Some hosts send lists and objects as JSON in a text."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _several(value: object) -> object:
+    found = _json(value)
+    return [found] if isinstance(found, str) else found
+
+
+def _text(value: object) -> object:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
+Names = Annotated[list[str], BeforeValidator(_several)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_json)]
+Text = Annotated[str, BeforeValidator(_text)]
+"""Anything that is no text becomes JSON."""
+
+KeyOrId = Annotated[str, Field(description="Key or id of a memory")]
+ContextId = Annotated[
+    str | None, Field(description="The conversation or task it belongs to; 'current' is the one last worked in")
+]
+Significance = Annotated[Share, Field(description="How much it matters; above 0.3 it also goes to the remote")]
+Tags = Annotated[Names | None, Field(description="Words to filter by")]
+Limit = Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most"), BeforeValidator(_number)]
+Seconds = Annotated[float, Field(ge=0), BeforeValidator(_number)]
+Wait = Annotated[
+    Annotated[float, Field(ge=0, le=LONGEST_WAIT_S), BeforeValidator(_number)] | None,
+    Field(description="Seconds to wait for the remote's acknowledgement"),
+]
+Task = Annotated[
+    str,
+    Field(
+        description="What is to be done, in a sentence",
+        validation_alias=AliasChoices("task_description", "taskDescription", "task"),
+    ),
+]

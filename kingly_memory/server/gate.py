@@ -1,0 +1,131 @@
+"""Who may call the server over HTTP: callers with the token, under a name of this machine, and no foreign web page."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.errors import InvalidSetting, StoreUnwritable
+from kingly_memory.hub.access import Refusal, is_loopback
+
+TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
+TOKEN_LIMIT_BYTES = 65_536
+
+_TOKEN = re.compile(r"[!-~]+")
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9a-fA-F:]+")
+_TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Lets in who brings the token. `hosts` are the names, in lower case, under which it may be called besides those of
+    this machine."""
+
+    token: str = field(repr=False)
+    hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, token: str, hosts: Collection[str] = ()) -> Gate:
+        """Raises InvalidSetting, which never repeats the token."""
+        if not _TOKEN.fullmatch(token):
+            raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
+        for host in hosts:
+            if not _HOST.fullmatch(host):
+                raise InvalidSetting("allow_host", f"{host[:60]!r} is no host name; leave out scheme and port")
+        return cls(token, frozenset(host.lower() for host in hosts))
+
+    def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Why a request is not let in, or None. `headers` has lower-case names.
+
+        The name comes first: a web page that had its own name point here (DNS rebinding) learns nothing more.
+        """
+        if not self._is_ours(_host_of(f"//{headers.get('host', '')}")):
+            return Refusal(421, "this server does not answer under that name; see --allow-host")
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(_host_of(origin)):
+            return Refusal(403, "this server answers no foreign web page; see --allow-host")
+        if not self._has_token(headers.get("authorization", "")):
+            return Refusal(401, "a valid bearer token is needed")
+        return None
+
+    def names(self) -> Iterator[str]:
+        """Every name it may be called under, IPv6 addresses in brackets."""
+        for host in ("127.0.0.1", "localhost", "::1", *sorted(self.hosts)):
+            yield f"[{host}]" if ":" in host else host
+
+    def _is_ours(self, host: str) -> bool:
+        return is_loopback(host) or host.lower() in self.hosts
+
+    def _has_token(self, authorization: str) -> bool:
+        scheme, _, given = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(self.token.encode(), given.strip().encode())
+
+
+def check_bind(host: str, *, token_given: bool, hosts: Collection[str]) -> None:
+    """Raise InvalidSetting if the server would be open to a network without a token and the names it is called by."""
+    if is_loopback(host) or (token_given and hosts):
+        return
+    lacking = "no token is given" if not token_given else "no --allow-host says by which name"
+    raise InvalidSetting(
+        "host",
+        f"{host!r} can be reached from other machines and {lacking}. Set KINGLY_MCP_TOKEN or --mcp-token-file, "
+        "and name the server's own host with --allow-host; or listen on 127.0.0.1",
+    )
+
+
+def token_in(path: Path) -> str:
+    """The token in a file that its owner alone may read. Raises InvalidSetting, which never repeats it."""
+    try:
+        status = path.stat()
+        text = path.read_bytes()[:TOKEN_LIMIT_BYTES].decode().strip()
+    except OSError as error:
+        raise InvalidSetting("mcp_token_file", f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InvalidSetting("mcp_token_file", f"{path} is not text") from None
+    if status.st_mode & 0o077:
+        raise InvalidSetting("mcp_token_file", f"other users may read {path}; run `chmod 600` on it")
+    if not text:
+        raise InvalidSetting("mcp_token_file", f"{path} is empty; write a token into it, or remove it to get a new one")
+    return text
+
+
+def own_token(home: Path) -> tuple[str, Path]:
+    """The home's own token, made at the first call, and the file it is in. Raises InvalidSetting or StoreError."""
+    path = home / TOKEN_FILE
+    Folder(home).make()
+    if not path.exists():
+        try:
+            _write_once(path, secrets.token_urlsafe(_TOKEN_BYTES))
+        except OSError as error:
+            raise StoreUnwritable(str(home), error.strerror or "error") from error
+    return token_in(path), path
+
+
+def _write_once(path: Path, token: str) -> None:
+    """Complete from the first moment, and only where there is none yet: two servers may begin at the same time."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

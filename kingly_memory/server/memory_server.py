@@ -1,0 +1,110 @@
+"""The MCP server: the SDK's, with our tools, errors that say what to do, and a transport that outlives them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from mcp.server import CacheHint, MCPServer, ServerRequestContext
+from mcp.server.caching import CacheableMethod
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
+from pydantic import Field
+
+from kingly_memory.server import guide
+from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.resources import add_resources
+from kingly_memory.server.stdio import stdio_streams
+from kingly_memory.server.toolsets import TOOLSETS, argument_names, tools
+from kingly_memory.server.wording import tool_sentence, unknown_arguments, unknown_tool
+from kingly_memory.version import __version__
+
+LONGEST_MESSAGE_BYTES = 8 * 1024 * 1024
+"""A memory of 1 MiB may grow sixfold when it is written as JSON."""
+
+_OPENINGS = frozenset({"initialize", "server/discover", "ping"})
+_UNCHANGING = CacheHint(ttl_ms=300_000)
+_CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
+    "tools/list": _UNCHANGING,
+    "prompts/list": _UNCHANGING,
+    "resources/list": _UNCHANGING,
+    "resources/templates/list": _UNCHANGING,
+}
+
+
+class MemoryServer(MCPServer[None]):
+    """The tools of the chosen sets over one router, which is opened after the handshake and closed at the end."""
+
+    def __init__(
+        self,
+        memory: LazyRouter,
+        toolsets: Collection[str] = TOOLSETS,
+        *,
+        longest_message_bytes: int = LONGEST_MESSAGE_BYTES,
+    ) -> None:
+        offered = tools(memory, toolsets)
+        super().__init__(
+            "kingly-memory",
+            title="Kingly Memory",
+            description="Memory for agents that keeps working when the network doesn't",
+            instructions=guide.INSTRUCTIONS,
+            version=__version__,
+            tools=offered,
+            log_level="WARNING",
+            lifespan=self._lifespan,
+            cache_hints=_CACHE_HINTS,
+            subscriptions=False,
+            middleware=[self._warm_up],
+        )
+        self.longest_message_bytes = longest_message_bytes
+        self._memory = memory
+        self._arguments = {tool.name: frozenset(argument_names(tool)) for tool in offered}
+        self._shown_arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
+        add_resources(self, memory)
+        self._add_prompt()
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Every failure is a tool error in one sentence."""
+        if name not in self._arguments:
+            return _failed(unknown_tool(name, self._arguments))
+        if strange := arguments.keys() - self._arguments[name]:
+            return _failed(unknown_arguments(name, strange, self._shown_arguments[name]))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            return _failed(tool_sentence(name, error))
+
+    async def run_stdio_async(self) -> None:
+        """The SDK's own, over streams that no line can break."""
+        server = self._lowlevel_server
+        async with stdio_streams(self.longest_message_bytes) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    @asynccontextmanager
+    async def _lifespan(self, _: MCPServer[None]) -> AsyncIterator[None]:
+        async with self._memory:
+            yield
+
+    async def _warm_up(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Once the handshake is over the router is opened, so that neither it nor the first call waits for the disk."""
+        if ctx.method not in _OPENINGS:
+            self._memory.warm_up()
+        return await call_next(ctx)
+
+    def _add_prompt(self) -> None:
+        @self.prompt(
+            name="use_memory", title="Use memory well", description="When to store, recall and record outcomes"
+        )
+        def use_memory(
+            context_id: Annotated[str | None, Field(description="The task or conversation it is for")] = None,
+        ) -> str:
+            return guide.use_memory(context_id)
+
+
+def _failed(sentence: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=sentence)], is_error=True)

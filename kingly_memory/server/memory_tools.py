@@ -1,0 +1,179 @@
+"""The memory tools: store, search, get, forget, link, the working context, the status."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from pydantic import AliasChoices, Field
+
+from kingly_memory.cognition.links import LinkType
+from kingly_memory.cognition.working import CURRENT
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import shown
+from kingly_memory.models import Memory
+from kingly_memory.server.arguments import ContextId, KeyOrId, Limit, Metadata, Names, Share, Significance, Tags, Wait
+from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.results import (
+    ContextShown,
+    Forgotten,
+    Found,
+    Linked,
+    MemoryGot,
+    MemoryShown,
+    Status,
+    Stored,
+)
+
+
+class MemoryTools:
+    """The tools of the toolset `memory`; the docstrings are what a host's model reads."""
+
+    def __init__(self, memory: LazyRouter) -> None:
+        self._memory = memory
+
+    async def memory_intelligent_store(
+        self,
+        *,
+        key: Annotated[str, Field(description="Its name; storing a key again revises its memory")],
+        content: Annotated[str, Field(description="What to remember, understandable on its own")],
+        memory_type: Annotated[str, Field(description="working, episodic, semantic or procedural")] = "semantic",
+        significance: Significance = 0.5,
+        context_id: ContextId = None,
+        tags: Tags = None,
+        title: Annotated[str | None, Field(description="A short title")] = None,
+        confidence: Annotated[Share, Field(description="How sure it is")] = 0.5,
+        metadata: Annotated[Metadata | None, Field(description="Further facts")] = None,
+        wait: Wait = None,
+    ) -> Stored:
+        """Store one memory: a fact, a decision, a preference, a lesson. It is kept on this machine when this returns.
+
+        Example: {"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}
+        """
+        router = await self._memory.get()
+        receipt = await router.store(
+            content,
+            key=key,
+            type=memory_type,
+            significance=significance,
+            confidence=confidence,
+            tags=tags or (),
+            title=title,
+            context_id=context_id,
+            metadata=metadata,
+            wait=wait,
+        )
+        return Stored.of(receipt)
+
+    async def memory_hybrid_search(
+        self,
+        *,
+        query: Annotated[str, Field(description="What to look for, in plain words")],
+        prefer_speed: Annotated[
+            bool, Field(description="Do not ask the remote when this machine has an answer")
+        ] = False,
+        include_semantic: Annotated[
+            bool,
+            Field(
+                description="Ask the remote for memories of similar meaning",
+                validation_alias=AliasChoices("include_semantic", "semantic"),
+            ),
+        ] = True,
+        memory_types: Annotated[Names | None, Field(description="Only these types")] = None,
+        limit: Limit = 10,
+        context_id: Annotated[str | None, Field(description="Only this conversation or task")] = None,
+        agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
+        tags: Annotated[Names | None, Field(description="Only with all of these tags")] = None,
+        since: Annotated[str | None, Field(description="Only from this ISO 8601 date or time on")] = None,
+        until: Annotated[str | None, Field(description="Only up to this ISO 8601 date or time")] = None,
+        include_archived: Annotated[bool, Field(description="Search archived memories as well")] = False,
+        include_linked: Annotated[bool, Field(description="Show memories linked to the results")] = False,
+    ) -> Found:
+        """Find memories, best first, by words and meaning; typing errors are forgiven.
+
+        Example: {"query": "who reviews a deploy", "limit": 5}
+        """
+        if not query.strip():
+            raise InvalidInput("query", "is empty; say what to look for")
+        router = await self._memory.get()
+        found = await router.search(
+            query,
+            limit=limit,
+            types=memory_types,
+            tags=tags,
+            agent=agent,
+            context_id=context_id,
+            since=since,
+            until=until,
+            prefer_speed=prefer_speed,
+            include_semantic=include_semantic,
+            include_archived=include_archived,
+            include_linked=include_linked,
+        )
+        return Found.of(found, found.linked if include_linked else None)
+
+    async def memory_get_working_context(
+        self,
+        context_id: Annotated[str, Field(description="Id of the conversation or task")] = "current",
+        include_related: Annotated[bool, Field(description="Show memories linked to these")] = True,
+    ) -> ContextShown:
+        """Read what is at hand in one piece of work, the latest first. Call it when you begin or resume a task.
+
+        Example: {"context_id": "deploy-42"}
+        """
+        router = await self._memory.get()
+        context = await router.working_context(context_id, include_related)
+        if not len(context) and context.reason is None and context_id != CURRENT:
+            problem = f"nothing is at hand in {shown(context_id)!r}: it is new, or was left too long ago"
+            raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
+        return ContextShown.of(context)
+
+    async def memory_get(self, key_or_id: KeyOrId) -> MemoryGot:
+        """Read one whole memory.
+
+        Example: {"key_or_id": "deploy"}
+        """
+        router = await self._memory.get()
+        return MemoryGot(memory=MemoryShown.whole(_there(await router.get(key_or_id), key_or_id)))
+
+    async def memory_forget(self, key_or_id: KeyOrId) -> Forgotten:
+        """Take one memory out of every answer, here and on the remote. A person can restore it.
+
+        Example: {"key_or_id": "deploy"}
+        """
+        router = await self._memory.get()
+        memory = _there(await router.forget(key_or_id), key_or_id)
+        return Forgotten(id=memory.id, key=memory.key, restore=f"kingly-memory restore {memory.id}")
+
+    async def memory_link(
+        self,
+        *,
+        source: KeyOrId,
+        target: KeyOrId,
+        link_type: Annotated[
+            str, Field(description=f"What the source is to the target: {', '.join(LinkType)}")
+        ] = "related",
+        strength: Annotated[Share, Field(description="How strong the link is")] = 1.0,
+        description: Annotated[str | None, Field(description="What the link means")] = None,
+    ) -> Linked:
+        """Link two memories, so that one is shown with the other.
+
+        Example: {"source": "deploy", "target": "outage-march", "link_type": "follows"}
+        """
+        router = await self._memory.get()
+        link = await router.link_memories(source, target, link_type, strength, description)
+        return Linked.model_validate(link.to_json())
+
+    async def memory_status(self) -> Status:
+        """See how many memories there are, whether the remote is connected, and what waits for it.
+
+        Example: {}
+        """
+        router = await self._memory.get()
+        return Status.model_validate(await asyncio.to_thread(router.status))
+
+
+def _there(memory: Memory | None, key_or_id: str) -> Memory:
+    if memory is None:
+        raise InvalidInput("key_or_id", f"nothing is stored under {shown(key_or_id)!r} in this project")
+    return memory

@@ -1,0 +1,105 @@
+"""The list of tools in docs/mcp.md, written from the tools themselves.
+
+`python -m kingly_memory.server.reference docs/mcp.md` brings the page up to date.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from mcp.server.mcpserver.tools import Tool
+
+from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.toolsets import TOOLSETS, argument_names, tools
+
+BEGIN = "<!-- tools: written by `python -m kingly_memory.server.reference docs/mcp.md` -->"
+END = "<!-- end of tools -->"
+
+
+def tools_reference() -> str:
+    """Every tool with its arguments and the fields of its answer, as Markdown."""
+    return "\n".join(line for toolset in TOOLSETS for line in _toolset(toolset))
+
+
+def page(text: str) -> str:
+    """The page with its list of tools as they are now. Raises ValueError when it has no place for one."""
+    before, found, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not (found and ended):
+        raise ValueError("the page has no place for the tools")
+    return f"{before}{BEGIN}\n\n{tools_reference()}\n{END}{after}"
+
+
+def _toolset(toolset: str) -> Iterator[str]:
+    yield f"### Toolset `{toolset}`"
+    yield ""
+    # The tools are described and never called, so that nothing has to stand behind them.
+    for tool in tools(cast("LazyRouter", None), [toolset]):
+        yield from _section(tool)
+
+
+def _section(tool: Tool) -> Iterator[str]:
+    yield f"#### {tool.name}"
+    yield ""
+    text, _, example = tool.description.partition("\nExample: ")
+    yield f"{' '.join(text.split())} {_effect(tool)}"
+    yield ""
+    yield f"    {tool.name} {example}"
+    yield ""
+    rows = [_row(name, one, tool) for name, one in tool.parameters["properties"].items()]
+    if rows:
+        yield from ["| argument | type | default | meaning |", "|---|---|---|---|", *rows, ""]
+    answer = (tool.output_schema or {})["properties"]
+    yield f"Answers {', '.join(f'`{name}`' for name in answer)}."
+    yield ""
+
+
+def _effect(tool: Tool) -> str:
+    hints = tool.annotations
+    if hints is None or hints.read_only_hint:
+        return "*Reads only.*"
+    return "*Takes away; can be restored.*" if hints.destructive_hint else "*Adds.*"
+
+
+def _row(name: str, schema: dict[str, Any], tool: Tool) -> str:
+    required = name in tool.parameters["required"]
+    default = "required" if required else _literal(schema.get("default"))
+    meaning = " ".join([schema.get("description", ""), _others(name, tool)]).strip()
+    return f"| `{name}` | {_type(schema)} | {default} | {meaning} |"
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _others(name: str, tool: Tool) -> str:
+    """The other spellings that are accepted, from the seeds."""
+    field = tool.fn_metadata.arg_model.model_fields[name]
+    known = set(tool.parameters["properties"])
+    others = [one for one in argument_names(tool) if one not in known] if field.validation_alias else []
+    return f"(also {', '.join(f'`{one}`' for one in others)})" if others else ""
+
+
+def _type(schema: dict[str, Any]) -> str:
+    kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    return " or ".join(_kind(one) for one in kinds)
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    name = str(schema.get("type", "any"))
+    if name == "array":
+        return f"list of {_type(schema.get('items', {}))}s"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{name}, {low:,} to {high:,}"
+    return name if low is None else f"{name}, {low} or more"
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,288 @@
+"""What tools answer, as models: their JSON schemas are the tools' output schemas. The seed's names come first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kingly_memory.models import JsonObject, Memory, Receipt, Results
+
+if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
+    from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.working import WorkingContext
+
+SHOWN_CHARACTERS = 4_000
+"""How much of one memory a list shows: a host's context is small, and `memory_get` shows all."""
+
+Layers = Annotated[list[str], Field(description="'local', 'remote' or both")]
+
+
+class Stored(BaseModel):
+    """Where a memory is now, and what is still to come."""
+
+    success: bool = True
+    local_id: str
+    mcp_id: Annotated[str | None, Field(description="Its id on the remote, once that has acknowledged it")]
+    storage_layers: Layers
+    key: str | None
+    revision: int
+    delivery: Annotated[str, Field(description="local_only, pending, delivered or dead")]
+    reason: str
+
+    @classmethod
+    def of(cls, receipt: Receipt) -> Self:
+        return cls(
+            local_id=receipt.id,
+            mcp_id=receipt.remote_id,
+            storage_layers=list(receipt.layers),
+            key=receipt.key,
+            revision=receipt.revision,
+            delivery=receipt.delivery.value,
+            reason=receipt.reason,
+        )
+
+
+class MemoryShown(BaseModel):
+    """One memory."""
+
+    id: str
+    key: str | None
+    content: str
+    cut: Annotated[bool, Field(description="The content goes on; memory_get shows all of it")] = False
+    memory_type: str
+    title: str | None
+    tags: list[str]
+    significance: float
+    confidence: float
+    context_id: str | None
+    agent: str | None
+    origin: str
+    created_at: str
+    updated_at: str
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, memory: Memory, **more: Any) -> Self:
+        """The memory as a list shows it."""
+        return cls(**_fields(memory, SHOWN_CHARACTERS), **more)
+
+    @classmethod
+    def whole(cls, memory: Memory) -> Self:
+        return cls(**_fields(memory, len(memory.content)))
+
+
+class HitShown(MemoryShown):
+    """One answer to a search."""
+
+    relevance: Annotated[float, Field(description="How well it answers, 0 to 1")]
+    layers: Layers
+    linked: Annotated[list[JsonObject] | None, Field(description="Memories linked to it, when asked for")] = None
+
+
+class Found(BaseModel):
+    """The answers to a search, best first, and how they were found."""
+
+    success: bool = True
+    results: list[HitShown]
+    count: int
+    source: Annotated[str, Field(description="hybrid, local or local_fallback")]
+    failures: Annotated[dict[str, str], Field(description="Layers that were asked and did not answer, and why")]
+    repaired: Annotated[dict[str, str], Field(description="Words that were taken for misspelt, and what was sought")]
+    took_ms: float
+
+    @classmethod
+    def of(cls, found: Results, linked: Mapping[str, tuple[JsonObject, ...]] | None) -> Self:
+        hits = [
+            HitShown.of(
+                hit.memory,
+                relevance=round(hit.relevance, 4),
+                layers=list(hit.layers),
+                linked=None if linked is None else list(linked.get(hit.memory.id, ())),
+            )
+            for hit in found
+        ]
+        return cls(
+            results=hits,
+            count=len(hits),
+            source=found.source.value,
+            failures=dict(found.failures),
+            repaired=dict(found.repaired),
+            took_ms=round(found.took_ms, 2),
+        )
+
+
+class MemoryGot(BaseModel):
+    success: bool = True
+    memory: MemoryShown
+
+
+class Forgotten(BaseModel):
+    success: bool = True
+    id: str
+    key: str | None
+    restore: Annotated[str, Field(description="The command that brings it back")]
+
+
+class ContextShown(BaseModel):
+    """What is at hand in one piece of work, the latest first."""
+
+    working_memory: Annotated[list[MemoryShown], Field(description="What the remote holds for the context")]
+    local_state: Annotated[list[MemoryShown], Field(description="What this machine holds for it")]
+    context_id: str
+    last_updated: Annotated[int | None, Field(description="Milliseconds since 1970; null when nothing was noted yet")]
+    memory_count: int
+    related_memories: Annotated[list[JsonObject] | None, Field(description="Memories linked to these, when asked for")]
+    source: Annotated[str, Field(description="hybrid, local or local_fallback")]
+    tokens: Annotated[int, Field(description="Tokens noted in the context so far")]
+    whispers: Annotated[int, Field(description="Insights distilled from them so far")]
+    reason: Annotated[str | None, Field(description="Why the remote did not answer")]
+
+    @classmethod
+    def of(cls, context: WorkingContext) -> Self:
+        updated = context.last_updated
+        return cls(
+            working_memory=[MemoryShown.of(memory) for memory in context.remote],
+            local_state=[MemoryShown.of(memory) for memory in context.items],
+            context_id=context.context_id,
+            last_updated=None if updated is None else round(updated.timestamp() * 1000),
+            memory_count=len(context),
+            related_memories=None if context.related is None else list(context.related),
+            source=context.source.value,
+            tokens=context.tokens,
+            whispers=context.whispers,
+            reason=context.reason,
+        )
+
+
+class Linked(BaseModel):
+    success: bool = True
+    id: str
+    source: str
+    target: str
+    link_type: str
+    strength: float
+    description: str | None
+    created_at: str
+
+
+class Assessed(BaseModel):
+    """How likely a task is to succeed, and what that rests on."""
+
+    confidence: float
+    confidence_factors: Annotated[dict[str, float], Field(description="They add up to the confidence")]
+    similar_tasks_count: int
+    memory_informed: bool
+    interval: Annotated[list[float], Field(description="Where the true success rate is likely to lie")]
+    evidence: Annotated[list[JsonObject], Field(description="The past tasks it rests on")]
+    assessment_id: str | None
+    source: Annotated[str, Field(description="hybrid, local or local_fallback")]
+    context: Annotated[list[MemoryShown], Field(description="What is at hand in the context that was named")]
+
+    @classmethod
+    def of(cls, assessment: Assessment) -> Self:
+        return cls(
+            confidence=assessment.confidence,
+            confidence_factors=dict(assessment.factors),
+            similar_tasks_count=assessment.similar_tasks_count,
+            memory_informed=assessment.memory_informed,
+            interval=list(assessment.interval),
+            evidence=[one.to_json() for one in assessment.evidence],
+            assessment_id=assessment.assessment_id,
+            source=assessment.source.value,
+            context=[MemoryShown.of(memory) for memory in assessment.context],
+        )
+
+
+class ThoughtRecorded(BaseModel):
+    """A thought and its place in its chain; give `chain_id` again to go on."""
+
+    success: bool = True
+    id: str
+    chain_id: str
+    thought_type: str
+    parent_id: str | None
+    position: Annotated[int, Field(description="Place in the chain, from 1")]
+    mcp_id: str | None
+    storage_layers: Layers
+    delivery: str
+
+
+class Remembered(BaseModel):
+    success: bool = True
+    key: str
+    id: str
+
+
+class Recalled(BaseModel):
+    success: bool = True
+    key: str
+    found: bool
+    value: str | None
+
+
+class Listed(BaseModel):
+    success: bool = True
+    keys: Annotated[list[str], Field(description="The latest first")]
+    count: int
+    more: Annotated[bool, Field(description="There are older ones")]
+
+
+class _Open(BaseModel):
+    """Later versions may say more."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Counts(_Open):
+    total: int
+    by_type: dict[str, int]
+    archived: int
+
+
+class LinkStatus(_Open):
+    state: Annotated[str, Field(description="connected, offline or disabled")]
+    endpoint: str | None
+    next_probe_s: float | None
+    last_error: str | None
+    effects: str | None
+
+
+class OutboxStatus(_Open):
+    pending: int
+    leased: int
+    dead: int
+    oldest_s: float | None
+
+
+class Status(_Open):
+    """What is stored, what waits for the remote, and how the remote is."""
+
+    home: str
+    project: str
+    durability: str
+    memories: Counts
+    link: LinkStatus
+    outbox: OutboxStatus
+    versions: dict[str, str]
+
+
+def _fields(memory: Memory, characters: int) -> JsonObject:
+    return {
+        "id": memory.id,
+        "key": memory.key,
+        "content": memory.content[:characters],
+        "cut": len(memory.content) > characters,
+        "memory_type": memory.type.value,
+        "title": memory.title,
+        "tags": list(memory.tags),
+        "significance": memory.significance,
+        "confidence": memory.confidence,
+        "context_id": memory.scope.context_id,
+        "agent": memory.scope.agent,
+        "origin": memory.origin.value,
+        "created_at": memory.created_at.isoformat(),
+        "updated_at": memory.updated_at.isoformat(),
+        "metadata": memory.metadata,
+    }

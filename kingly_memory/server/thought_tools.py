@@ -1,0 +1,56 @@
+"""The thought tool: reasoning that is kept in its order."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from kingly_memory.server.arguments import ContextId, Significance
+from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.results import ThoughtRecorded
+
+
+class ThoughtTools:
+    """The tools of the toolset `thoughts`; the docstrings are what a host's model reads."""
+
+    def __init__(self, memory: LazyRouter) -> None:
+        self._memory = memory
+
+    async def record_thought(
+        self,
+        *,
+        content: Annotated[str, Field(description="The thought")],
+        chain_id: Annotated[
+            str | None, Field(description="The chain it goes on with; left out, a new one begins")
+        ] = None,
+        thought_type: Annotated[
+            str, Field(description="Such as inference, hypothesis, evidence, decision")
+        ] = "inference",
+        parent_id: Annotated[str | None, Field(description="The thought it follows from, if not the last one")] = None,
+        context_id: ContextId = None,
+        significance: Significance = 0.5,
+    ) -> ThoughtRecorded:
+        """Record one step of reasoning in a chain that can be read again, in order.
+
+        Example: {"content": "The cache is stale, since only reads after 10:00 fail", "thought_type": "hypothesis"}
+        """
+        router = await self._memory.get()
+        thought = await router.record_thought(
+            content,
+            chain_id=chain_id,
+            thought_type=thought_type,
+            parent_id=parent_id,
+            context_id=context_id,
+            significance=significance,
+        )
+        return ThoughtRecorded(
+            id=thought.id,
+            chain_id=thought.chain_id,
+            thought_type=thought.thought_type,
+            parent_id=thought.parent_id,
+            position=thought.position,
+            mcp_id=thought.receipt.remote_id,
+            storage_layers=list(thought.receipt.layers),
+            delivery=thought.receipt.delivery.value,
+        )

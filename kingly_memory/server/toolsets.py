@@ -1,0 +1,165 @@
+"""Which tools there are, in which sets, and what a host is told of their effects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+from kingly_memory.server.frames import mended_tree
+from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.legacy_tools import LegacyTools
+from kingly_memory.server.memory_tools import MemoryTools
+from kingly_memory.server.task_tools import TaskTools
+from kingly_memory.server.thought_tools import ThoughtTools
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tool. `repeatable`: calling it again with the same arguments changes nothing more."""
+
+    toolset: str
+    name: str
+    title: str
+    act: Callable[..., Awaitable[Any]]
+    reads: bool = False
+    destroys: bool = False
+    repeatable: bool = False
+
+
+TOOLSETS = ("memory", "tasks", "thoughts", "legacy")
+
+
+def entries(memory: LazyRouter) -> tuple[Entry, ...]:
+    """Every tool, in the order in which they are listed."""
+    memories, tasks, thoughts, legacy = (
+        MemoryTools(memory),
+        TaskTools(memory),
+        ThoughtTools(memory),
+        LegacyTools(memory),
+    )
+    return (
+        Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store),
+        Entry("memory", "memory_hybrid_search", "Search memories", memories.memory_hybrid_search, reads=True),
+        Entry(
+            "memory",
+            "memory_get_working_context",
+            "Read the working context",
+            memories.memory_get_working_context,
+            reads=True,
+        ),
+        Entry("memory", "memory_get", "Read a memory", memories.memory_get, reads=True),
+        Entry("memory", "memory_forget", "Forget a memory", memories.memory_forget, destroys=True),
+        Entry("memory", "memory_link", "Link two memories", memories.memory_link, repeatable=True),
+        Entry("memory", "memory_status", "See the memory's status", memories.memory_status, reads=True),
+        Entry("tasks", "assess_task_confidence", "Assess a task", tasks.assess_task_confidence),
+        Entry("tasks", "record_task_outcome", "Record how a task ended", tasks.record_task_outcome),
+        Entry("thoughts", "record_thought", "Record a thought", thoughts.record_thought),
+        Entry("legacy", "remember", "Keep a value", legacy.remember),
+        Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
+        Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),
+    )
+
+
+def chosen(text: str | None) -> tuple[str, ...]:
+    """The toolsets that a text with commas names; all of them when there is none. Raises InvalidInput."""
+    if text is None:
+        return TOOLSETS
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in TOOLSETS:
+            raise InvalidInput("tools", f"{name[:40]!r} is unknown; choose from {', '.join(TOOLSETS)}")
+    if not names:
+        raise InvalidInput("tools", f"names no toolset; choose from {', '.join(TOOLSETS)}")
+    return tuple(name for name in TOOLSETS if name in names)
+
+
+def tools(memory: LazyRouter, toolsets: Collection[str]) -> list[Tool]:
+    """The tools of these sets, in their order."""
+    return [_tool(entry) for entry in entries(memory) if entry.toolset in toolsets]
+
+
+def argument_names(tool: Tool) -> Iterator[str]:
+    """Every name under which the tool takes an argument, other spellings included."""
+    for name, field in tool.fn_metadata.arg_model.model_fields.items():
+        yield name
+        choices: Sequence[Any] = getattr(field.validation_alias, "choices", ())
+        yield from (choice for choice in choices if isinstance(choice, str))
+
+
+class _Faithful(FuncMetadata):
+    """How a call's arguments and its answer are read and written."""
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        """As they were sent: the SDK would read JSON out of texts that happen to be JSON."""
+        return data
+
+    def convert_result(self, result: BaseModel) -> CallToolResult:
+        """The answer, and the same as compact JSON, which is what a model reads. Without lone surrogates, over which
+        the SDK's transports stumble."""
+        data = result.model_dump()
+        text = _compact(data)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            data = mended_tree(data)
+            text = _compact(data)
+        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
+
+
+def _tool(entry: Entry) -> Tool:
+    annotations = ToolAnnotations(
+        title=entry.title,
+        read_only_hint=entry.reads,
+        destructive_hint=entry.destroys,
+        idempotent_hint=entry.reads or entry.destroys or entry.repeatable,
+        open_world_hint=False,
+    )
+    tool = Tool.from_function(
+        entry.act,
+        name=entry.name,
+        title=entry.title,
+        description=_described(entry.act),
+        annotations=annotations,
+        structured_output=True,
+    )
+    told = tool.fn_metadata
+    tool.fn_metadata = _Faithful(
+        arg_model=told.arg_model,
+        output_schema=told.output_schema,
+        output_model=told.output_model,
+        wrap_output=told.wrap_output,
+    )
+    tool.parameters = _terse(tool.parameters)
+    return tool
+
+
+def _compact(data: JsonObject) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _described(act: Callable[..., Any]) -> str:
+    lines = (act.__doc__ or "").strip().splitlines()
+    return "\n".join(line.strip() for line in lines if line.strip())
+
+
+def _terse(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without titles that only repeat the names, and closed to arguments that are not there."""
+    properties = {
+        name: {key: value for key, value in one.items() if key != "title"}
+        for name, one in schema.get("properties", {}).items()
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+    }

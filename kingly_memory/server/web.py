@@ -1,0 +1,141 @@
+"""The server over Streamable HTTP: one door in front of the SDK's application, on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import INVALID_REQUEST
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kingly_memory.hub.access import Refusal
+from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
+from kingly_memory.server import frames
+from kingly_memory.server.gate import Gate, check_bind, own_token, token_in
+from kingly_memory.server.memory_server import MemoryServer
+
+Run = Callable[[Coroutine[Any, Any, None]], object]
+
+PATH = "/mcp"
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8001
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where to listen and whom to let in. Without a token, given or in a file, the home gets one of its own."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    token: str | None = None
+    token_file: Path | None = None
+    allowed_hosts: Collection[str] = ()
+
+
+class Door:
+    """An ASGI application that lets in whom the gate admits and hands on what can be read."""
+
+    def __init__(self, inner: ASGIApp, gate: Gate, limit_bytes: int) -> None:
+        self._inner = inner
+        self._gate = gate
+        self._limit_bytes = limit_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        refusal = self._gate.refusal(Headers(scope=scope))
+        if refusal is not None:
+            await _refused(refusal)(scope, receive, send)
+            return
+        body = await self._body(receive)
+        if body is None:
+            sentence = f"the message is longer than {self._limit_bytes:,} bytes; store a text in several memories"
+            await _refused(Refusal(413, sentence))(scope, receive, send)
+            return
+        await self._inner(_resized(scope, len(body)), _replayed(body, receive), send)
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The whole body, with lone surrogates mended; None when it is too long."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > self._limit_bytes:
+                return None
+            if not message.get("more_body", False):
+                return frames.mended_body(bytes(body))
+
+
+def application(server: MemoryServer, gate: Gate) -> ASGIApp:
+    """The server as an ASGI application. Replies are plain JSON and no session is kept, so that a server that was
+    started again goes on where it was."""
+    names = [name for host in gate.names() for name in (host, f"{host}:*")]
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=server.longest_message_bytes,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=names,
+            allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in names],
+        ),
+    )
+    return Door(inner, gate, server.longest_message_bytes)
+
+
+def serve(server: MemoryServer, home: Path, listening: Listening, *, run: Run = asyncio.run) -> None:
+    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which.
+
+    Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
+    """
+    given = listening.token or (None if listening.token_file is None else token_in(listening.token_file))
+    check_bind(listening.host, token_given=given is not None, hosts=listening.allowed_hosts)
+    with ExitStack() as stack:
+        taken = stack.enter_context(listener(listening.host, listening.port))
+        token, place = (given, None) if given is not None else own_token(home)
+        web = quiet_server(application(server, Gate.of(token, listening.allowed_hosts)), lifespan=True)
+        stack.enter_context(stopped_by_signals(web))
+        _announce(f"{address(listening.host, taken.getsockname()[1])}{PATH}", place)
+        run(web.serve(sockets=[taken]))
+
+
+def _announce(url: str, token_file: Path | None) -> None:
+    if token_file is not None:
+        sys.stderr.write(f"kingly-memory: callers need the bearer token in {token_file}\n")
+        sys.stderr.flush()
+    sys.stdout.write(f"kingly-memory listening on {url}\n")
+    sys.stdout.flush()
+
+
+def _refused(refusal: Refusal) -> Response:
+    headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}  # noqa: PLR2004  # as HTTP has it
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": refusal.reason}}
+    return Response(json.dumps(body), refusal.status, headers, "application/json")
+
+
+def _resized(scope: Scope, length: int) -> Scope:
+    headers = [
+        (b"content-length", str(length).encode()) if name == b"content-length" else (name, value)
+        for name, value in scope["headers"]
+    ]
+    return {**scope, "headers": headers}
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body in one piece, then whatever comes: the end of the connection."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay

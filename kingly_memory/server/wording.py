@@ -1,0 +1,76 @@
+"""What a caller is told when something cannot be done: one sentence, which does not repeat the text of a memory."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from pydantic import ValidationError
+
+from kingly_memory.errors import InvalidInput, KinglyMemoryError
+from kingly_memory.intake import mended, shown
+
+log = logging.getLogger("kingly_memory.server")
+
+UNEXPECTED = "something unexpected happened in the memory server; what was stored before is safe, and its log says more"
+
+_TOOLS_WORDS: Mapping[str, str] = {"type": "memory_type", "types": "memory_types"}
+"""Arguments that the tools call by the seed's words."""
+_PROBLEMS = 3
+_NAME_CHARACTERS = 60
+
+
+def tool_sentence(tool: str, error: ToolError) -> str:
+    """The sentence for a failed call. What nobody foresaw is logged by its kind and place, never by its text."""
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        return _invalid(cause)
+    if isinstance(cause, InvalidInput):
+        return mended(f"{_TOOLS_WORDS.get(cause.field, cause.field)}: {cause.problem}")
+    if isinstance(cause, KinglyMemoryError | ToolError):
+        return mended(str(cause))
+    if cause is None:
+        return mended(str(error))
+    report("McpToolFailed", tool, cause)
+    return UNEXPECTED
+
+
+def resource_error(name: str, error: Exception) -> ResourceError:
+    if isinstance(error, KinglyMemoryError):
+        return ResourceError(mended(str(error)))
+    report("McpResourceFailed", name, error)
+    return ResourceError(UNEXPECTED)
+
+
+def unknown_arguments(tool: str, strange: Iterable[str], known: Iterable[str]) -> str:
+    named = ", ".join(shown(mended(name)) for name in sorted(strange)[:_PROBLEMS])
+    takes = ", ".join(known) or "no arguments"
+    return f"{named}: unknown argument; {tool} takes {takes}"
+
+
+def unknown_tool(name: str, known: Iterable[str]) -> str:
+    return f"unknown tool {mended(name)[:_NAME_CHARACTERS]!r}; this server has {', '.join(known)}"
+
+
+def report(event: str, name: str, error: BaseException) -> None:
+    frame = next(reversed(traceback.extract_tb(error.__traceback__)), None)
+    place = "nowhere" if frame is None else f"{Path(frame.filename).name}:{frame.lineno}"
+    log.error("%s %s: %s at %s", event, name, type(error).__name__, place)
+
+
+def _invalid(error: ValidationError) -> str:
+    """The first problems, each with the argument it is about: never with the value, which may be a memory's text."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(_problem(one["loc"], one["type"], one["msg"]) for one in problems[:_PROBLEMS])
+
+
+_SHORT: Mapping[str, str] = {"missing": "is missing", "string_type": "expected text"}
+
+
+def _problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
+    name = ".".join(map(str, place))[:_NAME_CHARACTERS]
+    told = _SHORT.get(kind) or message.removeprefix("Value error, ").removeprefix("Input ")
+    return mended(f"{name}: {told}")

@@ -1,0 +1,323 @@
+"""The server as a process on standard input and output: what hosts start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.adapters.local.folder import locked
+from kingly_memory.testing import ScriptedRemote
+from tests.cli_runner import environment, process
+from tests.mcp_sessions import ERAS, Wire, process_session, wire
+from tests.test_examples import run_example
+
+EMOJI = "\N{PILE OF POO}" * 262_144
+"""1 MiB of UTF-8."""
+
+
+@pytest.fixture(scope="module")
+def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    with wire(tmp_path_factory.mktemp("stdio") / "home") as speaking:
+        yield speaking
+
+
+@pytest.mark.requirement("KNG-073")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_host_stores_and_finds_across_two_processes(tmp_path: Path, mode: str) -> None:
+    home = tmp_path / "home"
+    async with process_session(home, mode=mode) as host:
+        assert {tool.name for tool in (await host.client.list_tools()).tools} >= {"memory_hybrid_search", "recall"}
+        await host.ok("memory_intelligent_store", key="deploy", content="Deploys need two reviews")
+    async with process_session(home, mode=mode) as host:
+        found = await host.ok("memory_hybrid_search", query="reviews")
+    assert [hit["key"] for hit in found["results"]] == ["deploy"]
+
+
+@pytest.mark.requirement("UNI-011")
+async def test_several_hosts_on_one_home_lose_nothing_and_see_each_other(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with process_session(home) as one, process_session(home) as two, process_session(home) as three:
+        hosts = {"one": one, "two": two, "three": three}
+        await asyncio.gather(
+            *(
+                host.ok("remember", key=f"{name}-{number}", value=f"harbour {name} {number}")
+                for name, host in hosts.items()
+                for number in range(20)
+            )
+        )
+        for name, host in hosts.items():
+            await host.ok("memory_intelligent_store", key=f"{name}-note", content="x", context_id=f"work of {name}")
+        for name, host in hosts.items():
+            assert (await host.ok("memory_get_working_context"))["context_id"] == f"work of {name}"
+            assert (await host.ok("list"))["count"] == 63
+            assert (await host.ok("recall", key="two-7"))["value"] == "harbour two 7"
+
+
+def test_the_handshake_does_not_wait_for_a_locked_store(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert process("store", "x", "--key", "k", "--home", str(home), "--project", "app").code == 0
+    with locked(home / "write.lock", 5), wire(home) as speaking:
+        assert speaking.call("recall", '{"key":"k"}')["structuredContent"]["value"] == "x"
+
+
+def test_a_home_that_is_not_trusted_is_said_by_the_tools_and_not_by_silence(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "store").symlink_to(tmp_path)
+    with wire(home) as speaking:
+        result = speaking.call("recall", '{"key":"k"}')
+        assert result["isError"] is True
+        assert "is not opened: it is a link or a special file" in result["content"][0]["text"]
+        assert speaking.hang_up() == 0
+
+
+@pytest.mark.requirement("KNG-086")
+def test_the_example_of_a_client_session_does_what_it_says(tmp_path: Path) -> None:
+    said = run_example("mcp_session.py", tmp_path).splitlines()
+    assert said[:2] == ["13 tools, memory_intelligent_store first", "stored in ['local'], delivery local_only"]
+    assert said[2] == "current context: release-7 with 3 memories at hand"
+    assert said[3].startswith("found deploy: Deploys need two reviews (")
+    assert said[4].endswith("from 3 similar tasks")
+
+
+# --- hostile lines --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "kept"),
+    [
+        ("surrogate", r"a\ud800b", "a\ufffdb"),
+        ("backwards", r"\udc00\ud83d", "\ufffd\ufffd"),
+        ("pair", r"\ud83d\ude00", "\N{GRINNING FACE}"),
+        ("escaped", r"\\ud800", "\\ud800"),
+        ("nul", r"a\u0000b", "a\0b"),
+        ("separators", r"a\u2028b\u0085", "a\u2028b\u0085"),
+    ],
+)
+def test_any_text_is_kept_and_comes_back(speaking: Wire, name: str, sent: str, kept: str) -> None:
+    stored = speaking.call("memory_intelligent_store", f'{{"key":"{name}","content":"x{sent}","title":"t"}}')
+    assert stored["isError"] is False
+    got = speaking.call("memory_get", f'{{"key_or_id":"{name}"}}')["structuredContent"]["memory"]
+    assert got["content"] == f"x{kept}"
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_a_mebibyte_of_emoji_is_stored_and_comes_back_whole(speaking: Wire, escaped: bool) -> None:
+    text = json.dumps(EMOJI, ensure_ascii=escaped)
+    assert speaking.call("memory_intelligent_store", f'{{"key":"emoji","content":{text}}}')["isError"] is False
+    got = speaking.call("memory_get", '{"key_or_id":"emoji"}')
+    assert got["structuredContent"]["memory"]["content"] == EMOJI
+    refused = speaking.call("memory_intelligent_store", f'{{"key":{text},"content":"x"}}')
+    assert refused["content"][0]["text"] == "key: has 262,144 characters, at most 512 are allowed"
+    found = speaking.call("memory_hybrid_search", f'{{"query":{text}}}')
+    assert found["isError"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        r'{"\ud800":1}',
+        r'{"key_or_id":"\ud800"}',
+        r'{"key_or_id":"a\u0000b"}',
+        '{"key_or_id":' + "[" * 150 + "]" * 150 + "}",
+        '{"key_or_id":NaN}',
+        '{"key_or_id":1e999}',
+        '{"key_or_id":' + "9" * 4_000 + "}",
+    ],
+    ids=["surrogate name", "surrogate", "nul", "deep", "nan", "infinite", "huge"],
+)
+def test_arguments_that_make_no_sense_are_a_tool_error(speaking: Wire, arguments: str) -> None:
+    result = speaking.call("memory_get", arguments)
+    assert result["isError"] is True
+    assert len(result["content"][0]["text"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "asked"),
+    [
+        (b'{"jsonrpc":"2.0","id":71,"method":"tools/call","params":{', -32700, 71),
+        (b'{"method":"tools/call","params":{"x":"' + b"y" * 9_000_000 + b'"},"jsonrpc":"2.0","id":72}', -32600, 72),
+        (b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":73}', -32700, 73),
+        (b'{"id":76,"method":"tools/call","params":' + b"[" * 900 + b"]" * 900 + b"}", -32700, 76),
+        (b"[]", -32600, None),
+        (b"\xff\xfe\x00", -32700, None),
+        (b'{"jsonrpc":"2.0","id":74,"method":"no/such"}', -32601, 74),
+        (b'{"jsonrpc":"2.0","id":75,"method":"tools/call","params":{"name":"memory_get","arguments":[]}}', -32602, 75),
+    ],
+    ids=["unfinished", "too long", "deep", "less deep", "batch", "bytes", "unknown method", "list of arguments"],
+)
+def test_every_line_has_a_reply_and_the_next_one_is_answered(
+    speaking: Wire, line: bytes, code: int, asked: int | None
+) -> None:
+    answer = speaking.exchange(line)
+    assert (answer["error"]["code"], answer["id"]) == (code, asked)
+    assert speaking.call("memory_status", "{}")["isError"] is False
+
+
+def test_a_stray_print_does_not_reach_the_protocol(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from kingly_memory.server import legacy_tools
+from kingly_memory.cli.main import main
+listing = legacy_tools.LegacyTools.list_keys
+async def loud(self):
+    print("from python", flush=True)
+    os.write(1, b"from the descriptor\\n")
+    return await listing(self)
+legacy_tools.LegacyTools.list_keys = loud
+loud.__doc__, loud.__annotations__ = listing.__doc__, listing.__annotations__
+loud.__globals__.update(Listed=legacy_tools.Listed)
+sys.exit(main(["mcp", "--home", sys.argv[1], "--tools", "legacy"]))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "home")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(environment()),
+    ) as running:
+        speaking = Wire(running)
+        speaking.shake_hands()
+        assert speaking.call("list", "{}")["structuredContent"]["keys"] == []
+        assert speaking.hang_up() == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == b"from python\nfrom the descriptor\n"
+
+
+# --- the end --------------------------------------------------------------------------------------------------------
+
+
+def test_when_input_ends_what_was_asked_is_answered_first(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with wire(home) as speaking:
+        for number in range(30):
+            line = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+            speaking.send(
+                json.dumps(
+                    {**line, "params": {"name": "remember", "arguments": {"key": f"k{number}", "value": "v"}}}
+                ).encode()
+            )
+        assert speaking.hang_up() == 0
+        assert speaking.process.stdout is not None
+        answers = [json.loads(line) for line in speaking.process.stdout]
+        assert speaking.process.stderr is not None
+        assert speaking.process.stderr.read() == b""
+    assert sorted(answer["id"] for answer in answers) == list(range(30))
+    assert [answer for answer in answers if answer["result"]["isError"]] == []
+    assert (
+        len(process("list", "--home", str(home), "--project", "app", "--limit", "50", "--json").json["memories"]) == 30
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_and_leaves_nothing_locked(tmp_path: Path, number: signal.Signals) -> None:
+    home = tmp_path / "home"
+    with wire(home) as speaking:
+        speaking.call("remember", '{"key":"k","value":"v"}')
+        speaking.process.send_signal(number)
+        assert speaking.process.wait(timeout=30) == (0 if number == signal.SIGTERM else 130)
+        assert speaking.process.stderr is not None
+        assert speaking.process.stderr.read() == b""
+    with wire(home) as speaking:
+        assert speaking.call("recall", '{"key":"k"}')["structuredContent"]["value"] == "v"
+
+
+def test_a_call_that_would_go_on_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with ScriptedRemote(always="hang") as remote, wire(tmp_path / "home", "--remote", remote.url) as speaking:
+        asked = {"name": "memory_intelligent_store", "arguments": {"key": "k", "content": "x", "wait": 60}}
+        speaking.send(json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": asked}).encode())
+        assert speaking.hang_up() == 0
+        assert speaking.receive()["error"]["message"] == "Connection closed"
+
+
+def test_a_store_that_another_process_holds_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with wire(home, KINGLY_LOCK_WAIT_S="3600") as speaking:
+        speaking.call("remember", '{"key":"k","value":"v"}')
+        with locked(home / "write.lock", 5):
+            speaking.call("recall", '{"key":"k"}')
+            asked = {"name": "remember", "arguments": {"key": "late", "value": "v"}}
+            speaking.send(json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": asked}).encode())
+            assert speaking.hang_up() == 0
+            assert speaking.receive()["error"]["message"] == "Connection closed"
+
+
+def test_a_host_that_reads_nothing_any_more_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with wire(tmp_path / "home") as speaking:
+        speaking.call("memory_intelligent_store", f'{{"key":"big","content":{json.dumps(EMOJI, ensure_ascii=False)}}}')
+        for number in range(4):
+            asked = {"name": "memory_get", "arguments": {"key_or_id": "big"}}
+            line = {"jsonrpc": "2.0", "id": f"unread-{number}", "method": "tools/call", "params": asked}
+            speaking.send(json.dumps(line).encode())
+        speaking.process.send_signal(signal.SIGTERM)
+        assert speaking.process.wait(timeout=30) == 0
+
+
+def test_a_host_that_closes_its_end_stops_the_server(tmp_path: Path) -> None:
+    with wire(tmp_path / "home") as speaking:
+        assert speaking.process.stdout is not None
+        speaking.process.stdout.close()
+        speaking.send(b'{"jsonrpc":"2.0","id":5,"method":"tools/list"}')
+        assert speaking.process.wait(timeout=30) == 0
+
+
+def test_warnings_that_nobody_reads_do_not_stop_the_server(tmp_path: Path) -> None:
+    """A pipe for standard error holds 64 KiB; here it is full from the beginning."""
+    full, sink = os.pipe()
+    os.set_blocking(sink, False)
+    try:
+        while True:
+            os.write(sink, b"x" * 65_536)
+    except BlockingIOError:
+        os.set_blocking(sink, True)
+    command = [sys.executable, "-m", "kingly_memory", "mcp", "--home", str(tmp_path / "home")]
+    with subprocess.Popen(
+        [*command, "--remote", "http://127.0.0.1:9"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=sink,
+        env=dict(environment(KINGLY_SEND_TRIES="1")),
+    ) as running:
+        speaking = Wire(running)
+        speaking.shake_hands()
+        for number in range(5):
+            speaking.call("memory_intelligent_store", f'{{"key":"k{number}","content":"x","wait":1}}')
+        assert speaking.hang_up() == 0
+    os.close(full)
+    os.close(sink)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--tools", "memory,alchemy"], "tools: 'alchemy' is unknown; choose from memory, tasks, thoughts, legacy"),
+        (["--tools", ","], "tools: names no toolset"),
+        (["--http", "--port", "70000"], "70000 is outside 0 to 65535"),
+        (["--http", "--host", "0.0.0.0"], "can be reached from other machines and no token is given"),  # noqa: S104
+    ],
+)
+def test_a_server_that_must_not_run_says_why(tmp_path: Path, options: list[str], words: str) -> None:
+    ran = process("mcp", "--home", str(tmp_path / "home"), *options)
+    assert ran.code == 2
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_setting_that_makes_no_sense_is_said_before_anything_else() -> None:
+    ran = process("mcp", KINGLY_POLL_S="often")
+    assert (ran.code, ran.out) == (2, "")
+    assert "KINGLY_POLL_S" in ran.err
+
+
+def test_chosen_tools_are_the_only_ones(tmp_path: Path) -> None:
+    with wire(tmp_path / "home", "--tools", "legacy") as speaking:
+        listed = speaking.exchange(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+        assert [tool["name"] for tool in listed["result"]["tools"]] == ["remember", "recall", "list"]

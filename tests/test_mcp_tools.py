@@ -1,0 +1,539 @@
+"""The MCP tools as a client meets them: names, schemas, answers, and errors that say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
+from mcp import Client
+from mcp_types import TextContent, TextResourceContents, Tool
+
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.errors import StoreUntrusted
+from kingly_memory.models import MemoryType
+from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.memory_server import MemoryServer
+from kingly_memory.server.results import SHOWN_CHARACTERS
+from kingly_memory.server.toolsets import TOOLSETS
+from kingly_memory.server.wording import UNEXPECTED
+from kingly_memory.testing import ScriptedRemote
+from tests.mcp_sessions import ERAS, QUICK, Session, server, session
+
+SEEDS = {
+    "memory_intelligent_store",
+    "memory_hybrid_search",
+    "memory_get_working_context",
+    "assess_task_confidence",
+}
+BESIDES = {"record_task_outcome", "record_thought", "memory_status", "memory_get", "memory_forget", "memory_link"}
+LEGACY = {"remember", "recall", "list"}
+
+
+async def listed(home: Path, **about: Any) -> dict[str, Tool]:
+    async with session(home, **about) as client:
+        return {tool.name: tool for tool in (await client.client.list_tools()).tools}
+
+
+def arguments(tool: Tool) -> dict[str, Any]:
+    """Name and default of every argument; `...` where there is none."""
+    return {name: one.get("default", ...) for name, one in tool.input_schema["properties"].items()}
+
+
+# --- what is there --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-073")
+@pytest.mark.requirement("UNI-005")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
+    first, second = await listed(tmp_path, mode=mode), await listed(tmp_path, mode=mode)
+    assert set(first) == SEEDS | BESIDES | LEGACY
+    assert list(first) == list(second)
+
+
+@pytest.mark.parametrize(
+    ("toolsets", "names"),
+    [
+        (["legacy"], LEGACY),
+        (["tasks", "thoughts"], {"assess_task_confidence", "record_task_outcome", "record_thought"}),
+    ],
+)
+async def test_toolsets_choose_the_tools(tmp_path: Path, toolsets: list[str], names: set[str]) -> None:
+    assert set(await listed(tmp_path, toolsets=toolsets)) == names
+
+
+@pytest.mark.requirement("KNG-006")
+@pytest.mark.requirement("KNG-016")
+@pytest.mark.requirement("KNG-026")
+async def test_tools_take_the_seeds_arguments_with_its_defaults(tmp_path: Path) -> None:
+    tools = await listed(tmp_path)
+    store, search = tools["memory_intelligent_store"], tools["memory_hybrid_search"]
+    assert (
+        arguments(store).items()
+        >= {
+            "key": ...,
+            "content": ...,
+            "memory_type": "semantic",
+            "significance": 0.5,
+            "context_id": None,
+        }.items()
+    )
+    assert store.input_schema["required"] == ["key", "content"]
+    assert (
+        arguments(search).items()
+        >= {
+            "query": ...,
+            "prefer_speed": False,
+            "include_semantic": True,
+            "memory_types": None,
+            "limit": 10,
+        }.items()
+    )
+    assert search.input_schema["required"] == ["query"]
+    assert arguments(tools["memory_get_working_context"]) == {"context_id": "current", "include_related": True}
+    assert arguments(tools["assess_task_confidence"]) == {"task_description": ..., "context_id": None}
+    assert (arguments(tools["remember"]), arguments(tools["recall"])) == ({"key": ..., "value": ...}, {"key": ...})
+    assert arguments(tools["list"]) == {}
+
+
+async def test_schemas_are_sound_and_closed_to_arguments_that_are_not_there(tmp_path: Path) -> None:
+    for tool in (await listed(tmp_path)).values():
+        Draft202012Validator.check_schema(tool.input_schema)
+        Draft202012Validator.check_schema(tool.output_schema or {"type": 7})
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema is not None
+        assert tool.output_schema["type"] == "object"
+
+
+async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memories(tmp_path: Path) -> None:
+    tools = await listed(tmp_path)
+    for tool in tools.values():
+        assert tool.title
+        assert len(tool.description or "") < 400
+        text, _, example = (tool.description or "").partition("\nExample: ")
+        assert text
+        Draft202012Validator(tool.input_schema).validate(json.loads(example))
+        assert tool.annotations is not None
+        assert tool.annotations.title == tool.title
+        assert tool.annotations.open_world_hint is False
+    reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
+    assert reading == {
+        "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list",
+    }  # fmt: skip
+    destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
+    assert destroying == {"memory_forget"}
+
+
+# --- storing and finding --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-010")
+async def test_a_store_says_where_the_memory_is(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        stored = await client.ok("memory_intelligent_store", key="k", content="two reviews", significance=0.8)
+    assert stored.pop("local_id")
+    assert stored == {
+        "success": True,
+        "mcp_id": None,
+        "storage_layers": ["local"],
+        "key": "k",
+        "revision": 1,
+        "delivery": "local_only",
+        "reason": "no remote is named",
+    }
+
+
+@pytest.mark.requirement("KNG-010")
+async def test_a_store_that_waits_has_the_remotes_id_and_both_layers(tmp_path: Path) -> None:
+    with ScriptedRemote() as remote:
+        async with session(tmp_path / "home", remote=remote.url) as client:
+            stored = await client.ok("memory_intelligent_store", key="k", content="two reviews", wait=10)
+            assert (stored["storage_layers"], stored["delivery"]) == (["local", "remote"], "delivered")
+            assert isinstance(stored["mcp_id"], str)
+            kept = await client.ok("memory_intelligent_store", key="p", content="private", significance=0.3, wait=10)
+            assert (kept["storage_layers"], kept["mcp_id"]) == (["local"], None)
+    assert [call.params["content"] for call in remote.effects if "private" in str(call.params)] == []
+
+
+async def test_everything_that_was_said_of_a_memory_is_found_again(tmp_path: Path) -> None:
+    async with session(tmp_path / "home", agent="ada") as client:
+        stored = await client.ok(
+            "memory_intelligent_store",
+            key="deploy",
+            content="Deploys need two reviews",
+            memory_type="procedural",
+            significance=0.8,
+            confidence=0.9,
+            context_id="release",
+            tags=["deploy", "rule"],
+            title="Deploy rule",
+            metadata={"since": 2024, "by": None},
+        )
+        found = await client.ok("memory_hybrid_search", query="who reviews a deploy")
+        got = await client.ok("memory_get", key_or_id="deploy")
+    [hit] = found["results"]
+    assert (found["success"], found["count"], found["source"]) == (True, 1, "local")
+    assert (hit.pop("layers"), hit.pop("linked"), 0 < hit.pop("relevance") <= 1) == (["local"], None, True)
+    assert hit == got["memory"]
+    assert (hit.pop("created_at"), hit.pop("updated_at")) > ("2020", "2020")
+    assert hit == {
+        "id": stored["local_id"],
+        "key": "deploy",
+        "content": "Deploys need two reviews",
+        "cut": False,
+        "memory_type": "procedural",
+        "title": "Deploy rule",
+        "tags": ["deploy", "rule"],
+        "significance": 0.8,
+        "confidence": 0.9,
+        "context_id": "release",
+        "agent": "ada",
+        "origin": "agent",
+        "metadata": {"since": 2024, "by": None},
+    }
+
+
+@pytest.mark.requirement("KNG-016")
+async def test_filters_hold(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        for kind in MemoryType:
+            await client.ok(
+                "memory_intelligent_store",
+                key=kind.value,
+                content=f"harbour {kind}",
+                memory_type=kind.value,
+                tags=[f"t-{kind}"],
+                context_id=f"c-{kind}",
+            )
+
+        async def keys(**filters: Any) -> set[str]:
+            found = await client.ok("memory_hybrid_search", query="harbour", **filters)
+            return {hit["key"] for hit in found["results"]}
+
+        assert await keys() == set(MemoryType)
+        assert await keys(memory_types=["episodic", "procedural"]) == {"episodic", "procedural"}
+        assert await keys(memory_types="conversation_context") == {"episodic"}
+        assert await keys(memory_types='["semantic"]') == {"semantic"}
+        assert await keys(tags=["t-working"]) == {"working"}
+        assert await keys(context_id="c-semantic") == {"semantic"}
+        assert await keys(agent="nobody") == set()
+        assert await keys(until="2001-01-01") == set()
+        assert len(await keys(limit=2)) == 2
+
+
+@pytest.mark.requirement("KNG-016")
+@pytest.mark.parametrize("name", ["include_semantic", "semantic"])
+async def test_both_names_of_semantic_keep_the_remote_from_being_asked(tmp_path: Path, name: str) -> None:
+    with ScriptedRemote() as remote:
+        async with session(tmp_path / "home", remote=remote.url) as client:
+            found = await client.ok("memory_hybrid_search", query="harbour", **{name: False})
+    assert found["source"] == "local"
+    assert [call for call in remote.requests if call.method == "search_semantic_memories"] == []
+
+
+async def test_a_long_memory_is_cut_in_lists_and_whole_when_asked_for(tmp_path: Path) -> None:
+    text = "harbour " + "é" * 2 * SHOWN_CHARACTERS
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="long", content=text)
+        [hit] = (await client.ok("memory_hybrid_search", query="harbour"))["results"]
+        assert (hit["content"], hit["cut"]) == (text[:SHOWN_CHARACTERS], True)
+        got = (await client.ok("memory_get", key_or_id="long"))["memory"]
+        assert (got["content"], got["cut"]) == (text, False)
+
+
+async def test_what_is_forgotten_is_gone_until_it_is_restored(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="k", content="harbour")
+        forgotten = await client.ok("memory_forget", key_or_id="k")
+        assert forgotten["restore"] == f"kingly-memory restore {forgotten['id']}"
+        assert (await client.ok("memory_hybrid_search", query="harbour"))["results"] == []
+        assert "nothing is stored under 'k'" in await client.error("memory_get", key_or_id="k")
+        async with MemoryRouter.open(tmp_path / "home", False, project="app") as router:
+            assert await router.restore(forgotten["id"]) is not None
+        assert (await client.ok("memory_get", key_or_id="k"))["memory"]["content"] == "harbour"
+
+
+async def test_the_status_says_what_is_stored_and_how_the_remote_is(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="k", content="x")
+        status = await client.ok("memory_status")
+    assert (status["project"], status["memories"]["total"], status["link"]["state"]) == ("app", 1, "disabled")
+
+
+async def test_texts_that_happen_to_be_json_stay_as_they_are(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        for text in ('{"a":  1}', "[1, 2]", "null", "true", "12"):
+            await client.ok("memory_intelligent_store", key="k", content=text, title=text, context_id=text)
+            memory = (await client.ok("memory_get", key_or_id="k"))["memory"]
+            assert (memory["content"], memory["title"], memory["context_id"]) == (text, text, text)
+
+
+# --- the legacy tools -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-087")
+async def test_remember_recall_and_list_are_keys_and_values_over_the_same_memories(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("remember", key="editor", value="vim")
+        await client.ok("remember", key="editor", value="ed")
+        await client.ok("remember", key="ports", value=[80, 443])
+        await client.ok("memory_intelligent_store", key="newer", content="by the newer tool")
+        assert (await client.ok("recall", key="editor"))["value"] == "ed"
+        assert (await client.ok("recall", key="ports"))["value"] == "[80,443]"
+        assert (await client.ok("recall", key="newer"))["value"] == "by the newer tool"
+        assert await client.ok("recall", key="gone") == {"success": True, "key": "gone", "found": False, "value": None}
+        assert (await client.ok("list"))["keys"] == ["newer", "ports", "editor"]
+        assert [hit["key"] for hit in (await client.ok("memory_hybrid_search", query="vim ed"))["results"]] == [
+            "editor"
+        ]
+
+
+# --- working context, tasks, thoughts, links ------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-027")
+async def test_the_working_context_has_the_seeds_shape(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        empty = await client.ok("memory_get_working_context")
+        assert (empty["working_memory"], empty["local_state"], empty["memory_count"]) == ([], [], 0)
+        await client.ok("memory_intelligent_store", key="a", content="first", context_id="deploy-42")
+        await client.ok("memory_intelligent_store", key="b", content="second", context_id="deploy-42")
+        context = await client.ok("memory_get_working_context", context_id="deploy-42")
+        current = await client.ok("memory_get_working_context", include_related=False)
+    assert [memory["key"] for memory in context["local_state"]] == ["b", "a"]
+    assert (context["context_id"], context["memory_count"], context["source"]) == ("deploy-42", 2, "local")
+    assert isinstance(context["last_updated"], int)
+    assert (context["related_memories"], current["related_memories"]) == ([], None)
+    assert current["context_id"] == "deploy-42"
+
+
+async def test_a_context_that_nothing_is_known_of_is_said_to_be_so(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        sentence = await client.error("memory_get_working_context", context_id="nowhere")
+    assert sentence.startswith("context_id: nothing is at hand in 'nowhere'")
+
+
+@pytest.mark.requirement("KNG-031")
+@pytest.mark.requirement("KNG-037")
+@pytest.mark.requirement("KNG-040")
+@pytest.mark.parametrize("name", ["task_description", "taskDescription"])
+async def test_a_task_is_assessed_by_how_similar_ones_ended(tmp_path: Path, name: str) -> None:
+    async with session(tmp_path / "home") as client:
+        before = await client.ok("assess_task_confidence", **{name: "migrate the users table"})
+        for _ in range(3):
+            await client.ok("record_task_outcome", task="migrate the users table", status="failed", reason='{"e": 1}')
+        after = await client.ok("assess_task_confidence", **{name: "migrate the users table"})
+    assert (before["memory_informed"], before["similar_tasks_count"]) == (False, 0)
+    assert (after["memory_informed"], after["similar_tasks_count"]) == (True, 3)
+    assert after["confidence"] < before["confidence"]
+    assert after["confidence_factors"].keys() >= {"base", "memory_informed", "pattern_bonus", "complexity_penalty"}
+    assert sum(after["confidence_factors"].values()) == pytest.approx(after["confidence"])
+    assert {one["status"] for one in after["evidence"]} == {"failed"}
+    assert after["assessment_id"]
+
+
+async def test_thoughts_of_a_chain_are_numbered_and_can_be_read_in_order(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        first = await client.ok("record_thought", content="reads fail", thought_type="evidence")
+        second = await client.ok("record_thought", content="the cache is stale", chain_id=first["chain_id"])
+        assert (first["position"], second["position"], first["storage_layers"]) == (1, 2, ["local"])
+        chain = await read(client, f"kingly://thoughts/{first['chain_id']}")
+    assert [one["content"] for one in chain["thoughts"]] == ["reads fail", "the cache is stale"]
+
+
+async def test_linked_memories_are_shown_on_request(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="cause", content="the disk was full")
+        await client.ok("memory_intelligent_store", key="effect", content="the harbour stood still", context_id="c")
+        link = await client.ok("memory_link", source="cause", target="effect", link_type="causal", strength=0.9)
+        assert (link["link_type"], link["strength"], link["success"]) == ("causal", 0.9, True)
+        plain = await client.ok("memory_hybrid_search", query="harbour")
+        linked = await client.ok("memory_hybrid_search", query="harbour", include_linked=True)
+        context = await client.ok("memory_get_working_context", context_id="c")
+    assert plain["results"][0]["linked"] is None
+    assert "the disk was full" in json.dumps(linked["results"][0]["linked"])
+    assert "the disk was full" in json.dumps(context["related_memories"])
+
+
+# --- resources and the prompt ---------------------------------------------------------------------------------------
+
+
+async def read(client: Session, uri: str) -> Any:
+    [content] = (await client.client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    assert content.mime_type == "application/json"
+    return json.loads(content.text)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_status_and_contexts_are_resources(tmp_path: Path, mode: str) -> None:
+    async with session(tmp_path / "home", mode=mode) as client:
+        await client.ok("memory_intelligent_store", key="k", content="at hand", context_id="../team/9")
+        assert (await read(client, "kingly://status"))["memories"]["total"] == 1
+        context = await read(client, "kingly://context/..%2Fteam%2F9")
+        assert [memory["content"] for memory in context["local_state"]] == ["at hand"]
+        assert (await read(client, "kingly://context/current"))["context_id"] == "../team/9"
+        templates = (await client.client.list_resource_templates()).resource_templates
+        assert [one.uri_template for one in templates] == [
+            "kingly://context/{context_id}",
+            "kingly://thoughts/{chain_id}",
+        ]
+
+
+async def test_a_resource_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        with pytest.raises(Exception, match="context_id: has 600 characters"):
+            await client.client.read_resource(f"kingly://context/{'x' * 600}")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_prompt_teaches_when_to_store_and_names_only_tools_that_are_there(tmp_path: Path, mode: str) -> None:
+    async with session(tmp_path / "home", mode=mode) as client:
+        [prompt] = (await client.client.list_prompts()).prompts
+        [message] = (await client.client.get_prompt(prompt.name, {"context_id": "deploy-42"})).messages
+        names = {tool.name for tool in (await client.client.list_tools()).tools}
+    assert isinstance(message.content, TextContent)
+    words = set(message.content.text.replace(":", " ").replace(",", " ").replace(".", " ").split())
+    assert {word for word in words if "_" in word and not word.endswith(("_id", "_type"))} <= names
+    assert "'deploy-42'" in message.content.text
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+CANARY = "canary-7f3a " * 500
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(
+    ("tool", "given", "sentence"),
+    [
+        ("memory_intelligent_store", {"content": CANARY}, "key: is missing"),
+        ("memory_intelligent_store", {"key": "k", "content": [CANARY]}, "content: expected text"),
+        ("memory_intelligent_store", {"key": "k", "content": "  "}, "content: is empty"),
+        ("memory_intelligent_store", {"key": "", "content": CANARY}, "key: is empty"),
+        ("memory_intelligent_store", {"key": "a\nb", "content": CANARY}, "key: contains control characters"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "significance": 2}, "significance: should be"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "significance": True}, "significance: expected a"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "significance": "x"}, "significance: should be"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "memory_type": "x"}, "memory_type: 'x' is un"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "tags": {"a": 1}}, "tags: should be a valid list"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "metadata": [1]}, "metadata: should be a valid"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "wait": -1}, "wait: should be greater"),
+        ("memory_intelligent_store", {"key": "k", "content": CANARY, "kind": 1}, "kind: unknown argument; memory"),
+        ("memory_intelligent_store", {"key": "k", "content": "é" * 600_000}, "content: has 1,200,000 bytes, at most"),
+        ("memory_hybrid_search", {"query": "  "}, "query: is empty"),
+        ("memory_hybrid_search", {"query": "x", "limit": 0}, "limit: should be greater"),
+        ("memory_hybrid_search", {"query": "x", "since": "yesterday"}, "since: 'yesterday' is not an ISO 8601"),
+        ("memory_hybrid_search", {"query": "x", "memory_types": ["x"]}, "memory_types: 'x' is unknown"),
+        ("memory_get", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
+        ("memory_forget", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
+        ("memory_status", {"verbose": True}, "verbose: unknown argument; memory_status takes no arguments"),
+        ("memory_divine", {}, "unknown tool 'memory_divine'; this server has memory_intelligent_store,"),
+        ("recall", {}, "key: is missing"),
+    ],
+)  # fmt: skip
+async def test_bad_input_is_a_sentence_that_repeats_no_memory(
+    tmp_path: Path, tool: str, given: dict[str, Any], sentence: str, mode: str
+) -> None:
+    async with session(tmp_path / "home", mode=mode) as client:
+        said = await client.error(tool, **given)
+        assert said.startswith(sentence)
+        assert len(said) < 500
+        assert "canary" not in said
+        assert (await client.ok("memory_status"))["memories"]["total"] == 0
+
+
+async def test_unknown_ends_of_links_and_unknown_parents_are_refused(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="k", content="x")
+        assert "nobody" in await client.error("memory_link", source="k", target="nobody")
+        assert "parent_id" in await client.error("record_thought", content="x", parent_id="nobody")
+        assert "status: 'won'" in await client.error("record_task_outcome", task="x", status="won")
+
+
+# --- trouble --------------------------------------------------------------------------------------------------------
+
+
+def failing(error: Exception) -> MemoryServer:
+    def begin() -> MemoryRouter:
+        raise error
+
+    return MemoryServer(LazyRouter(begin))
+
+
+async def test_what_nobody_foresaw_is_one_masked_sentence_and_a_line_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with Client(failing(RuntimeError("canary")), mode="legacy") as client:
+        assert await Session(client).error("memory_get", key_or_id="k") == UNEXPECTED
+        with pytest.raises(Exception, match="something unexpected happened"):
+            await client.read_resource("kingly://status")
+    assert "canary" not in caplog.text
+    assert "McpToolFailed memory_get: RuntimeError at test_mcp_tools.py" in caplog.text
+
+
+async def test_a_home_that_cannot_be_opened_is_said_and_tried_again(tmp_path: Path) -> None:
+    troubles: list[Exception] = [StoreUntrusted("here", "it is a link"), StoreUntrusted("here", "still a link")]
+
+    def begin() -> MemoryRouter:
+        if troubles:
+            raise troubles.pop()
+        return MemoryRouter.open(tmp_path / "home", False, settings=QUICK)
+
+    async with Client(MemoryServer(LazyRouter(begin)), mode="auto") as client:
+        said = await Session(client).error("recall", key="k")
+        assert "the memory store in here is not opened" in said
+        while troubles:
+            await Session(client).error("recall", key="k")
+        assert (await Session(client).ok("recall", key="k"))["found"] is False
+
+
+async def test_a_lone_surrogate_in_an_answer_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with session(tmp_path / "home", mode="legacy") as client:
+        await client.ok("memory_intelligent_store", key="k", content="x")
+
+        def broken(router: MemoryRouter) -> dict[str, Any]:
+            return {**status(router), "home": "a\ud800b\0", "more": {"\udfff": ["\ud800"]}}
+
+        status = MemoryRouter.status
+        monkeypatch.setattr(MemoryRouter, "status", broken)
+        found = await client.ok("memory_status")
+        assert (found["home"], found["more"]) == ("a\ufffdb\0", {"\ufffd": ["\ufffd"]})
+        assert (await read(client, "kingly://status"))["home"] == "a\ufffdb\0"
+
+
+async def test_the_router_is_opened_once_however_many_calls_come_at_once(tmp_path: Path) -> None:
+    opened = []
+
+    def begin() -> MemoryRouter:
+        opened.append(MemoryRouter.open(tmp_path / "home", False, settings=QUICK))
+        return opened[-1]
+
+    async with Client(MemoryServer(LazyRouter(begin))) as client:
+        await asyncio.gather(*(Session(client).ok("remember", key=f"k{number}", value="x") for number in range(20)))
+        assert (await Session(client).ok("list"))["count"] == 20
+    assert len(opened) == 1
+
+
+async def test_a_caller_who_gives_up_leaves_the_opening_to_the_others(tmp_path: Path) -> None:
+    lazy = server(tmp_path / "home")._memory
+    async with lazy:
+        giving_up = asyncio.create_task(lazy.get())
+        staying = asyncio.create_task(lazy.get())
+        await asyncio.sleep(0)
+        giving_up.cancel()
+        assert (await staying).status()["project"] == "app"
+
+
+def test_the_sets_of_the_command_line_are_those_of_the_server() -> None:
+    from kingly_memory.cli.commands import COMMANDS
+
+    [command] = [one for one in COMMANDS if one.name == "mcp"]
+    [told] = [one.help for one in command.arguments if one.name == "--tools"]
+    assert ", ".join(TOOLSETS) in told
