@@ -118,7 +118,7 @@ class Contexts:
         return context_id
 
     def enter(self, context_id: str | None) -> None:
-        """This process works there from now on."""
+        """From now on this process works there."""
         self._current = context_id or self._current
 
     def at_hand(self, context_id: str) -> AtHand:
