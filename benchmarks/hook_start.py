@@ -22,10 +22,11 @@ _UNRELATED = "Could you please explain to me how people usually get rid of snail
 async def measure(plan: Plan) -> list[Figure]:
     project = plan.folder / "hooked"
     notes = plan.writer.notes(min(plan.sizes))
+    note = notes[len(notes) // 2]
     async with MemoryRouter.open(project / ".kingly" / "memory", agent=AGENT, settings=Settings()) as memory:
         await load(memory, notes)
-        asked_about = await memory.store(notes[len(notes) // 2].content, origin="user")
-    fitting = " ".join(("Please have a look at this:", *notes[len(notes) // 2].content.split()[:PROMPT_WORDS]))
+        asked_about = await memory.store(note.content, origin="user", tags=note.tags)
+    fitting = " ".join(("Please have a look at this:", *note.content.split()[:PROMPT_WORDS]))
     said = subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile
         [sys.executable, "-m", "kingly_memory", "hook", "UserPromptSubmit"],
         input=_call(project, fitting),

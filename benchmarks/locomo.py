@@ -1,35 +1,46 @@
-"""Real conversations: a LoCoMo file named by path is stored turn by turn and asked its own questions."""
+"""Real conversations: a LoCoMo file named by path is imported, and asked its own questions."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Figure, Plan, figure, timed
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.intake import Imported, draft
+from kingly_memory.adapters.files import locomo
+from kingly_memory.intake import Imported
 
 UNANSWERABLE = 5
+TOGETHER = "all conversations"
 
 
 async def measure(plan: Plan) -> list[Figure]:
-    """Time of a search, and how many questions find one of their evidence turns among the first ten hits."""
+    """Time of a search, and the share of evidence among the first ten hits: each conversation asked alone, then all of
+    them in one project."""
     if plan.locomo is None:
         return []
     conversations = json.loads(plan.locomo.read_text(encoding="utf-8"))
+    alone = [(f"conversation {number}", [one]) for number, one in enumerate(conversations)]
+    return [
+        await _asked(plan, "search, LoCoMo, one at a time", alone),
+        await _asked(plan, "search, LoCoMo, pooled", [(TOGETHER, conversations)]),
+    ]
+
+
+async def _asked(plan: Plan, name: str, projects: list[tuple[str, list[dict[str, Any]]]]) -> Figure:
     seconds: list[float] = []
-    found = asked = 0
-    for number, conversation in enumerate(conversations):
-        home = plan.folder / "locomo"
-        async with MemoryRouter.open(home, project=f"conversation {number}", settings=Settings()) as memory:
-            await memory.remember(_turns(conversation["conversation"]))
-            for question in _questions(conversation):
-                evidence = set(question["evidence"])
-                asked += 1
-                hits = [hit.memory.key for hit in await _search(memory, question["question"], seconds)]
-                found += bool(evidence & set(hits))
-    return [figure("search, LoCoMo", seconds, remark=f"evidence in the first ten: {found / asked:.0%} of {asked}")]
+    shares: list[float] = []
+    for project, conversations in projects:
+        async with MemoryRouter.open(plan.folder / "locomo", project=project, settings=Settings()) as memory:
+            await memory.remember(_turns(conversations))
+            for text, evidence in _questions(conversations):
+                hits = {hit.memory.key for hit in await _search(memory, text, seconds)}
+                shares.append(len(evidence & hits) / len(evidence))
+    recall = sum(shares) / len(shares)
+    return figure(name, seconds, remark=f"recall@10 {recall:.3f} of {len(shares)} questions")
 
 
 async def _search(memory: MemoryRouter, text: str, seconds: list[float]) -> Any:
@@ -42,15 +53,17 @@ async def _search(memory: MemoryRouter, text: str, seconds: list[float]) -> Any:
     return results[0]
 
 
-def _turns(conversation: dict[str, Any]) -> Iterator[Imported]:
-    limit = Settings().content_limit_bytes
-    number = 1
-    while turns := conversation.get(f"session_{number}"):
-        for turn in turns:
-            text = f"{turn['speaker']}: {turn['text']}"
-            yield Imported(draft(text, content_limit_bytes=limit, key=turn["dia_id"], type="episodic"))
-        number += 1
+def _turns(conversations: list[dict[str, Any]]) -> Iterator[Imported]:
+    entries = locomo.entries(conversations, Path("-"), content_limit_bytes=Settings().content_limit_bytes)
+    return (entry for entry in entries if isinstance(entry, Imported))
 
 
-def _questions(conversation: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in conversation["qa"] if one["category"] != UNANSWERABLE and one["evidence"]]
+def _questions(conversations: list[dict[str, Any]]) -> Iterator[tuple[str, set[str]]]:
+    """Each question that has an answer, and the keys of the turns that hold it; a few name turns that do not exist."""
+    for one in conversations:
+        spoken = one["conversation"].values()
+        known = {turn["dia_id"] for turns in spoken if isinstance(turns, list) for turn in turns}
+        for asked in one["qa"]:
+            named = {name.strip() for given in asked["evidence"] for name in re.split("[;,]", given)} & known
+            if asked["category"] != UNANSWERABLE and named:
+                yield asked["question"], {f"locomo:{one['sample_id']}:{name}" for name in named}

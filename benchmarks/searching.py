@@ -12,6 +12,8 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Results
 
+SAID_TOGETHER = 40
+"""Notes in a row that make up one talk."""
 AT_100_000 = (Goal("p50", 10.0), Goal("p99", 50.0))
 
 
@@ -22,7 +24,7 @@ async def measure(plan: Plan) -> list[Figure]:
         floor = Floor(plan.folder / f"floor-{size}.db")
         floor.load(notes)
         async with MemoryRouter.open(plan.folder / f"search-{size}", settings=Settings()) as memory:
-            await load(memory, notes)
+            await load_talks(memory, notes)
             figures += await _get(plan, memory, floor, size)
             figures += await _search(plan, memory, floor, notes)
         floor.close()
@@ -31,12 +33,31 @@ async def measure(plan: Plan) -> list[Figure]:
 
 async def load(memory: MemoryRouter, notes: Sequence[Note]) -> None:
     """Take the notes in; keys are `k0`, `k1`, …"""
-    await memory.remember(_imported(f"k{number}", note) for number, note in enumerate(notes))
-
-
-def _imported(key: str, note: Note) -> Imported:
     limit = Settings().content_limit_bytes
-    return Imported(draft(note.content, content_limit_bytes=limit, key=key, tags=note.tags, created_at=note.said_at))
+    await memory.remember(
+        Imported(draft(note.content, content_limit_bytes=limit, key=f"k{at}", tags=note.tags, created_at=note.said_at))
+        for at, note in enumerate(notes)
+    )
+
+
+async def load_talks(memory: MemoryRouter, notes: Sequence[Note]) -> None:
+    """Take the notes in as what was said in talks, so that names and neighbours count as well; keys as in `load`."""
+    await memory.remember(_said(number, note) for number, note in enumerate(notes))
+
+
+def _said(number: int, note: Note) -> Imported:
+    return Imported(
+        draft(
+            note.content,
+            content_limit_bytes=Settings().content_limit_bytes,
+            key=f"k{number}",
+            type="episodic",
+            tags=(*note.tags, note.speaker),
+            title=f"{note.speaker}, {note.said_at:%d %B %Y}",
+            context_id=f"talk {number // SAID_TOGETHER}",
+            created_at=note.said_at,
+        )
+    )
 
 
 async def _get(plan: Plan, memory: MemoryRouter, floor: Floor, size: int) -> list[Figure]:

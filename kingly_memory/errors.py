@@ -140,3 +140,13 @@ class RemoteUnauthorised(RemoteError):
         )
         self.reason = f"HTTP {status}: the token was not accepted"
         self.status = status
+
+
+class LanguageModelError(KinglyMemoryError):
+    """A language model gave no answer; what was asked of it is left undecided."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the language model gave no answer: {reason}. Check KINGLY_LLM_URL, KINGLY_LLM_MODEL and KINGLY_LLM_TOKEN"
+        )
+        self.reason = reason

@@ -36,6 +36,10 @@ METADATA_DEPTH = 32
 QUERY_LIMIT = 4_096
 """Characters of a query that are read; a longer one (a pasted log) is cut, not refused."""
 RESULTS_LIMIT = 1_000
+MOST_IN_A_MODE = 50
+"""Memories that a search in a mode answers with: each is compared with those before it."""
+MOST_VERIFIED = 50
+"""Memories that a verified search answers with: four times as many are checked."""
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)

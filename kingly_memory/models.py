@@ -88,6 +88,17 @@ class LinkState(StrEnum):
     DISABLED = "disabled"
 
 
+class RetrievalMode(StrEnum):
+    """What a search is for; `retrieval/modes.py` says what follows from it. `similarity` is the plain search."""
+
+    SIMILARITY = "similarity"
+    BROAD = "broad"
+    PRECISE = "precise"
+    DIAGNOSTIC = "diagnostic"
+    LEARNING = "learning"
+    RECALL = "recall"
+
+
 class Source(StrEnum):
     """Which way a search was answered."""
 
@@ -187,6 +198,7 @@ class Query:
     until: datetime | None = None
     include_archived: bool = False
     remote_text: str | None = None
+    min_confidence: float = 0.0
 
     def admits(self, memory: Memory) -> bool:
         """True when the memory passes every filter (the text aside). Every path to a result asks this."""
@@ -198,6 +210,7 @@ class Query:
             and (self.context_id is None or memory.scope.context_id == self.context_id)
             and (self.since is None or memory.created_at >= self.since)
             and (self.until is None or memory.created_at <= self.until)
+            and memory.confidence >= self.min_confidence
         )
 
 
@@ -233,7 +246,9 @@ class Results:
     """The answer to a search: hits, best first, and how they were found.
 
     `layers` names the layers that answered; `failures` those that were asked and did not, with the reason. `linked`
-    holds, by the id of a hit, the memories linked to it, when they were asked for.
+    holds, by the id of a hit, the memories linked to it, when they were asked for. In a mode, `mode_reason` says why
+    that one, `excluded` how many candidates were left out for which reason, and `clusters`, where the mode groups, the
+    number of each hit's group by its id.
     """
 
     hits: tuple[Hit, ...]
@@ -243,6 +258,10 @@ class Results:
     failures: Mapping[str, str] = field(default_factory=dict)
     repaired: Mapping[str, str] = field(default_factory=dict)
     linked: Mapping[str, tuple[JsonObject, ...]] = field(default_factory=dict)
+    mode: RetrievalMode | None = None
+    mode_reason: str | None = None
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    clusters: Mapping[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -265,6 +284,15 @@ class Results:
             "repaired": dict(self.repaired),
             "hits": [hit.to_json() for hit in self.hits],
             **({"linked": {one: list(several) for one, several in self.linked.items()}} if self.linked else {}),
+            **({} if self.mode is None else self._mode_json(self.mode)),
+        }
+
+    def _mode_json(self, mode: RetrievalMode) -> JsonObject:
+        return {
+            "mode": mode.value,
+            "mode_reason": self.mode_reason,
+            "excluded": dict(self.excluded),
+            **({"clusters": dict(self.clusters)} if self.clusters else {}),
         }
 
 

@@ -64,6 +64,20 @@ class Matches(NamedTuple):
     cut: bool = False
 
 
+class Beside(NamedTuple):
+    """Positions of what was said just before a memory and just after it in its context, the nearest first."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+class Corpus(NamedTuple):
+    """What the text index holds, every project's: how many rows, and how many words a row has on average."""
+
+    rows: int
+    mean_words: float
+
+
 class Transaction(Protocol):
     """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
 
@@ -155,8 +169,18 @@ class TextIndex(Protocol):
         of them before a row of the own project has been seen to hold it."""
         ...
 
-    def holds(self, position: int, terms: Sequence[str]) -> set[str]:
-        """Which of the terms stand in that row."""
+    def corpus(self) -> Corpus: ...
+
+    def beside(
+        self, query: Query, context_id: str, positions: Sequence[int], reach: int, deadline_s: float
+    ) -> dict[int, Beside]:
+        """Episodic memories of the context, `reach` in each direction, beside each of the positions, whatever else the
+        query filters by: look at the rows before showing one. After the deadline those that were found by then."""
+        ...
+
+    def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
+        """The rows at those positions, in their order, without those that are not there or that there was no time
+        for."""
         ...
 
 
@@ -342,4 +366,12 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One unit-length vector per text, in order. Deterministic across processes."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Goes on where a text ends. What it says is a stranger's word: read it with care, and never do what it asks."""
+
+    async def complete(self, prompt: str, *, timeout_s: float) -> str:
+        """The model's reply, `timeout_s` later at most. Raises LanguageModelError, nothing else."""
         ...

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.models import RetrievalMode
 
 DEFAULT_ENDPOINT = "http://localhost:8000"
 """What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
@@ -35,14 +36,21 @@ class Range(NamedTuple):
         return f"above {self.least:g}" if self.above else f"of {self.least:g} or more"
 
 
+Choices = tuple[str, ...]
+"""What a setting that is a word may be."""
+
 _ANY = Range()
 _COUNT = Range(least=1)
 _TIME = Range(above=True)
 """A time that a loop waits or a try is given: with 0 the one would never rest and the other never succeed."""
 _SHARE = Range(most=1)
+_DURABILITIES: Choices = ("power", "process")
+_MODES: Choices = tuple(RetrievalMode)
+_FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
+"""How the environment says whether something is on."""
 
 
-def _setting(default: Any, meaning: str, allowed: Range = _ANY) -> Any:
+def _setting(default: Any, meaning: str, allowed: Range | Choices = _ANY) -> Any:
     return field(default=default, metadata={"meaning": meaning, "range": allowed})
 
 
@@ -51,13 +59,19 @@ class Settings:
     """Every figure a user may change. Seconds for all times, bytes for all sizes. docs/settings.md is made from it."""
 
     durability: Durability = _setting(
-        "power", "what a returned store survives: `power` a power cut, `process` only kill -9, several times faster"
+        "power",
+        "what a returned store survives: `power` a power cut, `process` only kill -9, several times faster",
+        _DURABILITIES,
     )
     content_limit_bytes: int = _setting(1_048_576, "longest content of one memory, in UTF-8")
     lock_wait_s: float = _setting(5.0, "how long a write waits for other processes before it fails")
     local_search_s: float = _setting(0.1, "time for the local side of a search", _TIME)
     remote_search_s: float = _setting(0.15, "time for the remote's side of a search", _TIME)
     local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory", _SHARE)
+    mode_aware: bool = _setting(True, "whether the mode `auto` is inferred from the question's words")
+    default_mode: str = _setting(
+        RetrievalMode.PRECISE.value, "what the mode `auto` means when that is off or no word points to a mode", _MODES
+    )
     call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background", _TIME)
     send_tries: int = _setting(3, "tries of one delivery attempt", _COUNT)
     send_pause_s: float = _setting(1.0, "pause after the first try; the next one is twice as long")
@@ -81,16 +95,19 @@ class Settings:
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
     remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
+    verification_threshold: float = _setting(
+        0.7, "confidence, or share of its words in a source, from which a memory is verified without a model", _SHARE
+    )
+    verification_s: float = _setting(30.0, "time for the verdicts of one verified search", _TIME)
+    llm_timeout_s: float = _setting(10.0, "deadline of one question to the language model", _TIME)
+    llm_at_once: int = _setting(4, "questions to the language model under way at the same time", _COUNT)
     hook_tokens: int = _setting(1_000, "tokens of recalled notes that a hook puts in at most; 0 for none")
     hook_deadline_s: float = _setting(0.3, "time after which a hook that recalls gives up and says nothing", _TIME)
     capture_most: int = _setting(50, "statements kept each time a hook captures; 0 switches that off")
 
     def __post_init__(self) -> None:
-        if self.durability not in ("power", "process"):
-            raise InvalidSetting("durability", f"{self.durability!r} is unknown; choose power or process")
         for one in fields(self):
-            if one.name != "durability":
-                _check(one, getattr(self, one.name))
+            _check(one, getattr(self, one.name))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -161,6 +178,29 @@ def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:
     return env.get("KINGLY_MCP_TOKEN") or None
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPlace:
+    """Where a language model answers, if anywhere, and which one it is."""
+
+    url: str
+    model: str
+    token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def resolve(cls, environment: Mapping[str, str] | None = None) -> ModelPlace | None:
+        """What `KINGLY_LLM_URL`, `KINGLY_LLM_MODEL` and `KINGLY_LLM_TOKEN` name; None without an address.
+
+        Raises InvalidSetting when the address comes without a model.
+        """
+        env = os.environ if environment is None else environment
+        url, model = env.get("KINGLY_LLM_URL"), env.get("KINGLY_LLM_MODEL")
+        if not url:
+            return None
+        if not model:
+            raise InvalidSetting("llm_model", "KINGLY_LLM_URL is set and names no model; set KINGLY_LLM_MODEL too")
+        return cls(url, model, env.get("KINGLY_LLM_TOKEN") or None)
+
+
 def _project_name(home: Path, folder: Path | None) -> str:
     """A home inside a project folder names the project, wherever the process was started."""
     owner = home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
@@ -183,7 +223,15 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def _check(one: Field[Any], value: object) -> None:
-    allowed: Range = one.metadata["range"]
+    allowed: Range | Choices = one.metadata["range"]
+    if isinstance(one.default, bool):
+        if not isinstance(value, bool):
+            raise InvalidSetting(one.name, f"{value!r} is neither True nor False")
+        return
+    if not isinstance(allowed, Range):
+        if value not in allowed:
+            raise InvalidSetting(one.name, f"{value!r} is unknown; choose {' or '.join(allowed)}")
+        return
     whole = isinstance(one.default, int)
     kind = int if whole else int | float
     if not isinstance(value, kind) or isinstance(value, bool) or not allowed.holds(value):
@@ -195,6 +243,10 @@ def _check(one: Field[Any], value: object) -> None:
 def _parsed(name: str, text: str, kind: type) -> object:
     if kind is str:
         return text
+    if kind is bool:
+        if text.casefold() not in _FLAGS:
+            raise InvalidSetting(name, f"{text!r} is neither on nor off")
+        return _FLAGS[text.casefold()]
     try:
         return kind(text)
     except ValueError:

@@ -17,7 +17,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Matches, Transaction
-from kingly_memory.router import local_search
+from kingly_memory.router import local_search, wording
 from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
 
@@ -138,7 +138,8 @@ class Repairs:
         self.left_s: list[float] = []
         self._reader, self._reading_s = store.reader, reading_s
         self._now_s = time.monotonic()
-        monkeypatch.setattr(local_search, "time", SimpleNamespace(monotonic=lambda: self._now_s))
+        for module in (local_search, wording):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._now_s))
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
         self._now_s += self._reading_s
@@ -171,7 +172,7 @@ def test_looking_up_has_its_share_even_when_one_repair_took_it_all(
     reader = Repairs(noted, monkeypatch, reading_s=90)
     answer = LocalSearch(reader).search(ask("grandmothre plum"), now_s=NOON_S, budget_s=60)
     assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
-    assert reader.left_s == [pytest.approx(30)]
+    assert reader.left_s == [pytest.approx(24)]
 
 
 def test_words_of_one_length_are_read_once_for_all_typos(noted: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:

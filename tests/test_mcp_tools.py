@@ -31,6 +31,7 @@ SEEDS = {
     "assess_task_confidence",
 }
 BESIDES = {"record_task_outcome", "record_thought", "memory_status", "memory_get", "memory_forget", "memory_link"}
+ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 LEGACY = {"remember", "recall", "list"}
 
 
@@ -52,7 +53,7 @@ def arguments(tool: Tool) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
     first, second = await listed(tmp_path, mode=mode), await listed(tmp_path, mode=mode)
-    assert set(first) == SEEDS | BESIDES | LEGACY
+    assert set(first) == SEEDS | BESIDES | ALMA | LEGACY
     assert list(first) == list(second)
 
 
@@ -123,7 +124,7 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
         assert tool.annotations.open_world_hint is False
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
-        "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list",
+        "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
     assert destroying == {"memory_forget"}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kingly_memory import intake
 from kingly_memory.adapters.clock import SystemClock
@@ -17,12 +20,16 @@ from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
+from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Clock
+from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router import chains, memory_links
 from kingly_memory.router.router import Router
 from kingly_memory.settings import Place, Settings
+
+if TYPE_CHECKING:  # read by whoever has memories checked
+    from kingly_memory.retrieval.verification import VerifiedResults
 
 
 class MemoryRouter(Router):
@@ -73,6 +80,7 @@ class MemoryRouter(Router):
             settings=chosen,
             clock=time,
             observers=observers,
+            embedder=parts.embedder,
         )
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -196,3 +204,69 @@ class MemoryRouter(Router):
     async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
         """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
         return await self._read(lambda: self._associations.thoughts(chain_id))
+
+    # --- verified search ----------------------------------------------------------------------------------------------
+
+    async def search_verified(
+        self,
+        query: str,
+        top_k: int = 5,
+        ground_truth: Sequence[str] | None = None,
+        cross_verify: bool = True,
+        *,
+        agent: str | None = None,
+        context_id: str | None = None,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        include_archived: bool = False,
+        include_semantic: bool = True,
+        language_model: LanguageModel | None = None,
+    ) -> VerifiedResults:
+        """The memories that answer the query, at most `top_k`, as verified, uncertain, contradicted or unverifiable.
+
+        `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
+        `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
+        negations: docs/verification.md. Raises InvalidInput, InvalidSetting; a model that fails leaves memories
+        uncertain.
+        """
+        from kingly_memory.router.verified import Candidates, VerifiedRetriever
+
+        self._check_open()
+        asked = intake.query(
+            query,
+            project=self._station.project,
+            types=types,
+            tags=tags,
+            agent=agent,
+            context_id=context_id,
+            since=since,
+            until=until,
+            include_archived=include_archived,
+        )
+        if not asked.text.strip():
+            raise InvalidInput("query", "is empty; say what to look for")
+        async with AsyncExitStack() as stack:
+            model, is_here = language_model, False
+            if model is None:
+                model, is_here = await stack.enter_async_context(parts.language_model(self._settings, self._clock))
+            retriever = VerifiedRetriever(
+                Candidates(self._gatherer),
+                model,
+                self._settings.verification_threshold,
+                clock=self._clock,
+                verification_s=self._settings.verification_s,
+                llm_timeout_s=self._settings.llm_timeout_s,
+                llm_at_once=self._settings.llm_at_once,
+                model_is_here=is_here,
+            )
+            results = await retriever.retrieve_verified(
+                replace(asked, context_id=self._contexts.resolve(asked.context_id)),
+                top_k,
+                ground_truth,
+                cross_verify,
+                include_semantic=include_semantic,
+            )
+        self._usage.note([one.memory.id for one in results], self._now_s())
+        return results

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
 from kingly_memory.adapters.local.folder import try_lock, unlock
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.router.view import Station
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import ModelPlace, Place, Settings
 from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
-    from kingly_memory.ports import Clock
+    from kingly_memory.ports import Clock, Embedder, LanguageModel
     from kingly_memory.router.spine import RemotePart
 
 log = logging.getLogger("kingly_memory")
@@ -75,6 +77,36 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
     )
     lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
     return RemotePart(endpoint.remote_name, str(endpoint), remote, lead.take, lead.give_up)
+
+
+def embedder() -> Embedder:
+    """The vectors by which memories are compared with each other."""
+    from kingly_memory.adapters.embed.hashed import HashedEmbedder
+
+    return HashedEmbedder()
+
+
+@asynccontextmanager
+async def language_model(settings: Settings, clock: Clock) -> AsyncIterator[tuple[LanguageModel | None, bool]]:
+    """The model that KINGLY_LLM_URL names, if it names one, and whether it runs on this machine.
+
+    Raises InvalidSetting when the address, the model or the token cannot be used.
+    """
+    place = ModelPlace.resolve()
+    if place is None:
+        yield None, False
+        return
+    from kingly_memory.adapters.llm.openai_http import OpenAiHttpModel
+    from kingly_memory.adapters.remote.endpoint import endpoint
+    from kingly_memory.adapters.remote.transport import Transport
+
+    try:
+        there = endpoint(place.url)
+        transport = Transport(there, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
+    except InvalidInput as error:
+        raise InvalidSetting("llm_token" if error.field == "token" else "llm_url", error.problem) from None
+    async with OpenAiHttpModel(transport, model=place.model, path=there.path) as model:
+        yield model, there.loopback
 
 
 class Leadership:

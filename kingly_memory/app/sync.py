@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import CancelledError
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.confidence import Assessment
@@ -24,10 +24,13 @@ from kingly_memory.intake import Imported
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
-from kingly_memory.ports import Clock
+from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.settings import Settings
+
+if TYPE_CHECKING:  # read by whoever has memories checked
+    from kingly_memory.retrieval.verification import VerifiedResults
 
 T = TypeVar("T")
 
@@ -94,6 +97,11 @@ class SyncMemoryRouter:
             thread.join()
             loop.close()
 
+    @property
+    def project(self) -> str:
+        """See `MemoryRouter.project`."""
+        return self._router.project
+
     def store(
         self,
         content: str,
@@ -141,6 +149,10 @@ class SyncMemoryRouter:
         include_semantic: bool = True,
         include_archived: bool = False,
         include_linked: bool = False,
+        mode: str | None = None,
+        top_k: int | None = None,
+        min_confidence: float | None = None,
+        min_similarity: float | None = None,
     ) -> Results:
         """See `MemoryRouter.search`."""
         return self._call(
@@ -157,6 +169,10 @@ class SyncMemoryRouter:
                 include_semantic=include_semantic,
                 include_archived=include_archived,
                 include_linked=include_linked,
+                mode=mode,
+                top_k=top_k,
+                min_confidence=min_confidence,
+                min_similarity=min_similarity,
             )
         )
 
@@ -314,6 +330,42 @@ class SyncMemoryRouter:
     def outbox_drop(self, ids: Sequence[str]) -> int:
         """See `MemoryRouter.outbox_drop`."""
         return self._call(lambda: self._router.outbox_drop(ids))
+
+    def search_verified(
+        self,
+        query: str,
+        top_k: int = 5,
+        ground_truth: Sequence[str] | None = None,
+        cross_verify: bool = True,
+        *,
+        agent: str | None = None,
+        context_id: str | None = None,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        include_archived: bool = False,
+        include_semantic: bool = True,
+        language_model: LanguageModel | None = None,
+    ) -> VerifiedResults:
+        """See `MemoryRouter.search_verified`."""
+        return self._call(
+            lambda: self._router.search_verified(
+                query,
+                top_k,
+                ground_truth,
+                cross_verify,
+                agent=agent,
+                context_id=context_id,
+                types=types,
+                tags=tags,
+                since=since,
+                until=until,
+                include_archived=include_archived,
+                include_semantic=include_semantic,
+                language_model=language_model,
+            )
+        )
 
     def __repr__(self) -> str:
         return repr(self._router).replace("MemoryRouter", "SyncMemoryRouter", 1)

@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kingly_memory.models import KINDS, MemoryType, Origin
+from kingly_memory.models import KINDS, MemoryType, Origin, RetrievalMode
 
 _ROOM = "kingly_memory.cli"
 
@@ -133,7 +133,19 @@ COMMANDS = (
         f"{_ROOM}.memories:search",
         (
             argument("query", "what to look for", metavar="QUERY", nargs="+"),
-            argument("--limit", "how many to show (default 10)", metavar="N", type=whole_number, default=10),
+            argument(
+                "--limit", "how many to show (default 10, or what suits the mode)", metavar="N", type=whole_number
+            ),
+            argument(
+                "--mode",
+                f"what it is for: {', '.join(RetrievalMode)}, or auto (the question decides)",
+                metavar="MODE",
+            ),
+            argument("--min-confidence", "0 to 1, only memories at least that sure", metavar="N", type=number),
+            argument("--min-similarity", "0 to 1, least likeness of hits without the words", metavar="N", type=number),
+            argument("--explain", "show what made each hit's place", action="store_true"),
+            argument("--verify", "check each memory: which hold, which are contradicted", action="store_true"),
+            repeatable("--source", "with --verify: a file known to be right, which they are checked against", "FILE"),
             _TYPE_FILTER,
             _TAG_FILTER,
             _CONTEXT_FILTER,
@@ -294,6 +306,31 @@ COMMANDS = (
         ),
     ),
     Command(
+        "eval",
+        "Measure how well searches answer, on questions whose answers are known; your own memories stay untouched.",
+        f"{_ROOM}.evaluate:evaluate",
+        (
+            argument(
+                "file",
+                "LoCoMo file, or JSONL of memories and questions; questions alone are asked of the project's memories",
+                metavar="FILE",
+            ),
+            repeatable(
+                "--config",
+                "a way of searching (default: the first four): local, local-no-repair, prefer, hub, hub-alone",
+                "NAME",
+            ),
+            argument("--apart", "only with each conversation in a project of its own", action="store_true"),
+            argument("--pooled", "only with all conversations in one project", action="store_true"),
+            argument("--limit", "ask only so many of the questions", metavar="N", type=whole_number),
+            argument(
+                "--corrupt",
+                "ask with one or two typing errors in every word of 6 letters or more",
+                action="store_true",
+            ),
+        ),
+    ),
+    Command(
         "hub",
         "Run a remote memory server, for yourself or for others.",
         f"{_ROOM}.hub:hub",
@@ -310,7 +347,7 @@ COMMANDS = (
         (
             argument(
                 "--tools",
-                "which tools, with commas: memory, tasks, thoughts, legacy (default: all)",
+                "which tools, with commas: memory, tasks, thoughts, alma, legacy (default: all)",
                 metavar="SETS",
             ),
             argument("--http", "serve Streamable HTTP at /mcp instead of stdio", action="store_true"),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
-import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from types import FrameType
 
 from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.cli import demo_hub
@@ -21,6 +18,7 @@ from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.memories import receipt_lines, search_lines
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import warnings_on
+from kingly_memory.cli.signals import ended_by_signals
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
@@ -43,7 +41,7 @@ def demo(options: Namespace, out: Output) -> int:
     """Exit code 1 when the story did not go as promised: a backlog that did not arrive, or arrived twice."""
     began = time.monotonic()
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_signals())
+        stack.enter_context(ended_by_signals())
         stack.enter_context(warnings_on(None))  # the story tells of the outage itself
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="kingly-demo-", ignore_cleanup_errors=True))
@@ -167,21 +165,3 @@ def _stored(memory: SyncMemoryRouter, told: Told, wait: float | None = None) -> 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"   {line}" for line in lines)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the demo as Ctrl-C does: by leaving every block, so that the hub goes too."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
@@ -25,6 +26,16 @@ REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
 
 LAST_POSITION = 2**62
+
+USUAL_LIMIT = 10
+
+EXCLUDED: Mapping[str, str] = {
+    "low_confidence": "not sure enough for this mode (--min-confidence lowers the bar)",
+    "anti_pattern": "about what failed and why, which this mode leaves out",
+    "low_similarity": "too unlike the question",
+    "beyond_top_k": "for want of room (--limit makes more)",
+}
+"""What a mode left out, in words."""
 
 _TITLE_ROOM = 48
 
@@ -53,12 +64,15 @@ def store(options: Namespace, out: Output) -> int:
 
 
 def search(options: Namespace, out: Output) -> int:
+    if options.verify or options.source:
+        return _search_verified(options, out)
     place = place_of(options, out)
     text = " ".join(options.query)
-    results = _searched_here(options, place, text, out)
+    results = None if _wants_mode(options) else _searched_here(options, place, text, out)
     if results is None:
         results = _searched_everywhere(options, place, text)
-    out.show(results.to_json(), search_lines(results, datetime.now(UTC)))
+    explain = _explanation(results) if options.explain else None
+    out.show(results.to_json(), search_lines(results, datetime.now(UTC), explain))
     return 0
 
 
@@ -127,8 +141,10 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     return [f"{stored} {name}", f"  {there[receipt.delivery]}"]
 
 
-def search_lines(results: Results, now: datetime) -> Iterator[str]:
-    """The answer, best first, under one line that says how it was found."""
+def search_lines(
+    results: Results, now: datetime, explain: Callable[[Hit], Iterable[str]] | None = None
+) -> Iterator[str]:
+    """The answer, best first, under one line that says how it was found; below each hit what `explain` says of it."""
     layers = ", ".join(
         f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
         for name, report in results.layers.items()
@@ -138,15 +154,32 @@ def search_lines(results: Results, now: datetime) -> Iterator[str]:
         yield f"  {name} did not answer: {reason}"
     for word, instead in results.repaired.items():
         yield f"  looked for {instead!r} instead of {word!r}"
+    if results.mode is not None:
+        yield f"  mode {results.mode}: {results.mode_reason}"
+    if results.excluded:
+        left_out = ", ".join(f"{count:,} {EXCLUDED.get(reason, reason)}" for reason, count in results.excluded.items())
+        yield f"  left out: {left_out}"
     for hit in results:
         yield ""
         yield from _hit_lines(hit, now)
+        if explain is not None:
+            yield from explain(hit)
 
 
 def summary(memory: Memory) -> str:
     """A memory in a few words, on one line."""
     text = f"{memory.title}: {memory.content}" if memory.title else memory.content
     return shortened(one_line(text[:1000]), _TITLE_ROOM)
+
+
+def _search_verified(options: Namespace, out: Output) -> int:
+    from kingly_memory.cli import verifying
+
+    if not options.verify:
+        raise InvalidInput("source", "goes with --verify")
+    if options.prefer_speed or _wants_mode(options):
+        raise InvalidInput("verify", "does not go with a mode or --prefer-speed; every verdict comes with its reason")
+    return verifying.search(options, out, _filters(options))
 
 
 def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> Results | None:
@@ -165,8 +198,35 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
 
 
 def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results:
-    with routing(place) as router:  # the results themselves say who did not answer
-        return router.search(text, prefer_speed=options.prefer_speed, **_filters(options))
+    here = replace(place, remote=None) if options.local else place
+    with routing(here) as router:  # the results themselves say who did not answer
+        return router.search(
+            text,
+            prefer_speed=options.prefer_speed,
+            include_semantic=not options.no_semantic,
+            **_filters(options),
+            **(_mode_options(options) if _wants_mode(options) else {}),
+        )
+
+
+def _wants_mode(options: Namespace) -> bool:
+    said = (options.mode, options.min_confidence, options.min_similarity)
+    return any(one is not None for one in said)
+
+
+def _mode_options(options: Namespace) -> dict[str, Any]:
+    return {
+        "mode": options.mode,
+        "top_k": options.limit,
+        "min_confidence": options.min_confidence,
+        "min_similarity": options.min_similarity,
+    }
+
+
+def _explanation(results: Results) -> Callable[[Hit], Iterable[str]]:
+    from kingly_memory.cli.explaining import explanation
+
+    return partial(explanation, results)
 
 
 def _offline_reason(reader: LocalReader) -> str | None:
@@ -177,7 +237,7 @@ def _offline_reason(reader: LocalReader) -> str | None:
 
 def _filters(options: Namespace) -> dict[str, Any]:
     return {
-        "limit": options.limit,
+        "limit": USUAL_LIMIT if options.limit is None else options.limit,
         "types": options.type,
         "tags": options.tag,
         "agent": options.agent,

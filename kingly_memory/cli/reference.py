@@ -35,7 +35,8 @@ Each is a field of `Settings` and an environment variable. Times are in seconds,
 
 Where a router works is not a setting but an argument, or one of `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`,
 `KINGLY_PROJECT` and `KINGLY_AGENT`. The hub's token is `KINGLY_HUB_TOKEN`, that of the MCP server over HTTP
-`KINGLY_MCP_TOKEN`.
+`KINGLY_MCP_TOKEN`. A language model that checks memories is named by `KINGLY_LLM_URL` (that of an OpenAI-compatible
+endpoint, such as `http://localhost:11434/v1`), `KINGLY_LLM_MODEL` and, if it wants one, `KINGLY_LLM_TOKEN`.
 
 | field | variable | default | meaning |
 |---|---|---|---|"""

@@ -3,27 +3,34 @@ share it."""
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, Query, Standing
-from kingly_memory.ports import Match, Matches, Row, StoreReader
-from kingly_memory.retrieval import repair
+from kingly_memory.ports import Beside, Match, Matches, Row, StoreReader
+from kingly_memory.retrieval import naming, repair
+from kingly_memory.retrieval.bm25 import READ, Own, Question
+from kingly_memory.retrieval.neighbours import REACH, Loan, lends, loans
 from kingly_memory.retrieval.terms import Terms, terms
-from kingly_memory.writing import words
+from kingly_memory.router.wording import Wording, Wordings
 
-COMMON = 5_000
-"""A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
-VOCABULARY_LIMIT = 20_000
-SPREAD = 2
-"""How many characters a word may be shorter or longer than what it is taken for."""
-REPAIRS = 8
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it, and looking up the words that are known gets the rest in any case."""
-ROWS_LOOKED_AT = 5
-FEWEST_PER_PAGE = 20
+FINISH_SHARE = 0.1
+"""Of the budget: what is left then is for judging what was found."""
+SHORTLIST = 40
+"""Fewest matches of the index that are looked at closely."""
+LENDERS = 16
+"""The best of them by their own words lend to what was said beside them."""
+BORROWERS = 40
+"""Most memories that are read because of what they were lent."""
+
+READ_LATE = 1_000
+"""Characters of a memory that are looked at when the time is over."""
 
 LastUse = Callable[[str], float | None]
 
@@ -49,44 +56,22 @@ class LocalAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wording:
-    """The words that are looked up, with how sure we are of each (1 = as asked), out of how many asked for.
+class _Found:
+    """A row with what it is worth: by its own words, by what was said beside it, and by the names it bears."""
 
-    `cut`: there was no time to repair them all.
-    """
+    row: Row
+    own: float
+    lent: float
+    lift: float
 
-    weights: dict[str, float]
-    asked: int
-    repaired: dict[str, str]
-    cut: bool
-
-
-class _Vocabulary:
-    """The words that exist, each length and first letter read once per search, and none after the deadline."""
-
-    def __init__(self, reader: StoreReader, deadline_s: float) -> None:
-        self._reader = reader
-        self._deadline_s = deadline_s
-        self._read: dict[tuple[int, str], list[str]] = {}
-
-    def near(self, length: int, first: str = "") -> list[str]:
-        """Words of about that many characters which begin with `first`, the nearest lengths first."""
-        found: list[str] = []
-        for near in sorted(range(length - SPREAD, length + SPREAD + 1), key=lambda one: abs(one - length)):
-            if len(found) < VOCABULARY_LIMIT:
-                found += self._of(near, first)[: VOCABULARY_LIMIT - len(found)]
-        return found
-
-    def _of(self, length: int, first: str) -> list[str]:
-        if (length, first) not in self._read:
-            if time.monotonic() >= self._deadline_s:
-                return []
-            self._read[length, first] = self._reader.vocabulary(length, VOCABULARY_LIMIT, first)
-        return self._read[length, first]
+    @property
+    def score(self) -> float:
+        return (self.own + self.lent) * self.lift
 
 
 class LocalSearch:
-    """Finds memories by words, by pieces of unbroken scripts, and through typos, within a deadline."""
+    """Finds memories by words, by pieces of unbroken scripts, through typos, and by what was said beside them, within
+    a deadline."""
 
     def __init__(
         self, reader: StoreReader, last_use: LastUse = lambda _: None, *, likeness: bool = True, repairs: bool = True
@@ -96,20 +81,23 @@ class LocalSearch:
         self._reader = reader
         self._last_use = last_use
         self._likeness = likeness
-        self._most_repairs = REPAIRS if repairs else 0
+        self._wordings = Wordings(reader, repairs=repairs)
 
     def search(self, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
         """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes."""
         began = time.monotonic()
         asked = terms(query.text)
-        wording = self._worded(query, asked, began + budget_s * REPAIR_SHARE)
+        wording = self._wordings.of(query, asked.words, began + budget_s * REPAIR_SHARE)
         deadline_s = max(began + budget_s, time.monotonic() + budget_s * (1 - REPAIR_SHARE))
-        matches = self._gather(query, wording, asked, now_s, deadline_s)
+        matches = self._gather(query, wording, asked, now_s, deadline_s - budget_s * FINISH_SHARE)
+        ranking = _Ranking(Question(wording.terms, self._reader.corpus()), asked, wording.names)
+        ranking.take(matches.found, deadline_s)
+        cut = self._lend(query, ranking, now_s, deadline_s)
         named = self._named(query, now_s)
-        worded = self._relevant(query, matches.found, wording, asked)
+        worded = self._hits(query, ranking)
         hits = (*named, *(hit for hit in worded if hit.memory.id not in {one.memory.id for one in named}))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(hits[: query.limit], took_ms, matches.cut or wording.cut, wording.repaired)
+        return LocalAnswer(hits[: query.limit], took_ms, matches.cut or wording.cut or cut, wording.repaired)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""
@@ -124,87 +112,40 @@ class LocalSearch:
         return (LocalHit(row.memory, row.standing, 1.0, {"key": 1.0}),)
 
     def _is_shown(self, row: Row, query: Query, now_s: float) -> bool:
-        hidden = row.standing is Standing.FORGOTTEN or (
-            row.standing is Standing.ARCHIVED and not query.include_archived
-        )
-        return not hidden and query.admits(row.memory) and self.is_alive(row, now_s)
+        return bool(self._shown([row], query, now_s))
 
-    def _worded(self, query: Query, asked: Terms, deadline_s: float) -> _Wording:
-        counted = self._reader.frequencies(query, asked.words, COMMON + 1)
-        weights = {word: 1.0 for word, rows in counted.items() if rows}
-        unknown = [word for word, rows in counted.items() if not rows][: self._most_repairs]
-        found, cut = self._repairs(query, unknown, deadline_s)
-        for candidate, likeness in found.values():
-            weights.setdefault(candidate, likeness)
-        rare = {word: weight for word, weight in weights.items() if counted.get(word, 0) <= COMMON}
-        repaired = {word: candidate for word, (candidate, _) in found.items()}
-        return _Wording(rare or weights, len(asked.words), repaired, cut)
+    def _shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
+        """The rows whose standing, filters and lifetime let them be shown."""
+        hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
+        admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
+        alive = self._alive(admitted, now_s)
+        return [row for row in admitted if row.position in alive]
 
-    def _repairs(
-        self, query: Query, unknown: Sequence[str], deadline_s: float
-    ) -> tuple[dict[str, tuple[str, float]], bool]:
-        """The best match of each unknown word, with their likeness, and whether the deadline left any out."""
-        if unknown:
-            began = time.monotonic()
-            repair.load()  # once per process, and no reason to leave its first typo as it is
-            deadline_s += time.monotonic() - began
-        vocabulary = _Vocabulary(self._reader, deadline_s)
-        found: dict[str, tuple[str, float]] = {}
-        for word in unknown:
-            if time.monotonic() >= deadline_s:
-                return found, True
-            best = self._best_match(query, word, vocabulary, deadline_s)
-            if best is not None:
-                found[word] = best
-        return found, False
-
-    def _best_match(
-        self, query: Query, word: str, vocabulary: _Vocabulary, deadline_s: float
-    ) -> tuple[str, float] | None:
-        """Among the words with the same first letter, which few typos change; among all only if that finds none."""
-        for first in (word[:1], ""):
-            near = vocabulary.near(len(word), first)
-            best = repair.best_match(word, near, lambda candidate: self._own_words(query, candidate, deadline_s))
-            if best is not None:
-                return best
-        return None
-
-    def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
-        """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""
-        if time.monotonic() >= deadline_s:
-            return set()
-        found = self._reader.matches(query, [candidate], ROWS_LOOKED_AT, 0, deadline_s).found
-        memories = [match.row.memory for match in found if query.admits(match.row.memory)]
-        return {
-            word for memory in memories for word in words(" ".join((memory.title or "", memory.content, *memory.tags)))
-        }
-
-    def _gather(self, query: Query, wording: _Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
+    def _gather(self, query: Query, wording: Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
         """Pages of matches until there are enough that are alive and admitted."""
         kept: dict[int, Match] = {}
-        pieces = self._reader.containing(query, asked.pieces, query.limit * 2, deadline_s)
+        most = max(query.limit * 2, SHORTLIST)
+        pieces = self._reader.containing(query, asked.pieces, most, deadline_s)
         self._keep(kept, query, pieces.found, now_s)
-        size, offset, cut = max(query.limit * 2, FEWEST_PER_PAGE), 0, pieces.cut
-        words = list(wording.weights)
-        while words and not cut:
-            page = self._reader.matches(query, words, size, offset, deadline_s)
+        size, offset, cut = most, 0, pieces.cut
+        while wording.looked_up and not cut:
+            page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s)
             self._keep(kept, query, page.found, now_s)
             cut = page.cut
             if len(kept) >= query.limit or len(page.found) < size:
                 break
             offset, size = offset + size, size * 4
         ranked = sorted(kept.values(), key=lambda match: match.bm25, reverse=True)
-        return Matches(tuple(ranked[: query.limit]), cut)
+        return Matches(tuple(ranked[:most]), cut)
 
     def _keep(self, kept: dict[int, Match], query: Query, found: Sequence[Match], now_s: float) -> None:
-        admitted = [match for match in found if query.admits(match.row.memory)]
-        alive = self._alive([match.row for match in admitted], now_s)
-        for match in admitted:
-            if match.row.position in alive:
+        shown = {row.position for row in self._shown([match.row for match in found], query, now_s)}
+        for match in found:
+            if match.row.position in shown:
                 before = kept.get(match.row.position)
                 kept[match.row.position] = Match(match.row, match.bm25 + (before.bm25 if before else 0.0))
 
-    def _alive(self, rows: list[Row], now_s: float) -> set[int]:
+    def _alive(self, rows: Sequence[Row], now_s: float) -> set[int]:
         mortal = [row for row in rows if row.standing is not Standing.ARCHIVED]
         facets = self._reader.facets("lifetime", [row.memory.id for row in mortal])
         lifetimes = {memory_id: Lifetime.from_json(facet) for memory_id, facet in facets.items()}
@@ -215,26 +156,113 @@ class LocalSearch:
         lifetime, used_s = lifetimes.get(row.memory.id), self._last_use(row.memory.id)
         return lifetime if lifetime is None or used_s is None else lifetime.used(used_s)
 
-    def _relevant(self, query: Query, found: Sequence[Match], wording: _Wording, asked: Terms) -> tuple[LocalHit, ...]:
+    def _lend(self, query: Query, ranking: _Ranking, now_s: float, deadline_s: float) -> bool:
+        """Let the best hits lend to what was said beside them; True when the deadline left some out."""
+        contexts: defaultdict[str, list[int]] = defaultdict(list)
+        for lender in ranking.lenders():
+            if lender.memory.scope.context_id is not None:
+                contexts[lender.memory.scope.context_id].append(lender.position)
+        beside: dict[int, Beside] = {}
+        for context_id, positions in contexts.items():
+            beside |= self._reader.beside(query, context_id, positions, REACH, deadline_s)
+        ranking.lend(loans(beside))
+        borrowers = ranking.borrowers(query.limit)
+        read = self._reader.rows_at(borrowers, deadline_s)
+        ranking.add([row for row in self._shown(read, query, now_s) if lends(row.memory)])
+        is_late = time.monotonic() >= deadline_s
+        return is_late and (len(read) < len(borrowers) or len(beside) < sum(map(len, contexts.values())))
+
+    def _hits(self, query: Query, ranking: _Ranking) -> tuple[LocalHit, ...]:
+        found = ranking.best(query.limit)
         if not found:
             return ()
-        scale = self._coverage(found[0], wording, asked) / found[0].bm25
+        scale = ranking.coverage(found[0]) / found[0].score
         return tuple(
-            LocalHit(match.row.memory, match.row.standing, match.bm25 * scale, self._scores(query, match))
-            for match in found
+            LocalHit(one.row.memory, one.row.standing, min(one.score * scale, 1.0), self._scores(query, one))
+            for one in found
         )
 
-    def _coverage(self, best: Match, wording: _Wording, asked: Terms) -> float:
-        """How much of the question the best match holds, in (0, 1]: the others are scaled from there by BM25."""
-        held = self._reader.holds(best.row.position, list(wording.weights))
-        words = sum(wording.weights[word] for word in held)
-        content = best.row.memory.content.casefold()
-        pieces = sum(piece in content for piece in asked.pieces)
-        total = wording.asked + len(asked.pieces)
-        return max((words + pieces) / max(total, 1), 0.05)
-
-    def _scores(self, query: Query, match: Match) -> dict[str, float]:
-        scores = {"bm25": match.bm25}
+    def _scores(self, query: Query, found: _Found) -> dict[str, float]:
+        scores = {"bm25": found.own, "context": found.lent, "lift": found.lift}
+        told = {name: value for name, value in scores.items() if value and (name, value) != ("lift", 1.0)}
         if self._likeness:
-            scores["similarity"] = repair.similarity(query.text, match.row.memory.content)
-        return scores
+            told["similarity"] = repair.similarity(query.text, found.row.memory.content)
+        return told
+
+
+class _Ranking:
+    """The candidates of one search and what they are worth."""
+
+    def __init__(self, question: Question, asked: Terms, names: frozenset[str]) -> None:
+        self._question = question
+        self._asked = asked
+        self._names = names
+        self._rows: dict[int, Row] = {}
+        self._own: dict[int, Own] = {}
+        self._lifts: dict[int, float] = {}
+        self._loans: dict[int, list[Loan]] = {}
+
+    def take(self, matches: Sequence[Match], deadline_s: float) -> None:
+        """Judge what the index found. Worth at least what the index says is what is too long to be read to its end, or
+        was found by a letter that is read otherwise here."""
+        for row, bm25 in matches:
+            own = self._question.own(row.memory, READ if time.monotonic() < deadline_s else READ_LATE)
+            score = own.score + self._pieces(row.memory)
+            if not score or len(row.memory.content) > READ:
+                score = max(score, bm25)
+            self._put(row, Own(score, own.held))
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Judge what was lent something."""
+        for row in rows:
+            self._put(row, self._question.own(row.memory))
+
+    def _put(self, row: Row, own: Own) -> None:
+        self._rows[row.position] = row
+        self._own[row.position] = own
+        self._lifts[row.position] = naming.lift(self._names, row.memory)
+
+    def lenders(self) -> list[Row]:
+        said = [position for position, row in self._rows.items() if lends(row.memory)]
+        best = heapq.nlargest(LENDERS, said, key=lambda position: self._own[position].score)
+        return [self._rows[position] for position in best]
+
+    def lend(self, lent: dict[int, list[Loan]]) -> None:
+        self._loans = lent
+
+    def borrowers(self, limit: int) -> list[int]:
+        """Positions that are not known yet and may come among the first `limit`, at most BORROWERS."""
+        best = self.best(limit)
+        least = best[-1].score / naming.MOST if len(best) == limit else 0.0
+        unknown = {position: self._lent(position) for position in self._loans if position not in self._rows}
+        promising = [position for position, lent in unknown.items() if lent > least]
+        return heapq.nlargest(BORROWERS, promising, key=lambda position: unknown[position])
+
+    def best(self, limit: int) -> list[_Found]:
+        """The best candidates, best first; newer ones first among equals."""
+        found = [
+            _Found(row, self._own[position].score, self._lent(position), self._lifts[position])
+            for position, row in self._rows.items()
+        ]
+        return heapq.nlargest(limit, found, key=lambda one: (one.score, one.row.position))
+
+    def coverage(self, found: _Found) -> float:
+        """How much of the question a candidate holds, in (0, 1]; what it was lent counts by its share.
+
+        The others are scaled from there by their scores.
+        """
+        held = dict(self._own[found.row.position].held)
+        for lender, share in self._loans.get(found.row.position, ()):
+            for at, degree in self._own[lender].held.items():
+                held[at] = max(held.get(at, 0.0), degree * share)
+        total = len(self._question.terms) + len(self._asked.pieces)
+        return max((sum(held.values()) + self._pieces(found.row.memory)) / max(total, 1), 0.05)
+
+    def _lent(self, position: int) -> float:
+        return sum(self._own[lender].score * share for lender, share in self._loans.get(position, ()))
+
+    def _pieces(self, memory: Memory) -> int:
+        if not self._asked.pieces:
+            return 0
+        content = memory.content.casefold()
+        return sum(piece in content for piece in self._asked.pieces)

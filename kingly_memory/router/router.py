@@ -30,9 +30,10 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.observe import MemoryStored
-from kingly_memory.router import contexts, outbox, records
+from kingly_memory.router import contexts, moded, outbox, records
 from kingly_memory.router.context_gather import RELATED_LIMIT
 from kingly_memory.router.drain import SyncReport
+from kingly_memory.router.moded import Plan
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.records import Stored
 from kingly_memory.router.spine import Spine
@@ -44,6 +45,11 @@ MOST_WHISPERS = 100
 
 class Router(Spine):
     """The spine with its verbs. `kingly_memory.MemoryRouter` is this with the parts picked; use it as `async with`."""
+
+    @property
+    def project(self) -> str:
+        """Whose memories these are."""
+        return self._station.project
 
     # --- memories -----------------------------------------------------------------------------------------------------
 
@@ -114,13 +120,21 @@ class Router(Spine):
         include_semantic: bool = True,
         include_archived: bool = False,
         include_linked: bool = False,
+        mode: str | None = None,
+        top_k: int | None = None,
+        min_confidence: float | None = None,
+        min_similarity: float | None = None,
     ) -> Results:
         """The memories that answer the query, best first, from every layer that answers within 200 ms.
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
         quick_lookups). `include_linked` adds the memories linked to each hit. `tags` must all be present; `since` and
-        `until` bound `created_at`. Raises InvalidInput.
+        `until` bound `created_at`.
+
+        `mode` says what the search is for (broad, precise, diagnostic, learning, recall; `auto` asks the question), and
+        with it how many hits, in which order: docs/search.md. `top_k`, `min_confidence` and `min_similarity` override
+        what the mode says; without a mode they leave the plain order as it is. Raises InvalidInput.
         """
         self._check_open()
         asked = intake.query(
@@ -135,12 +149,24 @@ class Router(Spine):
             until=until,
             include_archived=include_archived,
         )
-        kinds = {types} if isinstance(types, str) else set(types or ())
-        results = await self.find(
-            asked,
-            prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
-            include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
+        plan = moded.plan(
+            asked.text,
+            mode,
+            settings=self._settings,
+            limit=asked.limit,
+            top_k=top_k,
+            min_confidence=min_confidence,
+            min_similarity=min_similarity,
         )
+        kinds = {types} if isinstance(types, str) else set(types or ())
+        prefer_speed = prefer_speed and not kinds & DEEP_KINDS.keys()
+        include_semantic = include_semantic and not (kinds and kinds <= QUICK_KINDS.keys())
+        if plan is None:
+            results = await self.find(asked, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        else:
+            results = await self._find_in_mode(
+                asked, plan, prefer_speed=prefer_speed, include_semantic=include_semantic
+            )
         if not include_linked:
             return results
         ids = [hit.memory.id for hit in results]
@@ -151,6 +177,12 @@ class Router(Spine):
         self._check_open()
         query = replace(query, context_id=self._contexts.resolve(query.context_id))
         results = await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        self._usage.note([hit.memory.id for hit in results], self._now_s())
+        return results
+
+    async def _find_in_mode(self, query: Query, plan: Plan, *, prefer_speed: bool, include_semantic: bool) -> Results:
+        query = replace(query, context_id=self._contexts.resolve(query.context_id))
+        results = await self._moded.search(query, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)
         self._usage.note([hit.memory.id for hit in results], self._now_s())
         return results
 

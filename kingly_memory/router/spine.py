@@ -20,7 +20,7 @@ from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
-from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
+from kingly_memory.ports import Clock, Embedder, LocalStore, Remote, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.associations import Associations
 from kingly_memory.router.context_gather import ContextGatherer
@@ -33,6 +33,7 @@ from kingly_memory.router.keepsakes import Keepsakes
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.moded import ModedSearch
 from kingly_memory.router.records import Desk
 from kingly_memory.router.remote_side import RemoteSide
 from kingly_memory.router.usage import UsageBuffer
@@ -69,6 +70,7 @@ class Spine:
         clock: Clock,
         observers: tuple[Observer, ...] = (),
         chance: Callable[[], float] = random.random,
+        embedder: Callable[[], Embedder] | None = None,
     ) -> None:
         self._station = station
         self._agent = agent
@@ -86,6 +88,14 @@ class Spine:
         self._side = None if part is None else self._remote_side(part, chance)
         self._gatherer = Gatherer(
             store=store, local=local, remote_side=self._side, threads=self._threads, clock=clock, settings=settings
+        )
+        self._moded = ModedSearch(
+            gatherer=self._gatherer,
+            local=local,
+            embedder=embedder,
+            threads=self._threads,
+            clock=clock,
+            settings=settings,
         )
         self._chance = chance
         self._drainer: Drainer | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from kingly_memory.intake import RESULTS_LIMIT
+from kingly_memory.intake import MOST_IN_A_MODE, MOST_VERIFIED, RESULTS_LIMIT
 
 LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
@@ -34,12 +34,19 @@ def _several(value: object) -> object:
     return [found] if isinstance(found, str) else found
 
 
+def _listed(value: object) -> object:
+    """A text is one source, also where it begins like JSON; a list in a text is a list."""
+    found = _json(value)
+    return found if isinstance(found, list) else [value] if isinstance(value, str) else value
+
+
 def _text(value: object) -> object:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
 Names = Annotated[list[str], BeforeValidator(_several)]
+Texts = Annotated[list[str], BeforeValidator(_listed)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_json)]
 Text = Annotated[str, BeforeValidator(_text)]
 """Anything that is no text becomes JSON."""
@@ -51,6 +58,15 @@ ContextId = Annotated[
 Significance = Annotated[Share, Field(description="How much it matters; above 0.3 it also goes to the remote")]
 Tags = Annotated[Names | None, Field(description="Words to filter by")]
 Limit = Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most"), BeforeValidator(_number)]
+TopK = Annotated[
+    Annotated[int, Field(ge=1, le=MOST_IN_A_MODE), BeforeValidator(_number)] | None,
+    Field(description="How many at most; left out, as many as suit the mode"),
+]
+MostVerified = Annotated[
+    int,
+    Field(ge=1, le=MOST_VERIFIED, description="How many at most, all statuses together"),
+    BeforeValidator(_number),
+]
 Seconds = Annotated[float, Field(ge=0), BeforeValidator(_number)]
 Wait = Annotated[
     Annotated[float, Field(ge=0, le=LONGEST_WAIT_S), BeforeValidator(_number)] | None,

@@ -12,6 +12,7 @@ from kingly_memory.models import JsonObject, Memory, Receipt, Results
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.working import WorkingContext
+    from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
 
 SHOWN_CHARACTERS = 4_000
 """How much of one memory a list shows: a host's context is small, and `memory_get` shows all."""
@@ -110,6 +111,106 @@ class Found(BaseModel):
             failures=dict(found.failures),
             repaired=dict(found.repaired),
             took_ms=round(found.took_ms, 2),
+        )
+
+
+class ModeHitShown(HitShown):
+    """One answer to a search in a mode, with the figures that gave it its place."""
+
+    scores: Annotated[dict[str, float], Field(description="What its place was made from; docs/search.md explains each")]
+    cluster: Annotated[int | None, Field(description="Results of one number are alike (learning)")] = None
+
+
+class FoundInMode(BaseModel):
+    """The answers to a search in a mode, in its order."""
+
+    success: bool = True
+    mode: str
+    mode_reason: Annotated[str, Field(description="Why this mode: asked for, the default, or the words that decided")]
+    results: list[ModeHitShown]
+    count: int
+    excluded: Annotated[dict[str, int], Field(description="How many candidates were left out, by reason")]
+    source: Annotated[str, Field(description="hybrid, local or local_fallback")]
+    failures: Annotated[dict[str, str], Field(description="Layers that were asked and did not answer, and why")]
+    repaired: Annotated[dict[str, str], Field(description="Words that were taken for misspelt, and what was sought")]
+    took_ms: float
+
+    @classmethod
+    def of(cls, found: Results) -> Self:
+        hits = [
+            ModeHitShown.of(
+                hit.memory,
+                relevance=round(hit.relevance, 4),
+                layers=list(hit.layers),
+                scores={name: round(value, 4) for name, value in hit.scores.items()},
+                cluster=found.clusters.get(hit.memory.id),
+            )
+            for hit in found
+        ]
+        return cls(
+            mode=str(found.mode),
+            mode_reason=found.mode_reason or "",
+            results=hits,
+            count=len(hits),
+            excluded=dict(found.excluded),
+            source=found.source.value,
+            failures=dict(found.failures),
+            repaired=dict(found.repaired),
+            took_ms=round(found.took_ms, 2),
+        )
+
+
+class VerifiedShown(MemoryShown):
+    """One memory with the verdict on it."""
+
+    retrieval_score: Annotated[float, Field(description="How well it answers, 0 to 1")]
+    verification_confidence: Annotated[float, Field(description="How sure the verdict is, 0 to 1")]
+    reason: str
+    contradicting_source: Annotated[str | None, Field(description="The text that says otherwise")]
+    judge: Annotated[str, Field(description="model, words, confidence (the memory's own) or none")]
+
+    @classmethod
+    def judged(cls, one: VerifiedMemory) -> Self:
+        verdict = one.verification
+        return cls.of(
+            one.memory,
+            retrieval_score=round(one.retrieval_score, 4),
+            verification_confidence=round(verdict.confidence, 4),
+            reason=verdict.reason,
+            contradicting_source=verdict.contradicting_source,
+            judge=verdict.judge.value,
+        )
+
+
+class FoundVerified(BaseModel):
+    """The answers to a verified search, by status."""
+
+    success: bool = True
+    verified: list[VerifiedShown]
+    uncertain: Annotated[list[VerifiedShown], Field(description="Use with care")]
+    contradicted: Annotated[list[VerifiedShown], Field(description="Do not use")]
+    unverifiable: Annotated[list[VerifiedShown], Field(description="Not checked")]
+    total_candidates: Annotated[int, Field(description="How many were checked, shown or not")]
+    counts: Annotated[dict[str, int], Field(description="How many of them have which status")]
+    verification_method: Annotated[str, Field(description="ground_truth, cross_verify or none")]
+    source: Annotated[str, Field(description="hybrid, local or local_fallback")]
+    failures: Annotated[dict[str, str], Field(description="Layers that were asked and did not answer, and why")]
+    took_ms: float
+
+    @classmethod
+    def of(cls, found: VerifiedResults) -> Self:
+        said = found.metadata
+        return cls(
+            verified=[VerifiedShown.judged(one) for one in found.verified],
+            uncertain=[VerifiedShown.judged(one) for one in found.uncertain],
+            contradicted=[VerifiedShown.judged(one) for one in found.contradicted],
+            unverifiable=[VerifiedShown.judged(one) for one in found.unverifiable],
+            total_candidates=said["total_candidates"],
+            counts=said["counts"],
+            verification_method=said["verification_method"],
+            source=said["source"],
+            failures=said["failures"],
+            took_ms=said["took_ms"],
         )
 
 

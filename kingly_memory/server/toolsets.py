@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
+from kingly_memory.server.alma_tools import AlmaTools
 from kingly_memory.server.frames import mended_tree
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.legacy_tools import LegacyTools
@@ -35,15 +36,16 @@ class Entry:
     repeatable: bool = False
 
 
-TOOLSETS = ("memory", "tasks", "thoughts", "legacy")
+TOOLSETS = ("memory", "tasks", "thoughts", "alma", "legacy")
 
 
 def entries(memory: LazyRouter) -> tuple[Entry, ...]:
     """Every tool, in the order in which they are listed."""
-    memories, tasks, thoughts, legacy = (
+    memories, tasks, thoughts, alma, legacy = (
         MemoryTools(memory),
         TaskTools(memory),
         ThoughtTools(memory),
+        AlmaTools(memory),
         LegacyTools(memory),
     )
     return (
@@ -63,6 +65,8 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("tasks", "assess_task_confidence", "Assess a task", tasks.assess_task_confidence),
         Entry("tasks", "record_task_outcome", "Record how a task ended", tasks.record_task_outcome),
         Entry("thoughts", "record_thought", "Record a thought", thoughts.record_thought),
+        Entry("alma", "alma_retrieve_for_mode", "Search in a mode", alma.alma_retrieve_for_mode, reads=True),
+        Entry("alma", "alma_retrieve_verified", "Search and verify", alma.alma_retrieve_verified, reads=True),
         Entry("legacy", "remember", "Keep a value", legacy.remember),
         Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
         Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),

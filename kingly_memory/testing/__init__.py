@@ -1,4 +1,4 @@
-"""The public test kit: a clock that obeys, a remote that fails on command, and a remote without a network."""
+"""The public test kit: a clock and a model that obey, a remote that fails on command, and one without a network."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kingly_memory.testing.clock import ManualClock
     from kingly_memory.testing.fakes import FakeRemote, Lost
+    from kingly_memory.testing.models import ScriptedLanguageModel
     from kingly_memory.testing.remote import ScriptedRemote
     from kingly_memory.testing.script import Weather
 
-__all__ = ["FakeRemote", "Lost", "ManualClock", "ScriptedRemote", "Weather"]
+__all__ = ["FakeRemote", "Lost", "ManualClock", "ScriptedLanguageModel", "ScriptedRemote", "Weather"]
 
 _HOMES = {
     "FakeRemote": "fakes",
     "Lost": "fakes",
     "ManualClock": "clock",
+    "ScriptedLanguageModel": "models",
     "ScriptedRemote": "remote",
     "Weather": "script",
 }

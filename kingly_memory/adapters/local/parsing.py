@@ -7,12 +7,15 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from kingly_memory.adapters.local import sql
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.ports import Row
+from kingly_memory.ports import Corpus, Row
 
 log = logging.getLogger("kingly_memory.store")
 
+_MORE = 0x80
+_LONGEST_RECORD = 64
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -49,6 +52,25 @@ def pointed_at(value: Any) -> MemoryId | None:
     pointer = facet("key", value)
     memory_id = None if pointer is None else pointer.get("id")
     return MemoryId(memory_id) if isinstance(memory_id, str) else None
+
+
+def corpus(averages: Any) -> Corpus:
+    """How much the text index holds, from its own record; a record that is not one reads as an empty index."""
+    numbers = _varints(averages) if isinstance(averages, bytes) else []
+    if len(numbers) <= sql.TEXT_COLUMNS or not numbers[0]:
+        return Corpus(0, 0.0)
+    return Corpus(numbers[0], sum(numbers[1 : sql.TEXT_COLUMNS + 1]) / numbers[0])
+
+
+def _varints(record: bytes) -> list[int]:
+    """Seven bits a byte, the highest first; the eighth bit says that more follow. A sound record has few."""
+    numbers, number = [], 0
+    for byte in record[:_LONGEST_RECORD]:
+        number = number << 7 | byte & ~_MORE
+        if not byte & _MORE:
+            numbers.append(number)
+            number = 0
+    return numbers
 
 
 def standing_of(tag: str) -> Standing:

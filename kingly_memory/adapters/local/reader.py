@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
-from kingly_memory.ports import Match, Matches, Row
+from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
 from kingly_memory.writing import has_unbroken
 
 _LAST_POSITION = 2**62
 _LAST_CHARACTER = "\U0010ffff"
 _TRIGRAM = 3
+_ROWS_AT_ONCE = 8
+_READ_IN_ANY_CASE = 65_536
+_ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
 
 
 class Reader:
@@ -66,27 +72,35 @@ class Reader:
             return Matches(())
         words = rows.any_term(terms)
         with self._connections.until(deadline_s) as cut:
-            found = self._matches_by_words(query, words, limit) if offset == 0 else None
+            found = self._matches_by_words(query, words, limit, deadline_s, cut) if offset == 0 else None
             if found is None:
-                found = self._scored(rows.match_expression(query, words), limit, offset)
-            return Matches(tuple(found))
+                scored = self._scored(rows.match_expression(query, words), limit, offset)
+                found = list(self._matches_at(scored, deadline_s, cut))
+            return Matches(tuple(found), bool(cut))
         return Matches((), cut=bool(cut))
 
-    def _matches_by_words(self, query: Query, words: str, limit: int) -> list[Match] | None:
+    def _matches_by_words(
+        self, query: Query, words: str, limit: int, deadline_s: float, cut: list[bool]
+    ) -> list[Match] | None:
         """The first page, found without the scope in the expression and sorted out afterwards.
 
         BM25 weighs every phrase, and a scope that most rows share costs more than the words. None when what was looked
         at holds too few of the own scope: then the scope has to be part of the question.
         """
-        room = limit * 2
-        found, readable = self._scored(words, room, 0), rows.readable(query)
-        own = [one for one in found if one.row.standing in readable and query.admits(one.row.memory)]
-        return own[:limit] if len(own) >= limit or len(found) < room else None
+        room, readable = limit * 2, rows.readable(query)
+        scored = self._scored(words, room, 0)
+        found = self._matches_at(scored, deadline_s, cut)
+        own = (one for one in found if one.row.standing in readable and query.admits(one.row.memory))
+        page = list(islice(own, limit))
+        return page if len(page) >= limit or len(scored) < room or cut else None
 
-    def _scored(self, expression: str, limit: int, offset: int) -> list[Match]:
+    def _scored(self, expression: str, limit: int, offset: int) -> dict[int, float]:
+        """Scores by position, the best first; the later stored first among equals."""
         found = self._all(sql.MATCHES, (expression, limit, offset))
-        scores = {position: -score for position, _, _, score in found}
-        return [Match(row, scores[row.position]) for row in parsing.rows(found)]
+        return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
+
+    def _matches_at(self, scored: Mapping[int, float], deadline_s: float, cut: list[bool]) -> Iterator[Match]:
+        return (Match(row, scored[row.position]) for row in self._rows_at([*scored], deadline_s, cut))
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         if not pieces:
@@ -111,8 +125,51 @@ class Reader:
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
         return [word for (word,) in self._all(sql.WORDS, (length, first, first + _LAST_CHARACTER, limit))]
 
-    def holds(self, position: int, terms: Sequence[str]) -> set[str]:
-        return {term for term in terms if self._all(sql.HOLDS, (rows.any_term([term]), position))}
+    def corpus(self) -> Corpus:
+        found = self._all(sql.AVERAGES, ())
+        return parsing.corpus(found[0][0] if found else b"")
+
+    def beside(
+        self, query: Query, context_id: str, positions: Sequence[int], reach: int, deadline_s: float
+    ) -> dict[int, Beside]:
+        expressions = (rows.context_expression(context_id), rows.said_expression(query, context_id))
+        said_tag = rows.said_tag(query)
+        found: dict[int, Beside] = {}
+        with self._connections.until(deadline_s):
+            for position in positions:
+                said = self._said(*expressions, said_tag, position, reach)
+                before = sorted((one for one in said if one < position), reverse=True)
+                after = sorted(one for one in said if one > position)
+                found[position] = Beside(tuple(before), tuple(after))
+        return found
+
+    def _said(self, any_in: str, said_in: str, said_tag: re.Pattern[str], position: int, reach: int) -> list[int]:
+        """In most stores whatever has a context of that name was said in it; only where not, the index is asked for
+        all that has to hold."""
+        found = self._all(sql.BESIDE, (any_in, position, reach))
+        if not all(said_tag.match(tag) for _, tag in found):
+            found = self._all(sql.BESIDE, (said_in, position, reach))
+        return [at for at, _ in found]
+
+    def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
+        return list(self._rows_at(positions, deadline_s, []))
+
+    def _rows_at(self, positions: Sequence[int], deadline_s: float, cut: list[bool]) -> Iterator[Row]:
+        """Few at a time, since a memory may be a thousand times as long as most. Ended by the deadline, which `cut`
+        then notes, but not before a little was read: on a crowded machine the time may be over at the start."""
+        read = 0
+        for start in range(0, len(positions), _ROWS_AT_ONCE):
+            some = list(positions[start : start + _ROWS_AT_ONCE])
+            marked = [*some, *(some[-1:] * (_ROWS_AT_ONCE - len(some)))]  # one statement, however many there are
+            found = {one[0]: one for one in self._all(_ROWS_AT, marked)}
+            for columns in (found[position] for position in some if position in found):
+                if read > _READ_IN_ANY_CASE and time.monotonic() >= deadline_s:
+                    cut.append(True)
+                    return
+                read += len(columns[1])
+                row = parsing.row(*columns)
+                if row is not None:
+                    yield row
 
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         return {"pending": 0, "leased": 0, "dead": 0, **dict(self._all(sql.OUTBOX_COUNTS, (remote,)))}

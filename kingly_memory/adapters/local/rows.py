@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
@@ -60,6 +61,23 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     hidden = [_standing(standing) for standing in Standing if standing not in shown]
     positive = " AND ".join([*map(_any_token, wanted), *([also] if also else [])])
     return f"({positive}) NOT {_any_token(hidden)}" if hidden else positive
+
+
+def said_expression(query: Query, context_id: str) -> str:
+    """What was said in a context of the query's project and may be shown."""
+    said = Query("", query.project, types=(MemoryType.EPISODIC,), context_id=context_id)
+    return match_expression(said, standings=readable(query))
+
+
+def context_expression(context_id: str) -> str:
+    """Everything with a context of that name, in whatever project: a fifth of the cost of `said_expression`."""
+    return f"scope : {_quoted(_context(context_id))}"
+
+
+def said_tag(query: Query) -> re.Pattern[str]:
+    """Matches the tag of those rows of a context that `said_expression` finds."""
+    standings = "|".join(map(_standing, readable(query)))
+    return re.compile(rf"(?:{standings}) {_project(query.project)} (?:.* )?{_type(MemoryType.EPISODIC)}(?: |$)")
 
 
 def project_expression(project: str) -> str:

@@ -171,12 +171,23 @@ _PAGE = (
 PAGE_DOWN = _PAGE.format(beyond="<", order="DESC")
 PAGE_UP = _PAGE.format(beyond=">", order="ASC")
 MATCHES = (
-    "SELECT c.rowid, c.value, c.tag, found.score FROM (SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score "
-    "FROM km_text WHERE km_text MATCH ? ORDER BY score LIMIT ? OFFSET ?) AS found "
-    "JOIN Cache AS c ON c.rowid = found.rowid ORDER BY found.score, c.rowid DESC"
+    "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
+    "ORDER BY score LIMIT ? OFFSET ?"
 )
 COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ? LIMIT ?)"
-HOLDS = "SELECT 1 FROM km_text WHERE km_text MATCH ? AND rowid = ?"
+AVERAGES = "SELECT block FROM km_text_data WHERE id = 1"
+"""FTS5's own record of how many rows it has and how many tokens each column, as variable-length integers."""
+TEXT_COLUMNS = 3
+"""Of title, body and labels; the scope comes after them."""
+_SAID = (
+    "SELECT * FROM (SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
+    "WHERE km_text MATCH ?1 AND km_text.rowid {beyond} ?2 ORDER BY km_text.rowid {order} LIMIT ?3)"
+)
+BESIDE = f"{_SAID.format(beyond='<', order='DESC')} UNION ALL {_SAID.format(beyond='>', order='ASC')}"
+ROWS_AT = (
+    "SELECT rowid, value, tag FROM Cache NOT INDEXED "
+    "WHERE rowid IN ({marks}) AND raw = 1 AND key >= 'm:' AND key < 'm;'"
+)
 PIECES = (
     "SELECT c.rowid, c.value, c.tag FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
     "WHERE instr(c.tag, ?) > 0 AND {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"

@@ -1,0 +1,191 @@
+"""Questions with the memories that answer them, to measure a search by: LoCoMo files, and JSONL of both.
+
+In JSONL a line with `content` is a memory, as `import` takes it, and a line with `query` a question:
+`{"query": …, "relevant": [id or key, …], "category"?: …}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.adapters.files import jsonl, locomo
+from kingly_memory.adapters.files.detect import FIRST_LINE_BYTES, JSONL_SUFFIXES
+from kingly_memory.adapters.files.reading import Problem, document, json_value, lines, opened
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, mended, shown
+
+UNANSWERABLE = 5
+"""LoCoMo's category of questions that no turn answers."""
+
+_DIALOGUE_ID = re.compile(r"D:?(\d+):(\d+)")
+"""A few are written `D:11:26`, or several in one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and the names (see `name_of`) of the memories that answer it, at least one."""
+
+    text: str
+    relevant: frozenset[str]
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Memories that belong together, and what is asked of them."""
+
+    name: str
+    memories: tuple[Imported, ...]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFile:
+    """What a file holds. `problems` are parts that could not be used."""
+
+    conversations: tuple[Conversation, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def name_of(key: str | None, memory_id: str | None) -> str:
+    """What a memory is known by here: its key if it has one, else its id."""
+    return key or memory_id or ""
+
+
+def read(path: Path, stored: Callable[[], Sequence[Imported]], *, content_limit_bytes: int) -> QuestionFile:
+    """The conversations of a LoCoMo file, or the one that the lines of a JSONL file make.
+
+    `stored` gives the memories that a file asks about which has none of its own. Raises InvalidInput when the file
+    cannot be read, asks nothing, or names a memory that is not there.
+    """
+    if path.name.lower().endswith(JSONL_SUFFIXES) or _begins_with_a_line(path):
+        found = _from_lines(path, stored, content_limit_bytes)
+    else:
+        found = _from_samples(document(path), path, content_limit_bytes)
+    if not any(one.questions for one in found.conversations):
+        raise InvalidInput("file", f"{path} holds no question that one of its memories answers")
+    return found
+
+
+# --- LoCoMo -----------------------------------------------------------------------------------------------------------
+
+
+def _from_samples(content: Any, path: Path, content_limit_bytes: int) -> QuestionFile:
+    if not locomo.looks_like(content):
+        raise InvalidInput("file", f"{path} is neither a LoCoMo file nor JSONL of memories and questions")
+    entries = list(locomo.entries(content, path, content_limit_bytes=content_limit_bytes))
+    said: dict[str, list[Imported]] = {}
+    for one in entries:
+        if isinstance(one, Imported):
+            said.setdefault(one.draft.context_id or "", []).append(one)
+    conversations = []
+    for sample in content if isinstance(content, list) else [content]:
+        name = sample.get("sample_id") if isinstance(sample, Mapping) else None
+        memories = said.pop(f"locomo:{name}", []) if isinstance(name, str) else []
+        if isinstance(name, str) and memories:
+            conversations.append(Conversation(name, tuple(memories), tuple(_asked_of(sample.get("qa"), memories))))
+    return QuestionFile(tuple(conversations), tuple(one for one in entries if isinstance(one, Problem)))
+
+
+def _asked_of(asked: object, memories: Sequence[Imported]) -> Iterator[Question]:
+    """The questions that can be answered. Evidence that is no turn of the conversation is left out."""
+    names = {one.draft.metadata["dia_id"]: name_of(one.draft.key, one.id) for one in memories}
+    for one in asked if isinstance(asked, list) else []:
+        if not isinstance(one, Mapping) or not isinstance(one.get("question"), str):
+            continue
+        evidence = one.get("evidence")
+        written = " ".join(map(str, evidence)) if isinstance(evidence, list) else ""
+        turns = [f"D{session}:{turn}" for session, turn in _DIALOGUE_ID.findall(written)]
+        relevant = frozenset(names[turn] for turn in turns if turn in names)
+        if relevant and one.get("category") != UNANSWERABLE:
+            yield Question(one["question"], relevant, str(one.get("category")))
+
+
+# --- JSONL ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Lines:
+    """What was read so far. `names` leads from what the file calls a memory to what the store will."""
+
+    memories: list[Imported] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def know(self, memory: Imported, called: object) -> None:
+        name = name_of(memory.draft.key, memory.id)
+        for one in {name, called if isinstance(called, str) else name}:
+            if self.names.setdefault(one, name) != name:
+                raise InvalidInput("id", f"{shown(one)!r} stands for two memories")
+        self.memories.append(memory)
+
+
+def _begins_with_a_line(path: Path) -> bool:
+    with opened(path) as file:
+        first = next(lines(file, FIRST_LINE_BYTES), None)
+    try:
+        data = json_value(first or b"")
+    except InvalidInput:
+        return False
+    return isinstance(data, Mapping) and ("query" in data or isinstance(data.get("content"), str))
+
+
+def _from_lines(path: Path, stored: Callable[[], Sequence[Imported]], content_limit_bytes: int) -> QuestionFile:
+    found = _read_lines(path, content_limit_bytes)
+    if found.asked and not found.memories:
+        for memory in stored():
+            found.know(memory, memory.id)
+    questions = []
+    for place, data in found.asked:
+        with _blamed_on(path, place):
+            questions.append(_question(data, found.names))
+    return QuestionFile((Conversation(path.stem, tuple(found.memories), tuple(questions)),))
+
+
+def _read_lines(path: Path, content_limit_bytes: int) -> _Lines:
+    found = _Lines()
+    longest = 6 * content_limit_bytes + 2 * METADATA_LIMIT_BYTES  # as an import reads them
+    with opened(path) as file:
+        for number, text in enumerate(lines(file, longest), start=1):
+            place = f"line {number}"
+            with _blamed_on(path, place):
+                if text is None:
+                    raise InvalidInput("line", f"has more than {longest:,} bytes")
+                if text.strip(b" \t\xef\xbb\xbf"):
+                    _take(json_value(text), place, found, content_limit_bytes)
+    return found
+
+
+def _take(data: object, place: str, found: _Lines, content_limit_bytes: int) -> None:
+    if not isinstance(data, Mapping) or not {"content", "query"} & data.keys():
+        raise InvalidInput("line", "is neither a memory with `content` nor a question with `query` and `relevant`")
+    if "content" in data:
+        found.know(jsonl.imported(data, content_limit_bytes=content_limit_bytes), data.get("id"))
+    else:
+        found.asked.append((place, data))
+
+
+def _question(data: Mapping[str, Any], names: Mapping[str, str]) -> Question:
+    text, relevant, category = data["query"], data.get("relevant"), data.get("category")
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput("query", "is not a text")
+    if not isinstance(relevant, list) or not relevant or not all(isinstance(one, str) for one in relevant):
+        raise InvalidInput("relevant", "is not a list of ids or keys of memories")
+    for one in relevant:
+        if one not in names:
+            raise InvalidInput("relevant", f"{shown(one)!r} is no memory that is searched")
+    return Question(text, frozenset(names[one] for one in relevant), None if category is None else shown(category))
+
+
+@contextmanager
+def _blamed_on(path: Path, place: str) -> Iterator[None]:
+    """Say of what is wrong where it stands."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput("file", mended(f"{path}, {place}: {error}")) from None

@@ -1,0 +1,163 @@
+"""`kingly-memory eval`: how well searches answer, on questions whose answers are known."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from kingly_memory import intake
+from kingly_memory.adapters.files import jsonl, questions
+from kingly_memory.adapters.files.questions import Conversation, QuestionFile
+from kingly_memory.cli.configurations import chosen
+from kingly_memory.cli.output import Output, counted, table
+from kingly_memory.cli.place import place_of, reading, warnings_on
+from kingly_memory.cli.signals import ended_by_signals
+from kingly_memory.cli.trial import Arrangement, Row, Trial, closeness, spread
+from kingly_memory.intake import Imported
+from kingly_memory.models import JsonObject
+from kingly_memory.settings import Settings
+
+QUESTIONS_LIMIT = 1_000_000
+REDRAW_S = 0.1
+
+_HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "P50 MS", "P95 MS")
+
+
+def evaluate(options: Namespace, out: Output) -> int:
+    """Everything is stored in a temporary folder that is gone afterwards, however this ends."""
+    configurations = chosen(options.config)
+    limit = None if options.limit is None else intake.count("limit", options.limit, most=QUESTIONS_LIMIT)
+    settings = Settings.from_environment()
+    found = questions.read(
+        Path(options.file),
+        partial(_memories_of_project, options, out, settings),
+        content_limit_bytes=settings.content_limit_bytes,
+    )
+    _note_problems(found, out)
+    conversations = spread(found.conversations, limit)
+    arrangements = _arrangements(options, conversations)
+    with (
+        ended_by_signals(),
+        warnings_on(None),  # a remote that is too slow shows in the figures
+        tempfile.TemporaryDirectory(prefix="kingly-eval-", ignore_cleanup_errors=True) as folder,
+    ):
+        progress = _Progress(out)
+        try:
+            trial = Trial(Path(folder), settings, corrupt=options.corrupt, tell=progress.at)
+            rows = trial.run(conversations, configurations, arrangements)
+        finally:
+            progress.over()
+    report = _Report(conversations, rows, corrupted=options.corrupt)
+    out.show({"configurations": [report.entry(row) for row in rows]}, report.lines())
+    return 0
+
+
+class _Report:
+    """The figures, for programs and for people."""
+
+    def __init__(self, conversations: Sequence[Conversation], rows: Sequence[Row], *, corrupted: bool) -> None:
+        self._conversations = conversations
+        self._rows = rows
+        self._corrupted = corrupted
+        self._memories = sum(len(one.memories) for one in conversations)
+        self._closeness = closeness(conversations)
+
+    def entry(self, row: Row) -> JsonObject:
+        """Names differ: where both arrangements are reported, the pooled ones say so."""
+        both = len({one.arrangement for one in self._rows}) > 1
+        suffix = f"-{row.arrangement}" if both and row.arrangement is Arrangement.POOLED else ""
+        return {
+            "name": f"{row.configuration}{suffix}",
+            "configuration": row.configuration,
+            "arrangement": row.arrangement.value,
+            **row.figures.to_json(),
+            "memories": self._memories,
+            "corrupted": self._corrupted,
+            "shared_stems": round(self._closeness, 4),
+        }
+
+    def lines(self) -> Iterator[str]:
+        asked = sum(len(one.questions) for one in self._conversations)
+        spelling = ", with typing errors" if self._corrupted else ""
+        yield (
+            f"{counted(self._memories, 'memory')}, {counted(asked, 'question')}{spelling}; "
+            f"{self._closeness:.0%} of a question's words stand in what answers it"
+        )
+        yield ""
+        yield from table([_cells(row) for row in self._rows], _HEADS)
+        if categories := list(self._rows[0].figures.recall_by_category):
+            yield ""
+            rows = [_category_cells(row) for row in self._rows]
+            yield from table(rows, ("RECALL@10 BY CATEGORY", _HEADS[1], *map(str.upper, categories)))
+        yield from filter(None, map(_remark, self._rows))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    shares = (row.figures.recall_5, row.figures.recall_10, row.figures.mrr_10)
+    times = (row.figures.p50_ms, row.figures.p95_ms)
+    return (
+        row.configuration,
+        row.arrangement.value,
+        *(f"{share:.3f}" for share in shares),
+        *(f"{time_ms:.1f}" for time_ms in times),
+    )
+
+
+def _category_cells(row: Row) -> tuple[str, ...]:
+    shares = row.figures.recall_by_category.values()
+    return (row.configuration, row.arrangement.value, *(f"{share:.3f}" for share in shares))
+
+
+def _remark(row: Row) -> str:
+    """What makes the figures of a row worse than they could be."""
+    causes = (
+        (row.figures.alone, "answered without the hub, which took too long"),
+        (row.figures.cut, "ended early by the deadline"),
+    )
+    told = ", ".join(f"{counted(count, 'search', 'searches')} {what}" for count, what in causes if count)
+    return f"{row.configuration}, {row.arrangement}: {told}" if told else ""
+
+
+def _arrangements(options: Namespace, conversations: Sequence[Conversation]) -> tuple[Arrangement, ...]:
+    """Both unless one is named; a single conversation is the same either way."""
+    if options.apart != options.pooled:
+        return (Arrangement.APART,) if options.apart else (Arrangement.POOLED,)
+    return tuple(Arrangement) if len(conversations) > 1 else (Arrangement.POOLED,)
+
+
+def _memories_of_project(options: Namespace, out: Output, settings: Settings) -> list[Imported]:
+    """Copies of the project's memories, to be asked elsewhere: the home itself must not notice."""
+    limit = settings.content_limit_bytes
+    with reading(place_of(options, out), out) as reader:
+        return [
+            jsonl.imported({**memory.to_json(), "standing": standing.value}, content_limit_bytes=limit)
+            for memory, standing in reader.export()
+        ]
+
+
+def _note_problems(found: QuestionFile, out: Output) -> None:
+    if found.problems:
+        out.note(
+            f"{counted(len(found.problems), 'part')} of the file could not be used, the first: {found.problems[0]}"
+        )
+
+
+class _Progress:
+    """One line on a terminal, redrawn; nothing elsewhere."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._last = 0.0
+
+    def at(self, line: str) -> None:
+        if self._out.watched and time.monotonic() - self._last >= REDRAW_S:
+            self._last = time.monotonic()
+            self._out.redraw(line)
+
+    def over(self) -> None:
+        if self._out.watched:
+            self._out.redraw("")

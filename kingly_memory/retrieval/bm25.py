@@ -1,0 +1,126 @@
+"""How well a memory's own words answer a question: BM25 (Robertson and Zaragoza, 2009) over a shortlist.
+
+The index ranks by the same formula, but takes every word in more than half of its rows for worthless, which in a small
+store is nearly every word. Here a word is never worthless, and neighbours in the question count as neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kingly_memory.models import Memory
+from kingly_memory.ports import Corpus
+from kingly_memory.retrieval.stemming import stem, without_marks
+from kingly_memory.writing import STOP_WORDS, words
+
+SATURATION = 0.9
+"""k1: how soon it stops mattering how often a word stands there. Memories are short: once is nearly enough."""
+LENGTH = 0.4
+"""b: how much a long memory has to hold more, in [0, 1]."""
+UNSEEN_ROWS = 100
+"""A small store says little of how rare a word is: as if so many rows more were there, all without it."""
+TITLE, BODY, TAGS = 2.0, 1.0, 1.0
+BEGINNING = 0.3
+"""What a longer word counts that begins with an asked one."""
+SHORTEST_BEGINNING = 4
+PHRASE = 0.1
+"""Share of their worth that two words add when they stand side by side as they do in the question."""
+READ = 8_192
+"""Characters of a title or content that are looked at when there is time."""
+TAGS_READ = 64
+_SHARED = 2
+"""Characters that all words with one stem begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word that is asked for. `stems` are its own and those of its other forms, `weight` how sure we are of it."""
+
+    word: str
+    stems: frozenset[str]
+    weight: float
+    rows: int
+
+
+class Own(NamedTuple):
+    """What a memory's own words are worth, and how much of each term it holds, in [0, weight]."""
+
+    score: float
+    held: dict[int, float]
+
+
+def rarity(rows: int, corpus: Corpus) -> float:
+    """How much it says that a memory holds a word that this many rows hold: > 0."""
+    without = max(corpus.rows - rows, 0) + UNSEEN_ROWS
+    return math.log(1 + (without + 0.5) / (rows + 0.5))
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The terms of one memory: how often each is there, and which ones directly follow the one before them."""
+
+    times: dict[int, float] = field(default_factory=dict)
+    following: set[int] = field(default_factory=set)
+    words: float = 0.0
+
+
+class Question:
+    """The terms of a question, ready to be looked for in any number of memories."""
+
+    def __init__(self, terms: Sequence[Term], corpus: Corpus) -> None:
+        """`terms` in the order of the question, none twice."""
+        self.terms = terms
+        self._worth = [term.weight * rarity(term.rows, corpus) for term in terms]
+        self._mean_words = max(corpus.mean_words, 1.0)
+        self._by_stem = {one: at for at, term in enumerate(terms) for one in term.stems}
+        self._beginnings = {one[:_SHARED] for one in self._by_stem} | {term.word[:_SHARED] for term in terms}
+        self._known: dict[str, tuple[int, float] | None] = {}
+
+    def own(self, memory: Memory, read: int = READ) -> Own:
+        """What the memory's title, content and tags hold of the terms, each in its first `read` characters."""
+        counted = _Counted()
+        self._count(counted, memory.title or "", TITLE, read)
+        self._count(counted, memory.content, BODY, read)
+        self._count(counted, " ".join(memory.tags[:TAGS_READ]), TAGS, read)
+        length = 1 - LENGTH + LENGTH * counted.words / self._mean_words
+        score = sum(self._worth[at] * _saturated(times, length) for at, times in counted.times.items())
+        score += PHRASE * sum((self._worth[at - 1] + self._worth[at]) / 2 for at in counted.following)
+        held = {at: min(times, 1.0) * self.terms[at].weight for at, times in counted.times.items()}
+        return Own(score, held)
+
+    def _count(self, counted: _Counted, text: str, column: float, read: int) -> None:
+        said = words(without_marks(text[:read]))
+        counted.words += len(said) * max(len(text) / read, 1.0)
+        known, before = self._known, None
+        for word in said:
+            found = known[word] if word in known else self._term(word)
+            if found is None:
+                before = before if word in STOP_WORDS else None
+                continue
+            at, share = found
+            counted.times[at] = counted.times.get(at, 0.0) + column * share
+            if before is not None and at == before + 1:
+                counted.following.add(at)
+            before = at
+
+    def _term(self, word: str) -> tuple[int, float] | None:
+        """Which term the word is, and what it counts for it."""
+        found = self._looked_up(word) if word[:_SHARED] in self._beginnings else None
+        self._known[word] = found
+        return found
+
+    def _looked_up(self, word: str) -> tuple[int, float] | None:
+        at = self._by_stem.get(stem(word))
+        if at is not None:
+            return at, 1.0
+        for at, term in enumerate(self.terms):
+            if len(term.word) >= SHORTEST_BEGINNING and word.startswith(term.word):
+                return at, BEGINNING
+        return None
+
+
+def _saturated(times: float, length: float) -> float:
+    return times * (SATURATION + 1) / (times + SATURATION * length)

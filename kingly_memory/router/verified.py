@@ -1,0 +1,260 @@
+"""Verified retrieval: what a search finds is checked before it is answered (seed 000, priority 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput, LanguageModelError
+from kingly_memory.models import REMOTE_ABOVE, Memory, Query, Results
+from kingly_memory.ports import Clock, LanguageModel, Searcher
+from kingly_memory.retrieval import agreement, verdicts
+from kingly_memory.retrieval.agreement import Circle, Sources
+from kingly_memory.retrieval.verification import (
+    NEUTRAL,
+    Basis,
+    Judge,
+    Verification,
+    VerifiedMemory,
+    VerifiedResults,
+    by_confidence,
+    retrieval_score,
+    undecided,
+    unverifiable,
+)
+from kingly_memory.router.gather import Gatherer
+
+POOL = 4
+"""How many times as many candidates are checked as are answered (seed 000)."""
+MOST_OTHERS = 5
+"""Other memories that one is held against (seed 000)."""
+SOURCES_LIMIT = 64
+SOURCES_CHARACTERS = 262_144
+GIVE_UP_AFTER = 3
+"""Questions in a row without an answer, after which a model is not asked again in this search."""
+LETTING_GO_S = 1.0
+"""What a model gets to end a call whose time is over."""
+
+log = logging.getLogger("kingly_memory.verification")
+
+
+class VerifiedRetriever:
+    """Searches for four times as many memories as are wanted, and says of each whether it holds.
+
+    A memory is judged by the language model when there is one, else by its words, numbers and negations; and where
+    those say nothing about it, by its own confidence. `deterministic=False` leaves the words out. Memories that may not
+    leave this machine (significance 0.3 and less) are shown to a model only if `model_is_here`.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        language_model: LanguageModel | None = None,
+        verification_threshold: float = 0.7,
+        *,
+        clock: Clock | None = None,
+        verification_s: float = 30.0,
+        llm_timeout_s: float = 10.0,
+        llm_at_once: int = 4,
+        model_is_here: bool = False,
+        deterministic: bool = True,
+    ) -> None:
+        self._searcher = searcher
+        self._model = language_model
+        self._threshold = intake.share("verification_threshold", verification_threshold)
+        self._clock = clock or _system_clock()
+        self._verification_s = verification_s
+        self._llm_timeout_s = llm_timeout_s
+        self._llm_at_once = llm_at_once
+        self._model_is_here = model_is_here
+        self._deterministic = deterministic
+
+    async def retrieve_verified(
+        self,
+        query: Query,
+        top_k: int = 5,
+        ground_truth_sources: Sequence[str] | None = None,
+        cross_verify: bool = True,
+        *,
+        include_semantic: bool = True,
+    ) -> VerifiedResults:
+        """At most `top_k` memories, by status. They are held against the sources, if any are given, else against the
+        memories most like them, else against nothing. Raises InvalidInput; never because of the model or the remote.
+        """
+        wanted = intake.count("top_k", top_k, most=intake.MOST_VERIFIED)
+        sources = _texts(ground_truth_sources)
+        basis = Basis.GROUND_TRUTH if sources else Basis.CROSS_VERIFY if cross_verify else Basis.NONE
+        began = self._clock.monotonic()
+        found = await self._searcher.find(replace(query, limit=wanted * POOL), include_semantic=include_semantic)
+        memories = [hit.memory for hit in found]
+        deadline_s = self._clock.monotonic() + self._verification_s
+        prepared = await asyncio.to_thread(self._prepared, memories, basis, sources, deadline_s)
+        checked = await self._checked(prepared, deadline_s)
+        return VerifiedResults.of(
+            [
+                VerifiedMemory(hit.memory, verification, retrieval_score(hit))
+                for hit, verification in zip(found, checked, strict=True)
+            ],
+            top_k=wanted,
+            query=query.text,
+            basis=basis,
+            source=found.source.value,
+            failures=dict(found.failures),
+            took_ms=round((self._clock.monotonic() - began) * 1000, 2),
+        )
+
+    def _prepared(
+        self, memories: Sequence[Memory], basis: Basis, sources: Sequence[str], deadline_s: float
+    ) -> list[Verification | str]:
+        """For each memory the verdict, or the question that a model is to answer."""
+        look = self._looking(memories, basis, sources)
+        prepared: list[Verification | str] = []
+        for memory in memories:
+            in_time = self._clock.monotonic() < deadline_s
+            prepared.append(
+                look(memory) if in_time else undecided("it was not checked, since the time was over", Judge.NONE)
+            )
+        return prepared
+
+    def _looking(
+        self, memories: Sequence[Memory], basis: Basis, sources: Sequence[str]
+    ) -> Callable[[Memory], Verification | str]:
+        if basis is Basis.GROUND_TRUTH:
+            known = Sources(sources)
+            return lambda memory: self._against_sources(memory, known)
+        if basis is Basis.CROSS_VERIFY:
+            circle = Circle(memories)
+            return lambda memory: self._against_others(memory, circle)
+        return lambda memory: unverifiable(memory.confidence, "there was nothing to hold it against")
+
+    def _against_sources(self, memory: Memory, sources: Sources) -> Verification | str:
+        if self._may_be_shown(memory):
+            return verdicts.against_sources(_said(memory), sources.passages(memory.content))
+        if self._deterministic:
+            return sources.verify(memory.content, self._threshold)
+        return unverifiable(NEUTRAL, "no language model is there to compare it with the sources")
+
+    def _against_others(self, memory: Memory, circle: Circle) -> Verification | str:
+        others = circle.most_similar(memory, MOST_OTHERS)
+        if self._may_be_shown(memory):
+            shown = [_said(other) for other in others if self._may_be_shown(other)]
+            if shown:
+                return verdicts.against_memories(_said(memory), shown)
+        if self._deterministic:
+            return agreement.cross_verify(memory, others, self._threshold)
+        return by_confidence(memory, self._threshold, "no language model is there to compare it with others")
+
+    def _may_be_shown(self, memory: Memory) -> bool:
+        return self._model is not None and (self._model_is_here or memory.significance > REMOTE_ABOVE)
+
+    async def _checked(self, prepared: Sequence[Verification | str], deadline_s: float) -> list[Verification]:
+        if self._model is None or not any(isinstance(one, str) for one in prepared):
+            return [one for one in prepared if isinstance(one, Verification)]
+        asking = _Asking(
+            self._model,
+            clock=self._clock,
+            deadline_s=deadline_s,
+            each_s=self._llm_timeout_s,
+            at_once=self._llm_at_once,
+        )
+        return list(await asyncio.gather(*(asking.verdict(one) for one in prepared)))
+
+
+class Candidates:
+    """The one search, without counting what it finds as used: most candidates are never answered."""
+
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+
+    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+        """See `Searcher`."""
+        return await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
+
+
+class _Asking:
+    """The questions of one search: so many at once, each with its time, all within one deadline."""
+
+    def __init__(self, model: LanguageModel, *, clock: Clock, deadline_s: float, each_s: float, at_once: int) -> None:
+        self._model = model
+        self._clock = clock
+        self._deadline_s = deadline_s
+        self._each_s = each_s
+        self._turns = asyncio.Semaphore(at_once)
+        self._unanswered = 0
+
+    async def verdict(self, prepared: Verification | str) -> Verification:
+        """The verdict that is there already, or the model's; uncertain when it gives none."""
+        if isinstance(prepared, Verification):
+            return prepared
+        async with self._turns:
+            left_s = self._deadline_s - self._clock.monotonic()
+            if self._unanswered >= GIVE_UP_AFTER:
+                return undecided("the model was not asked, since it left others unanswered")
+            if left_s <= 0:
+                return undecided("the model was not asked, since the time was over")
+            return await self._answer(prepared, min(self._each_s, left_s))
+
+    async def _answer(self, prompt: str, timeout_s: float) -> Verification:
+        try:
+            reply = await self._reply(prompt, timeout_s)
+        except LanguageModelError as error:
+            self._unanswered += 1
+            return undecided(f"the model gave no answer: {error.reason}")
+        except Exception as error:  # noqa: BLE001  # a model may be anybody's code, and one memory stays undecided
+            self._unanswered += 1
+            log.warning("LanguageModelFailed: %s", type(error).__name__)
+            return undecided(f"the model failed with {type(error).__name__}")
+        self._unanswered = 0
+        return verdicts.verdict(reply)
+
+    async def _reply(self, prompt: str, timeout_s: float) -> str:
+        """Whatever the model does about its deadline, this one holds."""
+        call = asyncio.ensure_future(self._model.complete(prompt, timeout_s=timeout_s))
+        over = asyncio.Event()
+        call.add_done_callback(lambda _: over.set())
+        try:
+            if not await self._clock.wait(over, timeout_s) or call.cancelled():
+                raise LanguageModelError(f"not within {timeout_s:g} s")
+            return call.result()
+        finally:
+            if call.cancel():
+                call.add_done_callback(_is_over)
+                await asyncio.wait([call], timeout=LETTING_GO_S)
+
+
+def _is_over(call: asyncio.Future[str]) -> None:
+    """Looks at the outcome that nobody waits for any more."""
+    if not call.cancelled():
+        call.exception()
+
+
+def _said(memory: Memory) -> str:
+    return f"{memory.title}: {memory.content}" if memory.title else memory.content
+
+
+def _texts(sources: object) -> tuple[str, ...]:
+    """The sources that say anything. Raises InvalidInput when some are given and none does, or too much of them."""
+    if sources is None:
+        return ()
+    several = (sources,) if isinstance(sources, str) else sources
+    if not isinstance(several, list | tuple) or not all(isinstance(one, str) for one in several):
+        raise InvalidInput("ground_truth", "expected a list of texts")
+    texts = tuple(intake.mended(one) for one in several if one.strip())
+    if several and not texts:
+        raise InvalidInput("ground_truth", "holds no text; give the sources, or leave it out")
+    size = sum(map(len, texts))
+    if len(texts) > SOURCES_LIMIT or size > SOURCES_CHARACTERS:
+        problem = f"{len(texts)} sources with {size:,} characters are too many"
+        raise InvalidInput(
+            "ground_truth", f"{problem}; give the passages that matter, {SOURCES_CHARACTERS:,} characters at most"
+        )
+    return texts
+
+
+def _system_clock() -> Clock:
+    from kingly_memory.adapters.clock import SystemClock
+
+    return SystemClock()

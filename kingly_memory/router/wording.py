@@ -1,0 +1,144 @@
+"""Which words are looked up for a question: those that exist, the best match of those that don't, and no common ones
+when there are rarer ones."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kingly_memory.models import Query
+from kingly_memory.ports import StoreReader
+from kingly_memory.retrieval import repair
+from kingly_memory.retrieval.bm25 import Term
+from kingly_memory.retrieval.forms import other_forms
+from kingly_memory.retrieval.stemming import stem, without_marks
+from kingly_memory.writing import words
+
+COMMON = 5_000
+"""A term in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
+VOCABULARY_LIMIT = 20_000
+SPREAD = 2
+"""How many characters a word may be shorter or longer than what it is taken for."""
+REPAIRS = 8
+ROWS_LOOKED_AT = 5
+READ = 16_384
+"""Characters of each that are searched for other forms of a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a question is taken to ask for.
+
+    `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
+    that no memory holds included. `repaired`: typo → word looked up. `cut`: there was no time to repair them all.
+    """
+
+    looked_up: tuple[str, ...]
+    terms: tuple[Term, ...]
+    repaired: dict[str, str]
+    cut: bool
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The words of the question as they are taken."""
+        return frozenset(term.word for term in self.terms)
+
+
+class _Vocabulary:
+    """The words that exist, each length and first letter read once per search, and none after the deadline."""
+
+    def __init__(self, reader: StoreReader, deadline_s: float) -> None:
+        self._reader = reader
+        self._deadline_s = deadline_s
+        self._read: dict[tuple[int, str], list[str]] = {}
+
+    def near(self, length: int, first: str = "") -> list[str]:
+        """Words of about that many characters which begin with `first`, the nearest lengths first."""
+        found: list[str] = []
+        for near in sorted(range(length - SPREAD, length + SPREAD + 1), key=lambda one: abs(one - length)):
+            if len(found) < VOCABULARY_LIMIT:
+                found += self._of(near, first)[: VOCABULARY_LIMIT - len(found)]
+        return found
+
+    def _of(self, length: int, first: str) -> list[str]:
+        if (length, first) not in self._read:
+            if time.monotonic() >= self._deadline_s:
+                return []
+            self._read[length, first] = self._reader.vocabulary(length, VOCABULARY_LIMIT, first)
+        return self._read[length, first]
+
+
+class Wordings:
+    """Finds the wording of questions, looking into the words that the asking scope uses."""
+
+    def __init__(self, reader: StoreReader, *, repairs: bool) -> None:
+        self._reader = reader
+        self._most_repairs = REPAIRS if repairs else 0
+
+    def of(self, query: Query, asked: Sequence[str], deadline_s: float) -> Wording:
+        """`asked` are the words of the question. No repair begins after the deadline."""
+        forms = {word: other_forms(word) for word in asked}
+        counted = self._counted(query, [*asked, *(form for word in asked for form in forms[word])])
+        unknown = [word for word in asked if not any(counted[one] for one in (word, *forms[word]))]
+        found, cut = self._repairs(query, unknown[: self._most_repairs], deadline_s)
+        terms: dict[str, Term] = {}
+        looked_up: dict[str, int] = {}
+        for word in asked:
+            taken, likeness = found.get(word, (word, 1.0))
+            if word in found:
+                forms[taken] = other_forms(taken)
+                counted |= self._counted(query, [one for one in (taken, *forms[taken]) if one not in counted])
+            alike = [one for one in (taken, *forms[taken]) if counted[one]]
+            rows = sum(counted[one] for one in alike)
+            looked_up |= dict.fromkeys(alike, rows)
+            stems = [stem(without_marks(one)) for one in (taken, *forms[taken])]
+            terms.setdefault(stems[0], Term(taken, frozenset(stems), likeness, rows))
+        rare = [word for word, rows in looked_up.items() if rows <= COMMON]
+        repaired = {word: candidate for word, (candidate, _) in found.items()}
+        return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut)
+
+    def _counted(self, query: Query, asked: Sequence[str]) -> dict[str, int]:
+        return self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1)
+
+    def _repairs(
+        self, query: Query, unknown: Sequence[str], deadline_s: float
+    ) -> tuple[dict[str, tuple[str, float]], bool]:
+        """The best match of each unknown word, with their likeness, and whether the deadline left any out."""
+        if unknown:
+            began = time.monotonic()
+            repair.load()  # once per process, and no reason to leave its first typo as it is
+            deadline_s += time.monotonic() - began
+        vocabulary = _Vocabulary(self._reader, deadline_s)
+        found: dict[str, tuple[str, float]] = {}
+        for word in unknown:
+            if time.monotonic() >= deadline_s:
+                return found, True
+            best = self._best_match(query, word, vocabulary, deadline_s)
+            if best is not None:
+                found[word] = best
+        return found, False
+
+    def _best_match(
+        self, query: Query, word: str, vocabulary: _Vocabulary, deadline_s: float
+    ) -> tuple[str, float] | None:
+        """Among the words with the same first letter, which few typos change; among all only if that finds none."""
+        for first in (word[:1], ""):
+            near = vocabulary.near(len(word), first)
+            best = repair.best_match(word, near, lambda candidate: self._own_words(query, candidate, deadline_s))
+            if best is not None:
+                return best
+        return None
+
+    def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
+        """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""
+        if time.monotonic() >= deadline_s:
+            return set()
+        found = self._reader.matches(query, [candidate], ROWS_LOOKED_AT, 0, deadline_s).found
+        memories = [match.row.memory for match in found if query.admits(match.row.memory)]
+        texts = [" ".join((memory.title or "", memory.content, *memory.tags)).casefold() for memory in memories]
+        whole = re.compile(rf"(?<![^\W_]){re.escape(candidate)}(?![^\W_])")
+        if any(whole.search(text) for text in texts):
+            return {candidate}
+        return {word for text in texts for word in words(text[:READ])}

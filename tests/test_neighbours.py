@@ -1,0 +1,357 @@
+"""What the local search makes of a hit beyond its words: what was said beside it, whom it names, how rare they are."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.local import parsing
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.models import Memory, MemoryType, Standing
+from kingly_memory.ports import Beside, Corpus
+from kingly_memory.retrieval import naming
+from kingly_memory.retrieval.bm25 import Question, Term, rarity
+from kingly_memory.retrieval.forms import other_forms
+from kingly_memory.retrieval.neighbours import Loan, loans
+from kingly_memory.retrieval.stemming import stem
+from kingly_memory.router.local_search import LocalAnswer, LocalSearch
+from tests.store_samples import NOON_S, ask, memory, put, set_facet, soon
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DiskStore]:
+    store = DiskStore(tmp_path / "home", durability="process")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStore]:
+    """One store for all examples of a law: each example takes projects of its own."""
+    store = DiskStore(tmp_path_factory.mktemp("shared"), durability="process")
+    yield store
+    store.close()
+
+
+def said(content: str, context_id: str | None = "talk", **fields: Any) -> Memory:
+    return memory(content, **{"type": MemoryType.EPISODIC, "context_id": context_id, **fields})
+
+
+def search(store: DiskStore, text: str, **filters: Any) -> LocalAnswer:
+    return LocalSearch(store.reader).search(ask(text, **filters), now_s=NOON_S, budget_s=60)
+
+
+def found(store: DiskStore, text: str, **filters: Any) -> list[str]:
+    return [hit.memory.content for hit in search(store, text, **filters).hits]
+
+
+# --- neighbours ---------------------------------------------------------------------------------------------------
+
+TALK = ("good morning", "where did you hike", "up the Zugspitze", "lovely view", "see you soon", "bye")
+
+
+def test_memory_is_found_by_what_was_said_just_before_and_after_it(store: DiskStore) -> None:
+    put(store, *map(said, TALK))
+    hits = {hit.memory.content: hit.scores for hit in search(store, "Zugspitze").hits}
+    own = hits[TALK[2]]["bm25"]
+    lent = {content: scores["context"] / own for content, scores in hits.items() if "context" in scores}
+    assert lent == {TALK[3]: 0.5, TALK[4]: 0.25, TALK[1]: 0.25, TALK[0]: 0.125}
+    assert found(store, "Zugspitze")[0] == TALK[2]
+    assert all("bm25" not in hits[content] for content in lent)
+
+
+def test_answer_that_follows_its_question_comes_before_one_that_follows_nothing(store: DiskStore) -> None:
+    put(
+        store, said("we met in spring and had tea", "other"), said("how long have you had turtles"), said("three years")
+    )
+    assert found(store, "how long does she have turtles")[:2] == ["how long have you had turtles", "three years"]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        {"context_id": "another talk"},
+        {"context_id": None},
+        {"project": "beta"},
+        {"type": MemoryType.SEMANTIC},
+    ],
+)
+def test_only_what_was_said_in_the_same_context_lends(store: DiskStore, apart: dict[str, Any]) -> None:
+    put(store, said("quartz"), said("beside", **apart))
+    assert found(store, "quartz") == ["quartz"]
+    put(store, said("later"))
+    assert found(store, "quartz") == ["quartz", "later"]
+
+
+def test_neighbours_are_those_of_the_own_project_where_two_use_one_context_name(store: DiskStore) -> None:
+    put(store, said("before"), *(said("elsewhere", project="beta") for _ in range(5)), said("quartz"))
+    put(store, *(said("elsewhere", project="beta") for _ in range(5)), said("after"))
+    assert found(store, "quartz") == ["quartz", "after", "before"]
+
+
+@pytest.mark.parametrize("standing", [Standing.FORGOTTEN, Standing.ARCHIVED])
+def test_what_is_hidden_neither_borrows_nor_stands_between(store: DiskStore, standing: Standing) -> None:
+    put(store, said("quartz"))
+    put(store, said("hidden"), standing=standing)
+    put(store, said("next"))
+    hits = search(store, "quartz").hits
+    assert [hit.memory.content for hit in hits] == ["quartz", "next"]
+    assert hits[1].scores["context"] == pytest.approx(hits[0].scores["bm25"] / 2)
+
+
+def test_archived_neighbour_is_found_when_the_archive_is_asked(store: DiskStore) -> None:
+    put(store, said("quartz"))
+    put(store, said("kept away"), standing=Standing.ARCHIVED)
+    assert found(store, "quartz", include_archived=True) == ["quartz", "kept away"]
+
+
+def test_expired_memory_neither_borrows_nor_lends(store: DiskStore) -> None:
+    quartz, gone, later = said("quartz"), said("gone feldspar"), said("later")
+    put(store, quartz, gone, later)
+    set_facet(store, "lifetime", gone.id, Lifetime(NOON_S - 1).to_json())
+    assert found(store, "quartz") == ["quartz", "later"]
+    assert found(store, "feldspar") == []
+
+
+@pytest.mark.parametrize("filters", [{"agent": "fox"}, {"tags": ("red",)}, {"types": (MemoryType.EPISODIC,)}])
+def test_filters_hold_for_neighbours_too(store: DiskStore, filters: dict[str, Any]) -> None:
+    put(store, said("before", agent="owl"), said("quartz", agent="fox", tags=("red",)), said("after", agent="owl"))
+    wanted = ["quartz", "after", "before"] if "types" in filters else ["quartz"]
+    assert found(store, "quartz", **filters) == wanted
+
+
+def test_revision_keeps_its_place_in_the_talk(store: DiskStore) -> None:
+    first, second, third = said("quartz"), said("second"), said("third")
+    put(store, first, second, third)
+    put(store, replace(first, content="quartz again", revision=2))
+    assert found(store, "quartz") == ["quartz again", "second", "third"]
+
+
+def test_neighbours_of_a_neighbour_that_ranks_too_low_are_not_read(store: DiskStore) -> None:
+    put(
+        store, *(said(f"quartz quartz {number}", None) for number in range(12)), said("quartz among many others and so")
+    )
+    put(store, said("beside"))
+    assert "beside" not in found(store, "quartz", limit=5)
+
+
+def test_who_stands_beside_is_asked_within_the_deadline(store: DiskStore) -> None:
+    put(store, *(said(f"quartz {number} {'x ' * 200}") for number in range(300)))
+    positions = [row.position for row in store.reader.page(ask(), (Standing.LIVE,), 300, None)]
+    past = time.monotonic() - 1
+    assert len(store.reader.beside(ask(), "talk", positions, 2, soon())) == 300
+    assert len(store.reader.beside(ask(), "talk", positions, 2, past)) < 300
+    assert len(store.reader.rows_at(positions, past)) < 300
+    assert [row.position for row in store.reader.rows_at(positions[:20], soon())] == positions[:20]
+
+
+def test_loans_add_up_from_both_sides() -> None:
+    lent = loans({5: Beside((3, 1), (8,)), 8: Beside((5, 3), ())})
+    assert lent[5] == [Loan(8, 0.25)]
+    assert sorted(lent[3]) == [Loan(5, 0.25), Loan(8, 0.125)]
+    assert lent[8] == [Loan(5, 0.5)]
+
+
+words = st.text(ascii_lowercase, min_size=4, max_size=7)
+turns = st.lists(
+    st.tuples(st.lists(words, min_size=1, max_size=4).map(" ".join), st.sampled_from(["a", "b", None]), st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.mark.requirement("KNG-014")
+@settings(max_examples=40)
+@given(own=turns, foreign=turns, hidden=turns)
+def test_no_result_crosses_scopes_or_shows_what_is_hidden(
+    shared: DiskStore, own: list[Any], foreign: list[Any], hidden: list[Any]
+) -> None:
+    """The same contexts in two projects, forgotten memories among them: whatever is asked, only what is mine answers,
+    in descending relevance between 0 and 1, and only with words of mine."""
+    alpha, beta = memory().id, memory().id
+    mine = [said(text, context, project=alpha, title="Ada, 3 May" if named else None) for text, context, named in own]
+    put(shared, *mine[::2], *(said(text, context, project=beta, tags=("Ada",)) for text, context, _ in foreign))
+    put(shared, *(said(text, context, project=alpha) for text, context, _ in hidden), standing=Standing.FORGOTTEN)
+    put(shared, *mine[1::2])
+    known = {word for one in mine for word in f"{one.content} {one.title or ''}".casefold().replace(",", "").split()}
+    for text, context, _ in (*own, *foreign, *hidden):
+        for filters in ({}, {"context_id": context}):
+            answer = search(shared, f"what did Ada say of {text}", project=alpha, **filters)
+            assert {hit.memory.id for hit in answer.hits} <= {one.id for one in mine}
+            assert set(answer.repaired.values()) <= known
+            relevances = [hit.relevance for hit in answer.hits]
+            assert relevances == sorted(relevances, reverse=True)
+            assert all(0 < relevance <= 1 for relevance in relevances)
+            if filters.get("context_id"):
+                assert {hit.memory.scope.context_id for hit in answer.hits} <= {context}
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "lift"),
+    [
+        ("when did Ada ski", {"tags": ("Ada",)}, naming.NAMED),
+        ("when did Ada ski", {"title": "Ada, 3 May 2024"}, naming.NAMED),
+        ("when did Ada ski", {"metadata": {"speaker": "Ada"}}, naming.NAMED),
+        ("when did Ada ski", {"agent": "ada"}, naming.NAMED),
+        ("what did Ada say in May", {"title": "Ada, 3 May 2024"}, naming.MOST),
+        ("what did Ada say in May 2024", {"title": "Ada, 3 May 2024", "tags": ("Ada",)}, naming.MOST),
+        ("a code of honour", {"tags": ("code review",)}, 1.0),
+        ("a review of the code", {"tags": ("code review",)}, naming.MOST),
+        ("who was there", {"title": "Who was there"}, 1.0),
+        ("when did Adam ski", {"tags": ("Ada",), "metadata": {"speaker": 7}}, 1.0),
+    ],
+)
+def test_memory_whose_names_are_asked_for_is_lifted(asked: str, fields: dict[str, Any], lift: float) -> None:
+    asked_words = set(asked.casefold().split())
+    assert naming.lift(asked_words, memory("skis", **fields)) == lift
+
+
+def test_named_speaker_comes_first_among_equals(store: DiskStore) -> None:
+    put(store, memory("we skied", metadata={"speaker": "Ada"}), memory("we skied", metadata={"speaker": "Bob"}))
+    hits = search(store, "what did Ada say of skied").hits
+    assert [hit.memory.metadata["speaker"] for hit in hits] == ["Ada", "Bob"]
+    assert hits[0].scores["lift"] == 1.5
+    assert "lift" not in hits[1].scores
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+
+
+def test_words_that_every_memory_holds_still_count(store: DiskStore) -> None:
+    """The index alone gives the last two a fiftieth of the first one's score."""
+    put(store, *(memory(f"deploy the api to {place}") for place in ("staging", "production", "the old cluster")))
+    hits = search(store, "deploy the api to staging").hits
+    assert hits[0].memory.content == "deploy the api to staging"
+    assert hits[0].relevance == pytest.approx(1.0)
+    assert all(0.4 < hit.relevance < 0.8 for hit in hits[1:])
+
+
+def test_rarer_words_say_more_and_none_says_nothing() -> None:
+    corpus = Corpus(1_000, 20.0)
+    rarities = [rarity(rows, corpus) for rows in (0, 1, 10, 500, 1_000, 5_000)]
+    assert rarities == sorted(rarities, reverse=True)
+    assert rarities[-1] > 0
+
+
+def test_words_side_by_side_as_asked_come_before_the_same_words_apart(store: DiskStore) -> None:
+    put(store, memory("the review of the code"), memory("a code review here"), memory("review some code"))
+    assert found(store, "code review")[0] == "a code review here"
+
+
+def test_longer_word_with_the_asked_beginning_counts_a_little(store: DiskStore) -> None:
+    put(store, memory("auth gateway"), memory("violet authentication"), memory("violet gateway"))
+    contents = found(store, "auth violet")
+    assert sorted(contents) == ["auth gateway", "violet authentication", "violet gateway"]
+    assert contents.index("violet authentication") < contents.index("violet gateway")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said_so"),
+    [("where did she go", "went home"), ("who ran", "I run"), ("going", "gone"), ("child", "three kids")],
+)
+def test_irregular_forms_are_one_word(store: DiskStore, asked: str, said_so: str) -> None:
+    put(store, memory(said_so), memory("something else"))
+    assert found(store, asked) == [said_so]
+    assert search(store, asked).repaired == {}
+
+
+def test_forms_are_none_for_a_word_that_has_but_endings() -> None:
+    assert other_forms("deploy") == other_forms("deploys") == other_forms("x") == other_forms("") == ()
+    assert set(other_forms("writing")) == {"wrote", "written"}
+    assert set(other_forms("went")) == {"go", "gone", "goes"}
+
+
+def test_marks_on_letters_make_no_other_word(store: DiskStore) -> None:
+    put(store, memory("the café at the corner"), memory("the cafe by the river"))
+    first, second = search(store, "café").hits
+    assert (first.relevance, first.scores["bm25"]) == (1.0, second.scores["bm25"])
+
+
+def test_common_word_that_is_not_looked_up_still_counts() -> None:
+    question = Question(
+        [Term("rare", frozenset({"rare"}), 1.0, 1), Term("common", frozenset({"common"}), 1.0, 9_000)],
+        Corpus(10_000, 5.0),
+    )
+    assert question.own(memory("rare and common")).score > question.own(memory("rare and other")).score
+
+
+@settings(max_examples=300)
+@given(st.text(ascii_lowercase, min_size=1, max_size=12) | st.sampled_from(["relational", "hopping", "agreed", "sky"]))
+def test_stems_are_those_of_the_index(index: sqlite3.Connection, word: str) -> None:
+    index.execute("DELETE FROM texts")
+    index.execute("INSERT INTO texts VALUES (?)", (word,))
+    ((term,),) = index.execute("SELECT term FROM terms")
+    assert stem(word) == term or word == "eed"
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE texts USING fts5(body, tokenize='porter unicode61')")
+    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, row)")
+    yield connection
+    connection.close()
+
+
+# --- how much there is --------------------------------------------------------------------------------------------
+
+
+def test_index_knows_how_much_it_holds(store: DiskStore) -> None:
+    assert store.reader.corpus() == Corpus(0, 0.0)
+    put(store, memory("one two three", title="four", tags=("five six",)), memory("seven eight"))
+    assert store.reader.corpus() == Corpus(2, 4.0)
+    put(store, *(memory("word " * 300) for _ in range(298)))
+    rows, mean_words = store.reader.corpus()
+    assert (rows, round(mean_words)) == (300, 298)
+
+
+@given(st.binary(max_size=200))
+def test_any_record_of_how_much_there_is_reads_as_some_amount(record: bytes) -> None:
+    corpus = parsing.corpus(record)
+    assert corpus.rows >= 0
+    assert rarity(3, corpus) > 0
+
+
+def test_long_memories_cost_no_more_than_the_time_there_is(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second of reading for each row: what was read in time answers, and the answer says that it was cut."""
+    put(store, *(said(f"quartz {'and so on ' * 4_000}") for _ in range(30)))
+    read = slowly(monkeypatch)
+    answer = LocalSearch(store.reader).search(ask("quartz", limit=30), now_s=NOON_S, budget_s=4)
+    assert answer.cut
+    assert 0 < len(answer.hits) <= len(read) <= 12
+
+
+def test_short_memories_are_read_even_when_the_time_is_over(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine so crowded that the time is over before the first row still answers."""
+    put(store, said("quartz"), said("beside it"), said("feldspar"))
+    slowly(monkeypatch, 9.0)
+    answer = LocalSearch(store.reader).search(ask("feldspar quartz"), now_s=NOON_S, budget_s=4)
+    assert [hit.memory.content for hit in answer.hits] == ["feldspar", "quartz", "beside it"]
+    assert not answer.cut
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, row_s: float = 0.5) -> list[float]:
+    """Let each row that is read take so long; returns what they took."""
+    now, parse = time.monotonic(), parsing.row
+    read: list[float] = []
+
+    def row(*columns: Any) -> Any:
+        read.append(row_s)
+        return parse(*columns)
+
+    monkeypatch.setattr(parsing, "row", row)
+    monkeypatch.setattr(time, "monotonic", lambda: now + sum(read))
+    return read

@@ -1,0 +1,551 @@
+"""Searching in a mode: the selection by itself, then with both layers, from Python, the command line and MCP."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.app import parts
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import Hit, Memory, Results, RetrievalMode, Source
+from kingly_memory.ports import RemoteHit
+from kingly_memory.retrieval.diversity import cosine
+from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
+from kingly_memory.retrieval.selection import Candidate, Selection, select
+from kingly_memory.router.router import Router
+from kingly_memory.router.spine import RemotePart
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Place, Settings
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.cli_runner import ROOT, Run, runner
+from tests.mcp_sessions import session
+from tests.store_samples import NOON, memory
+
+UNHURRIED = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
+
+
+# --- the selection --------------------------------------------------------------------------------------------------
+
+
+def candidate(content: str = "a note", relevance: float = 0.5, **known: Any) -> Candidate:
+    """A hit of the words; `confidence` is the memory's."""
+    noted = memory(content, confidence=known.pop("confidence", 0.9))
+    return Candidate(Hit(noted, relevance, ("local",), {"bm25": 1.0}), known.pop("success", 0.5), **known)
+
+
+def nothing_alike(_: int, __: int) -> float:
+    return 0.0
+
+
+def selected(candidates: Sequence[Candidate], config: ModeConfig, query: str = "else", **how: Any) -> Selection:
+    return select(candidates, config, query=query, now=NOON, **{"alike": nothing_alike, **how})
+
+
+def contents(found: Selection | Results) -> list[str]:
+    return [hit.memory.content for hit in found.hits]
+
+
+def plain(**changes: Any) -> ModeConfig:
+    return ModeConfig(
+        **{
+            "top_k": 5,
+            "min_confidence": 0.0,
+            "weights": Weights(1.0, 0.0, 0.0, 0.0),
+            "include_anti_patterns": True,
+            "diversity_factor": 0.0,
+            **changes,
+        }
+    )
+
+
+@pytest.mark.requirement("ALM-020", "ALM-021")
+def test_a_hit_carries_the_figures_of_its_score_boosted_and_not() -> None:
+    one = candidate("deploy on friday", 0.8, success=1.0, confidence=0.75)
+    [hit] = selected([one], MODES[RetrievalMode.PRECISE], "deploy on friday").hits
+    assert hit.scores["score"] == pytest.approx(0.3 * 0.8 + 0.1 * 1.0 + 0.4 * 1.0 + 0.2 * 0.75)
+    assert hit.scores["boosted"] == pytest.approx(2 * hit.scores["score"])
+    assert (hit.relevance, hit.scores["success"], hit.scores["recency"]) == (0.8, 1.0, 1.0)
+
+
+@pytest.mark.requirement("ALM-021")
+def test_an_exact_match_overtakes_what_answers_better_in_words_alone() -> None:
+    found = [candidate("friday is a bad day", 0.9), candidate("deploy on friday", 0.5)]
+    assert contents(selected(found, plain(exact_match_boost=2.0), "deploy on friday"))[0] == "deploy on friday"
+    assert contents(selected(found, plain(), "deploy on friday"))[0] == "friday is a bad day"
+
+
+@pytest.mark.requirement("ALM-018")
+@pytest.mark.parametrize(
+    ("mode", "there"), [(mode, mode not in ("broad", "recall")) for mode in RetrievalMode], ids=str
+)
+def test_anti_patterns_are_candidates_or_not_by_mode(mode: RetrievalMode, there: bool) -> None:
+    found = selected([candidate("a warning", is_anti_pattern=True), candidate("a way")], MODES[mode])
+    assert ("a warning" in contents(found)) is there
+    assert found.excluded == ({} if there else {"anti_pattern": 1})
+
+
+@pytest.mark.requirement("ALM-019")
+def test_memories_that_are_not_sure_enough_are_counted_and_left_out() -> None:
+    found = selected(
+        [candidate("sure", confidence=0.7), candidate("unsure", confidence=0.69), candidate("a guess", confidence=0.1)],
+        plain(min_confidence=0.7),
+    )
+    assert contents(found) == ["sure"]
+    assert found.excluded == {"low_confidence": 2}
+
+
+@pytest.mark.requirement("ALM-026")
+def test_at_most_top_k_are_selected_and_the_rest_is_counted() -> None:
+    found = selected([candidate(str(number), number / 10) for number in range(9)], plain(top_k=4))
+    assert contents(found) == ["8", "7", "6", "5"]
+    assert found.excluded == {"beyond_top_k": 5}
+
+
+@pytest.mark.requirement("ALM-024")
+def test_failures_that_answer_go_first_and_stay_diverse() -> None:
+    found = [
+        candidate("a good way", 1.0),
+        candidate("lock timed out", 0.8, is_failure=True),
+        candidate("the lock timed out", 0.79, is_failure=True),
+        candidate("disk was full", 0.6, is_failure=True),
+        candidate("only shares a word", 0.4, is_failure=True),
+    ]
+
+    def locks(one: int, other: int) -> float:
+        return 0.9 if {one, other} == {1, 2} else 0.0
+
+    config = plain(prioritize_failures=True, diversity_factor=0.5)
+    assert contents(selected(found, config, alike=locks)) == [
+        "lock timed out",
+        "disk was full",
+        "the lock timed out",
+        "a good way",
+        "only shares a word",
+    ]
+    assert contents(selected(found, plain(diversity_factor=0.5), alike=locks))[0] == "a good way"
+
+
+@pytest.mark.requirement("ALM-023")
+def test_recall_keeps_the_order_of_the_scores_however_alike_the_hits_are() -> None:
+    found = [candidate("one", 0.9), candidate("two", 0.8), candidate("three", 0.7)]
+    assert contents(selected(found, MODES[RetrievalMode.RECALL], alike=lambda _, __: 1.0)) == ["one", "two", "three"]
+
+
+@pytest.mark.requirement("ALM-025")
+def test_learning_puts_what_is_alike_side_by_side_and_numbers_it() -> None:
+    found = [candidate(name, 0.9 - place / 100) for place, name in enumerate(("a1", "b1", "a2", "b2", "c"))]
+
+    def by_letter(one: int, other: int) -> float:
+        return float(contents_of[one][0] == contents_of[other][0])
+
+    contents_of = [one.hit.memory.content for one in found]
+    learnt = selected(found, MODES[RetrievalMode.LEARNING], alike=by_letter)
+    assert contents(learnt) == ["a1", "a2", "b1", "b2", "c"]
+    assert [learnt.clusters[hit.memory.id] for hit in learnt.hits] == [1, 1, 2, 2, 3]
+    assert not selected(found, MODES[RetrievalMode.BROAD], alike=by_letter).clusters
+
+
+@pytest.mark.requirement("ARG-014")
+def test_a_least_similarity_leaves_out_what_is_near_in_neither_words_nor_meaning() -> None:
+    found = [
+        candidate("has the words", cosine=0.1),
+        candidate("is near", is_worded=False, relevance=0.2, cosine=0.3),
+        candidate("the remote says it is near", is_worded=False, relevance=0.3, cosine=0.1),
+        candidate("is neither", is_worded=False, relevance=0.2, cosine=0.1),
+    ]
+    assert set(contents(selected(found, plain(), min_similarity=0.3))) == {one.hit.memory.content for one in found[:3]}
+    assert selected(found, plain(), min_similarity=0.3).excluded == {"low_similarity": 1}
+    assert len(selected(found, plain()).hits) == 4
+
+
+candidates = st.lists(
+    st.builds(
+        lambda relevance, sure, success, failed, warns: candidate(
+            "a note", relevance, confidence=sure, success=success, is_failure=failed, is_anti_pattern=warns
+        ),
+        *[st.floats(0, 1)] * 3,
+        *[st.booleans()] * 2,
+    ),
+    max_size=12,
+)
+
+
+@given(candidates, st.sampled_from(list(RetrievalMode)), st.text(max_size=10))
+def test_every_candidate_is_either_selected_or_counted_with_a_reason(
+    found: list[Candidate], mode: RetrievalMode, query: str
+) -> None:
+    chosen = selected(found, MODES[mode], query, alike=lambda one, other: 1 / (1 + abs(one - other)))
+    ids = [hit.memory.id for hit in chosen.hits]
+    assert len(ids) == len(set(ids)) <= MODES[mode].top_k
+    assert len(ids) + sum(chosen.excluded.values()) == len(found)
+    assert set(chosen.clusters) == (set(ids) if mode is RetrievalMode.LEARNING else set())
+
+
+# --- both layers ----------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """A router over a fake remote, on a clock of its own, that is never pressed for time."""
+
+    def __init__(self, home: Path, settings: Settings = UNHURRIED, *, embeds: bool = True) -> None:
+        self.clock = ManualClock()
+        self.remote = FakeRemote(clock=self.clock)
+        self.router = MemoryRouter(
+            Station(str(home), "app", "process", "0123456789abcdef", "http://fake"),
+            None,
+            store=parts.open_store(Place(home, "app", None, None, None), settings),
+            part=RemotePart("0123456789abcdef", "http://fake", self.remote, lambda: True, lambda: None),
+            settings=settings,
+            clock=self.clock,
+            embedder=HashedEmbedder if embeds else None,
+        )
+
+    async def store(self, content: str, **said: Any) -> Memory:
+        receipt = await self.router.store(content, **{"significance": 0.3, **said})
+        stored = await self.router.get(receipt.id)
+        assert stored is not None
+        return stored
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path / "home")
+    async with made.router:
+        await made.router.sync(timeout=5)
+        yield made
+
+
+async def test_without_a_mode_a_search_is_what_it_was(bench: Bench) -> None:
+    await bench.store("deploy on tuesday")
+    found = await bench.router.search("deploy")
+    assert (found.mode, found.mode_reason, found.excluded, found.clusters) == (None, None, {}, {})
+    assert not {"mode", "mode_reason", "excluded", "clusters"} & found.to_json().keys()
+    assert not {"score", "recency", "cosine"} & found[0].scores.keys()
+
+
+async def test_plain_similarity_by_name_has_the_order_of_a_search_without_a_mode(bench: Bench) -> None:
+    for number in range(12):
+        await bench.store(
+            f"deploy {'tuesday ' * (number % 4)} note {number}", tags=["anti_pattern"] if number % 2 else []
+        )
+    plainly = await bench.router.search("deploy on tuesday")
+    named = await bench.router.search("deploy on tuesday", mode="similarity")
+    assert [hit.memory.id for hit in named] == [hit.memory.id for hit in plainly]
+    assert (named.mode, len(named)) == (RetrievalMode.SIMILARITY, 10)
+
+
+@pytest.mark.requirement("ALM-015")
+async def test_the_mode_that_is_left_open_is_inferred_and_says_why(bench: Bench) -> None:
+    found = await bench.router.search("why does the deploy keep failing", mode="auto")
+    assert (found.mode, found.mode_reason) == (RetrievalMode.DIAGNOSTIC, "the question says 'failing'")
+    found = await bench.router.search("deploy the api", mode="auto")
+    assert found.mode is RetrievalMode.PRECISE
+    assert "no word of the question" in (found.mode_reason or "")
+    assert (await bench.router.search("fix it", mode="broad")).mode_reason == "asked for"
+
+
+@pytest.mark.requirement("ALM-016")
+async def test_a_call_overrides_what_the_mode_says(bench: Bench) -> None:
+    for number in range(8):
+        await bench.store(f"deploy note {number}", confidence=0.8 if number < 4 else 0.4)
+    assert len(await bench.router.search("deploy note", mode="precise")) == 4
+    assert len(await bench.router.search("deploy note", mode="precise", top_k=2)) == 2
+    assert len(await bench.router.search("deploy note", mode="precise", limit=3)) == 3
+    assert len(await bench.router.search("deploy note", mode="precise", top_k=20, min_confidence=0.1)) == 8
+    found = await bench.router.search("deploy note", min_confidence=0.5)
+    assert (found.mode, len(found), found.excluded) == (RetrievalMode.SIMILARITY, 4, {"low_confidence": 4})
+
+
+@pytest.mark.requirement("ALM-017")
+@pytest.mark.parametrize(("asked", "pool"), [({}, 15), ({"top_k": 7}, 21), ({"limit": 4}, 12)])
+async def test_three_candidates_are_looked_at_for_each_that_is_wanted(
+    bench: Bench, asked: dict[str, Any], pool: int
+) -> None:
+    await bench.router.search("deploy", mode="precise", **asked)
+    assert bench.remote.named("search")[-1].arguments["limit"] == pool
+
+
+@pytest.mark.requirement("ALM-018", "ALM-024")
+async def test_failures_are_told_when_debugging_and_not_when_planning(bench: Bench) -> None:
+    await bench.router.record_task_outcome("deploy the api", "completed", significance=0.1)
+    await bench.router.record_task_outcome("deploy the api", "failed", reason="a lock timed out", significance=0.1)
+    await bench.store("never deploy the api on friday", tags=["Anti_Pattern"])
+    debugging = await bench.router.search("deploy the api", mode="diagnostic")
+    assert {"failed", "Anti_Pattern"} <= {tag for hit in debugging.hits[:2] for tag in hit.memory.tags}
+    planning = await bench.router.search("deploy the api", mode="broad")
+    assert ["completed" in hit.memory.tags for hit in planning] == [True]
+    assert planning.excluded == {"anti_pattern": 2}
+
+
+async def test_a_failure_without_a_reason_is_no_anti_pattern(bench: Bench) -> None:
+    await bench.router.record_task_outcome("deploy the api", "failed", significance=0.1)
+    assert len(await bench.router.search("deploy the api", mode="broad")) == 1
+
+
+@pytest.mark.requirement("ALM-020")
+async def test_success_and_recency_come_from_the_record(bench: Bench) -> None:
+    await bench.router.record_task_outcome("deploy one", "completed", significance=0.1)
+    await bench.router.record_task_outcome("deploy two", "failed", significance=0.1)
+    await bench.router.record_task_outcome("deploy three", "cancelled", significance=0.1)
+    await bench.store("deploy four", metadata={"success_rate": 0.8}, type="procedural")
+    await bench.store("deploy five", type="procedural")
+    bench.clock.jump(timedelta(days=30).total_seconds())
+    found = await bench.router.search("deploy", mode="learning")
+    rates = {hit.memory.content.split()[1]: hit.scores["success"] for hit in found}
+    assert rates == {"one": 1.0, "two": 0.0, "three": 0.5, "four": 0.8, "five": 0.5}
+    assert {round(hit.scores["recency"], 3) for hit in found} == {0.5}
+
+
+@pytest.mark.requirement("ALM-019")
+async def test_an_empty_answer_says_what_was_left_out(bench: Bench) -> None:
+    await bench.store("deploy on tuesday")
+    found = await bench.router.search("deploy tuesday", mode="precise")
+    assert len(found) == 0
+    assert found.excluded == {"low_confidence": 1}
+    assert found.to_json()["excluded"] == {"low_confidence": 1}
+
+
+@pytest.mark.requirement("ALM-019")
+async def test_sure_memories_are_found_behind_many_that_are_not(bench: Bench) -> None:
+    for number in range(30):
+        await bench.store(f"deploy deploy deploy {number}", confidence=0.5)
+    sure = await bench.store("a rule that was written down long ago: deploy with two reviews", confidence=0.9)
+    for number in range(30):
+        await bench.store(f"something else {number}")
+    found = await bench.router.search("deploy", mode="precise")
+    assert [hit.memory.id for hit in found] == [sure.id]
+    assert 0 <= found[0].relevance <= 1
+
+
+@pytest.mark.requirement("ALM-022")
+async def test_a_broad_search_shows_different_things_first(bench: Bench) -> None:
+    for number in range(3):
+        await bench.store(f"cache ideas: keep the rendered page in memory, variant {number}")
+    await bench.store("cache ideas: let the browser revalidate with etags, and count what that saves in a month")
+    broad = await bench.router.search("cache ideas", mode="broad")
+    assert "etags" in " ".join(contents(broad)[:2])
+    assert len(broad) == 4
+    assert broad[1].scores["penalty"] < broad[2].scores["penalty"]
+
+
+@pytest.mark.requirement("ALM-025")
+@pytest.mark.parametrize("embeds", [True, False])
+async def test_learning_groups_what_is_alike(tmp_path: Path, embeds: bool) -> None:
+    bench = Bench(tmp_path / "home", embeds=embeds)
+    async with bench.router:
+        for text in (
+            "outage: the migration waited for a lock and timed out",
+            "outage of the runner, its disk was full",
+            "outage: a migration timed out waiting for a lock",
+            "outage: full disk on a runner",
+        ):
+            await bench.store(text)
+        found = await bench.router.search("outage", mode="learning")
+        assert [found.clusters[hit.memory.id] for hit in found] == [1, 1, 2, 2]
+        assert ["migration" in text for text in contents(found)] in (
+            [True, True, False, False],
+            [False, False, True, True],
+        )
+        assert set(found.to_json()["clusters"]) == {hit.memory.id for hit in found}
+
+
+@pytest.mark.requirement("ARG-013")
+async def test_a_hit_says_how_near_its_vector_is_to_that_of_the_question(bench: Bench) -> None:
+    await bench.store("deploy on tuesday")
+    [hit] = await bench.router.search("deploys of tuesday", mode="learning")
+    [asked, told] = HashedEmbedder().embed(["deploys of tuesday", "deploy on tuesday"])
+    assert hit.scores["cosine"] == pytest.approx(cosine(asked, told))
+
+
+@pytest.mark.requirement("ARG-014", "ARG-047")
+async def test_words_are_found_whatever_vectors_say_and_remote_hits_by_their_nearness(bench: Bench) -> None:
+    bench.remote.elsewhere = [
+        RemoteHit("far", "a contract of march", 0.2),
+        RemoteHit("near", "uptime promise was not kept", 0.7),
+    ]
+    await bench.store("minutes: the SLA breach and eleven other things that have nothing to do with it at all")
+    found = await bench.router.search("SLA breach", min_similarity=0.6)
+    assert found.source is Source.HYBRID
+    assert {text.split()[0] for text in contents(found)} == {"minutes:", "uptime"}
+    assert found.excluded == {"low_similarity": 1}
+
+
+async def test_a_hung_remote_costs_its_budget_and_the_mode_still_answers(bench: Bench) -> None:
+    await bench.store("deploy on tuesday", confidence=0.9)
+    bench.remote.down = True
+    found = await bench.router.search("deploy", mode="precise")
+    assert (found.source, len(found), found.mode) == (Source.LOCAL_FALLBACK, 1, RetrievalMode.PRECISE)
+
+
+async def test_a_mode_keeps_every_filter_and_links(bench: Bench) -> None:
+    first = await bench.store("deploy on tuesday", tags=["rule"], context_id="c1")
+    second = await bench.store("deploy on monday", context_id="c2")
+    await bench.router.link_memories(first.id, second.id)
+    found = await bench.router.search("deploy", mode="learning", tags=["rule"], context_id="c1", include_linked=True)
+    assert contents(found) == ["deploy on tuesday"]
+    assert [one["id"] for one in found.linked[first.id]] == [second.id]
+
+
+async def test_without_time_to_compare_the_answer_says_that_it_was_cut(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "home", Settings(durability="process", closing_s=0.0, local_search_s=1e-9))
+    async with bench.router:
+        await bench.store("deploy on tuesday")
+        found = await bench.router.search("deploy", mode="learning")
+        assert found.layers["local"].cut
+        assert not any("cosine" in hit.scores for hit in found)
+
+
+@pytest.mark.requirement("ALM-091", "ALM-093")
+async def test_modes_can_be_left_to_a_default(tmp_path: Path) -> None:
+    settings = Settings(durability="process", closing_s=0.0, mode_aware=False, default_mode="broad")
+    bench = Bench(tmp_path / "home", settings)
+    async with bench.router:
+        found = await bench.router.search("fix the error", mode="auto")
+        assert (found.mode, found.mode_reason) == (RetrievalMode.BROAD, "the default, since mode_aware is off")
+        assert (await bench.router.search("x", mode="recall")).mode is RetrievalMode.RECALL
+
+
+@pytest.mark.requirement("ALM-091")
+def test_settings_have_the_design_s_defaults_and_come_from_the_environment() -> None:
+    assert (Settings().mode_aware, Settings().default_mode) == (True, "precise")
+    told = Settings.from_environment({"KINGLY_MODE_AWARE": "off", "KINGLY_DEFAULT_MODE": "learning"})
+    assert (told.mode_aware, told.default_mode) == (False, "learning")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("KINGLY_MODE_AWARE", "perhaps", "'perhaps' is neither on nor off"),
+        ("KINGLY_DEFAULT_MODE", "auto", "'auto' is unknown; choose similarity or broad or"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(name: str, value: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Settings.from_environment({name: value})
+    with pytest.raises(ValueError, match="setting mode_aware: 1 is neither True nor False"):
+        Settings(mode_aware=1)  # type: ignore[arg-type]  # as a caller without types might
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"mode": "vague"}, "mode: 'vague' is unknown; choose one of similarity, broad"),
+        ({"mode": 3}, "mode: '3' is unknown"),
+        ({"mode": "broad", "top_k": 0}, "top_k: 0 is outside 1 to 50"),
+        ({"mode": "broad", "limit": 500}, "top_k: 500 is outside 1 to 50"),
+        ({"min_confidence": 1.5}, "min_confidence: 1.5 is outside 0 to 1"),
+        ({"min_similarity": "much"}, "min_similarity: expected a number from 0 to 1"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(bench: Bench, asked: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        await bench.router.search("deploy", **asked)
+
+
+def test_the_sync_router_searches_with_the_same_arguments() -> None:
+    def said(owner: type) -> dict[str, Any]:
+        return {name: one.default for name, one in inspect.signature(owner.search).parameters.items()}  # type: ignore[attr-defined]  # both have it
+
+    assert said(SyncMemoryRouter) == said(MemoryRouter) == said(Router)
+
+
+def test_the_sync_router_searches_in_a_mode(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", project="app") as router:
+        router.store("deploy on tuesday", confidence=0.9)
+        found = router.search("deploy", mode="recall", top_k=1, min_confidence=0.8, min_similarity=0.1)
+        assert (found.mode, len(found), router.project) == (RetrievalMode.RECALL, 1, "app")
+
+
+def test_a_search_without_a_mode_loads_nothing_of_the_modes() -> None:
+    script = "import sys, kingly_memory.app.reading, kingly_memory.cli.memories; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    rooms = ("retrieval.modes", "retrieval.selection", "retrieval.diversity", "router.moded", "adapters.embed.hashed")
+    assert not {f"kingly_memory.{room}" for room in rooms} & set(loaded.stdout.split())
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def test_a_search_in_a_mode_says_which_and_what_it_left_out(run: Run) -> None:
+    run("store", "deploy on tuesday", "--confidence", "0.9")
+    run("store", "deploy on friday")
+    ran = run("search", "deploy", "--mode", "precise")
+    assert "  mode precise: asked for" in ran.out
+    assert "  left out: 1 not sure enough for this mode" in ran.out
+    told = run("search", "deploy", "--mode", "auto", "--json").json
+    assert (told["mode"], told["excluded"]) == ("precise", {"low_confidence": 1})
+    assert len(run("search", "deploy", "--mode", "learning", "--limit", "1", "--json").json["hits"]) == 1
+    assert len(run("search", "deploy", "--min-confidence", "0.8", "--json").json["hits"]) == 1
+    assert run("search", "deploy", "--mode", "vague").code == 2
+
+
+def test_explain_tells_a_person_what_made_each_hit_s_place(run: Run) -> None:
+    run("task", "record", "deploy the api", "--status", "failed", "--reason", "a lock timed out")
+    run("task", "record", "deploy the api", "--status", "failed", "--reason", "a lock timed out again")
+    run("store", "the moon is far")
+    said = run("search", "deploy the api", "--mode", "diagnostic", "--explain").out
+    share = r"\d\.\d\d"
+    assert re.search(
+        rf"score {share} = 0\.40 × {share} similarity \+ 0\.30 × 1\.00 recency \+ 0\.30 × 0\.50 confidence", said
+    )
+    assert "put first, since it tells of a failure" in said
+    assert "for being like hits above it" in said
+    said = run("search", "deploy the api", "--mode", "precise", "--min-confidence", "0.1", "--explain").out
+    assert "× 2 = " in said
+    assert "since it says exactly what was asked" in said
+    assert "in group 1" in run("search", "deploy", "--mode", "learning", "--explain").out
+    assert re.search(rf"relevance {share} \(.*bm25 ", run("search", "deploy the api", "--explain").out)
+
+
+# --- MCP ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-072")
+async def test_the_tool_finds_in_a_mode_or_asks_the_question_for_one(tmp_path: Path) -> None:
+    async with session(tmp_path, toolsets=["memory", "tasks", "alma"]) as client:
+        await client.ok("memory_intelligent_store", key="a", content="deploy on tuesday", confidence=0.9)
+        await client.ok("record_task_outcome", task="deploy", status="failed", reason="a lock timed out")
+        asked = await client.ok("alma_retrieve_for_mode", query="why did the deploy fail")
+        assert (asked["mode"], asked["mode_reason"]) == ("diagnostic", "the question says 'fail'")
+        assert asked["results"][0]["tags"] == ["task_outcome", "failed"]
+        assert asked["results"][0]["scores"]["failure_first"] == 1
+        named = await client.ok("alma_retrieve_for_mode", query="deploy", mode="precise", project_id="app", top_k=1)
+        assert [one["key"] for one in named["results"]] == ["a"]
+        assert named["excluded"] == {"low_confidence": 1}
+        learnt = await client.ok("alma_retrieve_for_mode", query="deploy", mode="learning")
+        assert {one["cluster"] for one in learnt["results"]} == {1, 2}
+        assert (await client.ok("alma_retrieve_for_mode", query="deploy", mode="learning", agent="x"))["count"] == 0
+
+
+@pytest.mark.requirement("ALM-072")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"project_id": "other"}, "project_id: 'other' is not the project of this server ('app'); leave it out"),
+        ({"mode": "vague"}, "mode: 'vague' is unknown; choose one of"),
+        ({"query": " "}, "query: is empty; say what to look for"),
+        ({"top_k": 0}, "top_k: "),
+        ({"top_k": True}, "top_k: expected a number"),
+    ],
+)
+async def test_the_tool_says_what_is_wrong(tmp_path: Path, arguments: dict[str, Any], sentence: str) -> None:
+    async with session(tmp_path, toolsets=["alma"]) as client:
+        assert (await client.error("alma_retrieve_for_mode", **{"query": "deploy", **arguments})).startswith(sentence)
