@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.integrations.capture import statements
-from kingly_memory.integrations.redaction import placeholder, redact
 from kingly_memory.integrations.transcript import Message
+from kingly_memory.redaction import placeholder, redact
 
 BASE64 = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

@@ -167,6 +167,8 @@ async def test_processes_on_one_home_count_failures_together(tmp_path: Path) -> 
     for _ in range(3):
         bench = Bench(tmp_path / "home")
         async with bench.router:
+            if not states:
+                await bench.router.sync(timeout=5)
             await bench.router.store("deploy on tuesday", significance=0.1)
             bench.remote.hang()
             await answered(bench, "deploy")

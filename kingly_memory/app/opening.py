@@ -185,12 +185,12 @@ class MemoryRouter(Router):
             chain_id=chain_id,
             thought_type=thought_type,
             parent_id=parent_id,
-            context_id=self._contexts.resolve(intake.label("context_id", context_id)),
+            context_id=self._contexts.resolve_to_store(intake.label("context_id", context_id)),
             significance=significance,
         )
         found = await self._read(lambda: self._associations.end_of_chain(said))
         recorded = await self._write(chains.record(said, self._desk(), found))
-        await self._follow(recorded.stored, said.draft.context_id)
+        await self._follow(recorded.stored)
         return recorded.thought
 
     async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:

@@ -20,7 +20,7 @@ from kingly_memory.cognition.tasks import Task
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
-from kingly_memory.intake import Imported
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Imported
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
@@ -98,9 +98,9 @@ class SyncMemoryRouter:
         self,
         content: str,
         key: str | None = None,
-        type: str = "semantic",
-        significance: float = 0.5,
-        confidence: float = 0.5,
+        type: str = TYPE,
+        significance: float = SIGNIFICANCE,
+        confidence: float = CONFIDENCE,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,

@@ -11,11 +11,10 @@ from typing import Any
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
-from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
 
 TASK_OUTCOME = "task_outcome"
-CONFIDENCE_ASSESSMENT = "confidence_assessment"
-"""What `metadata.record` of such memories says, and one of their tags."""
+"""What `metadata.record` of such memories says, and one of their tags; CONFIDENCE_ASSESSMENT is that of assessments."""
 
 UNKNOWN = "unknown"
 """The status of an outcome that says neither completed, failed nor cancelled."""

@@ -16,7 +16,6 @@ from kingly_memory.cognition.outcomes import (
     TASK_OUTCOME,
     TaskStatus,
     assessment_draft,
-    is_assessment,
     outcome_draft,
 )
 from kingly_memory.cognition.routing import Routing, rank
@@ -111,22 +110,30 @@ class TaskBook:
     async def _experience(self, description: str) -> tuple[Results, list[Hit]]:
         """What may be evidence: outcomes recorded here, and whatever any layer calls similar.
 
-        Assessments of the same words are the most similar of all and no evidence: when they take the places of
-        others that are missed, more is asked for.
+        Assessments of the same words are the most similar of all and no evidence. Here they are left out; when a remote
+        may have named nothing else, more is asked for.
         """
         own, similar = await asyncio.gather(
             self._searcher.find(self._query(description, OWN_LIMIT, tags=(TASK_OUTCOME,)), include_semantic=False),
             self._searcher.find(self._query(description, EVIDENCE_LIMIT)),
         )
         hits = by_likeness(description, [*own, *similar])
-        crowded = any(is_assessment(hit.memory) for hit in similar)
+        remote = similar.layers.get("remote")
+        crowded = remote is not None and remote.hits >= EVIDENCE_LIMIT
         if crowded and len(evidence(hits)) < EVIDENCE_LIMIT:
             similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
             hits = by_likeness(description, [*own, *similar])
         return similar, hits
 
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
-        query = intake.query(description, project=self._project, limit=limit, types=EXPERIENCE, tags=tags)
+        query = intake.query(
+            description,
+            project=self._project,
+            limit=limit,
+            types=EXPERIENCE,
+            tags=tags,
+            without_tags=intake.unsought(None),
+        )
         return replace(query, remote_text=f"task similar to: {query.text}")
 
 
@@ -202,8 +209,10 @@ class Task:
         if error is None:
             return (TaskStatus.FAILED if self._failure else TaskStatus.COMPLETED), self._failure
         if isinstance(error, Exception):
-            said = f"{type(error).__name__}: {error}".strip().removesuffix(":")
-            return TaskStatus.FAILED, intake.mended(said)[:REASON_LIMIT]
+            from kingly_memory.redaction import redact  # an exception may quote a token, and an outcome may leave
+
+            said = f"{type(error).__name__}: {error}"[:REASON_LIMIT].strip().removesuffix(":")
+            return TaskStatus.FAILED, redact(intake.mended(said)).text
         return TaskStatus.CANCELLED, self._failure
 
 

@@ -142,7 +142,8 @@ def _tells(word: str) -> bool:
 
 def _points(text: str, topics: set[str]) -> Iterator[str]:
     """The sentences with the most telling words, in the order they were said."""
-    sentences = [sentence.strip() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    said = (sentence.strip() for sentence in _SENTENCE_END.split(text))
+    sentences = list({" ".join(words(sentence)): sentence for sentence in said if sentence}.values())
     scored = [(_weight(sentence, topics), number) for number, sentence in enumerate(sentences)]
     best = sorted((one for one in scored if one[0] > 0), key=lambda one: (-one[0], one[1]))[:POINTS]
     for _, number in sorted(best, key=lambda one: one[1]):

@@ -13,7 +13,8 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Source
 
 CURRENT = "current"
-"""Names the last context that this project and agent worked in, wherever a context id is expected."""
+"""Names the last context that was worked in, wherever a context id is expected: by this process, else by this agent,
+else by anybody of the project."""
 
 MOST_PENDING = 100
 """Notes that a whisper can rest on; of more, the latest."""
@@ -113,6 +114,11 @@ def owner(project: str, context_id: str) -> str:
 def current_owner(project: str, agent: str | None) -> str:
     """Which facet says what an agent of a project last worked in."""
     return _digest(project, agent)
+
+
+def latest_owner(project: str) -> str:
+    """Which facet says what anybody of a project last worked in."""
+    return _digest(project)
 
 
 def _digest(*parts: str | None) -> str:

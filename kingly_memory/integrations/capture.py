@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kingly_memory.attention.fence import harmless
-from kingly_memory.integrations.redaction import redact
 from kingly_memory.integrations.transcript import Message, Speaker
 from kingly_memory.integrations.wording import FEWEST_WORDS, Sort, sort_of, telling
 from kingly_memory.models import MemoryType
+from kingly_memory.redaction import redact
 from kingly_memory.writing import words
 
 PER_MESSAGE = 6

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.injection import Budget, Candidate, Injection, inject
 from kingly_memory.attention.pertinence import LEAST, pertinence
-from kingly_memory.cognition.outcomes import CONFIDENCE_ASSESSMENT
 from kingly_memory.errors import StoreUntrusted
+from kingly_memory.models import CONFIDENCE_ASSESSMENT
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def for_prompt(prompt: str, place: Place, settings: Settings) -> Injection:
     check_private(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         found = reader.search(prompt, limit=LOOKED_AT)
-    told = (hit.memory for hit in found if CONFIDENCE_ASSESSMENT not in hit.memory.tags)
-    candidates = (Candidate(memory, _fitness(prompt, memory)) for memory in told)
+    candidates = (Candidate(hit.memory, _fitness(prompt, hit.memory)) for hit in found)
     return inject(candidates, agent=place.agent, budget=_budget(settings), least_relevance=LEAST)
 
 

@@ -9,8 +9,17 @@ from datetime import UTC, datetime
 
 from kingly_memory.cognition import whispers
 from kingly_memory.cognition.whispers import Portion
-from kingly_memory.cognition.working import CURRENT, Context, ContextRules, Noted, current_owner, noted, owner
-from kingly_memory.ids import MemoryId
+from kingly_memory.cognition.working import (
+    CURRENT,
+    Context,
+    ContextRules,
+    Noted,
+    current_owner,
+    latest_owner,
+    noted,
+    owner,
+)
+from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, StoreReader, Transaction
@@ -53,8 +62,9 @@ def note(
     after = noted(before, memory.id, len(token_spans(memory.content)), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
-    if transaction.facet(CURRENT_FACET, current_owner(project, agent)) != pointer:
-        transaction.set_facet(CURRENT_FACET, current_owner(project, agent), pointer)
+    for whose in (current_owner(project, agent), latest_owner(project)):
+        if transaction.facet(CURRENT_FACET, whose) != pointer:
+            transaction.set_facet(CURRENT_FACET, whose, pointer)
     return after
 
 
@@ -112,10 +122,15 @@ class Contexts:
 
     def resolve(self, context_id: str | None) -> str | None:
         """The context that is meant. `current` is the last one worked in by this process, else the last in which this
-        agent stored something here."""
+        agent stored something here, else the last in which anybody of the project did."""
         if context_id == CURRENT:
             return self._current or self._last_stored() or CURRENT
         return context_id
+
+    def resolve_to_store(self, context_id: str | None) -> str | None:
+        """The same, where `current` begins a context if there is none."""
+        named = self.resolve(context_id)
+        return str(new_id(self._clock.now())) if named == CURRENT else named
 
     def enter(self, context_id: str | None) -> None:
         """From now on this process works there."""
@@ -176,9 +191,9 @@ class Contexts:
             self._taken = {}
 
     def _last_stored(self) -> str | None:
-        name = current_owner(self._project, self._agent)
-        facet = self._reader.facets(CURRENT_FACET, [name]).get(name)
-        return None if facet is None else str(facet["context_id"])
+        names = (current_owner(self._project, self._agent), latest_owner(self._project))
+        facets = self._reader.facets(CURRENT_FACET, names)
+        return next((str(facets[name]["context_id"]) for name in names if name in facets), None)
 
     def _last_use(self, name: str) -> float:
         return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))

@@ -36,9 +36,10 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a draft, and how many whispers are due in its context now."""
+    """What became of a draft, in which context, and how many whispers are due there now."""
 
     receipt: Receipt
+    context_id: str | None
     whispers_due: int
 
 
@@ -47,16 +48,16 @@ def store(draft: Draft, desk: Desk, *, noted: bool = True) -> Callable[[Transact
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, desk.project, draft.key)
-        memory = _memory(draft, before, desk)
+        memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
         receipt = _save(transaction, memory, Standing.LIVE, desk)
         if not noted or memory.scope.context_id is None:
-            return Stored(receipt, 0)
+            return Stored(receipt, memory.scope.context_id, 0)
         after = contexts.note(
             transaction, memory, memory.scope.context_id, agent=desk.agent, now_s=desk.now_s, rules=desk.contexts
         )
         for memory_id in after.overflow:
             _consolidate(transaction, memory_id, desk)
-        return Stored(receipt, after.context.due(desk.contexts.whisper_tokens))
+        return Stored(receipt, memory.scope.context_id, after.context.due(desk.contexts.whisper_tokens))
 
     return change
 

@@ -14,7 +14,7 @@ You have a memory that outlives this conversation. Use it like this.
 When you begin or resume a task
 - memory_get_working_context: what was at hand last{context}.
 - memory_hybrid_search with the task in plain words: decisions, preferences and earlier trouble.
-- assess_task_confidence: how similar tasks ended. Below 0.5, ask or take smaller steps.
+- assess_task_confidence: how similar tasks ended. Below 0.4, ask or take smaller steps.
 
 While you work, store what will still matter tomorrow
 - One fact per memory, understandable on its own: who, what, why, and since when.

@@ -10,9 +10,20 @@ from pydantic import AliasChoices, Field
 from kingly_memory.cognition.links import LinkType
 from kingly_memory.cognition.working import CURRENT
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, required, shown
 from kingly_memory.models import Memory
-from kingly_memory.server.arguments import ContextId, KeyOrId, Limit, Metadata, Names, Share, Significance, Tags, Wait
+from kingly_memory.server.arguments import (
+    ContextId,
+    KeyOrId,
+    Limit,
+    MemoryKind,
+    Metadata,
+    Names,
+    Share,
+    Significance,
+    Tags,
+    Wait,
+)
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.results import (
     ContextShown,
@@ -35,14 +46,17 @@ class MemoryTools:
     async def memory_intelligent_store(
         self,
         *,
-        key: Annotated[str, Field(description="Its name; storing a key again revises its memory")],
+        key: Annotated[
+            str,
+            Field(description="Its name; storing a key again revises its memory: what you leave out stays as it was"),
+        ],
         content: Annotated[str, Field(description="What to remember, understandable on its own")],
-        memory_type: Annotated[str, Field(description="working, episodic, semantic or procedural")] = "semantic",
-        significance: Significance = 0.5,
+        memory_type: MemoryKind = TYPE,
+        significance: Significance = SIGNIFICANCE,
         context_id: ContextId = None,
         tags: Tags = None,
         title: Annotated[str | None, Field(description="A short title")] = None,
-        confidence: Annotated[Share, Field(description="How sure it is")] = 0.5,
+        confidence: Annotated[Share, Field(description="How sure it is")] = CONFIDENCE,
         metadata: Annotated[Metadata | None, Field(description="Further facts")] = None,
         wait: Wait = None,
     ) -> Stored:
@@ -53,11 +67,11 @@ class MemoryTools:
         router = await self._memory.get()
         receipt = await router.store(
             content,
-            key=key,
+            key=required("key", key),
             type=memory_type,
             significance=significance,
             confidence=confidence,
-            tags=tags or (),
+            tags=() if tags is None else tags,
             title=title,
             context_id=context_id,
             metadata=metadata,
@@ -151,7 +165,8 @@ class MemoryTools:
         source: KeyOrId,
         target: KeyOrId,
         link_type: Annotated[
-            str, Field(description=f"What the source is to the target: {', '.join(LinkType)}")
+            str,
+            Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]}),
         ] = "related",
         strength: Annotated[Share, Field(description="How strong the link is")] = 1.0,
         description: Annotated[str | None, Field(description="What the link means")] = None,
