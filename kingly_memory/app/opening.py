@@ -13,7 +13,7 @@ from kingly_memory.app import parts
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
-from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
@@ -124,13 +124,16 @@ class MemoryRouter(Router):
             metadata=metadata,
         )
 
-    async def assess_confidence(self, task: str, context_id: str | None = None) -> Assessment:
+    async def assess_confidence(
+        self, task: str, context_id: str | None = None, significance: float = ASSESSMENT_SIGNIFICANCE
+    ) -> Assessment:
         """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
 
         docs/confidence.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
-        With a context, what is at hand there comes along. Raises InvalidInput.
+        With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
+        task's text on this machine. Raises InvalidInput.
         """
-        return await self._book.assess(task, context_id)
+        return await self._book.assess(task, context_id, significance)
 
     async def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
         """Which of the candidates (agents or approaches) to give a task to, by their record on similar ones.

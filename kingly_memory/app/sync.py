@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
-from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task
 from kingly_memory.cognition.thoughts import Thought
@@ -230,9 +230,11 @@ class SyncMemoryRouter:
             )
         )
 
-    def assess_confidence(self, task: str, context_id: str | None = None) -> Assessment:
+    def assess_confidence(
+        self, task: str, context_id: str | None = None, significance: float = ASSESSMENT_SIGNIFICANCE
+    ) -> Assessment:
         """See `MemoryRouter.assess_confidence`."""
-        return self._call(lambda: self._router.assess_confidence(task, context_id))
+        return self._call(lambda: self._router.assess_confidence(task, context_id, significance))
 
     def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
         """See `MemoryRouter.route_task`."""

@@ -27,7 +27,7 @@ from kingly_memory.ports import Clock, Searcher, Writer
 log = logging.getLogger("kingly_memory.tasks")
 
 EXPERIENCE = (MemoryType.PROCEDURAL, MemoryType.EPISODIC)
-OWN_LIMIT = 25
+OWN_LIMIT = 50
 CROWDED_LIMIT = 50
 ROUTING_LIMIT = 200
 REASON_LIMIT = 500
@@ -60,15 +60,14 @@ class TaskBook:
         """Store what came of a task; `said` is what `outcome_draft` takes. Raises InvalidInput, StoreError."""
         return await self._writer.put(outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **said))
 
-    async def assess(self, task: str, context_id: str | None) -> Assessment:
+    async def assess(self, task: str, context_id: str | None, significance: float) -> Assessment:
         """How sure to be of a task; the assessment is stored and is no evidence for a later one. Raises InvalidInput.
 
         With a context, what is at hand there comes along. A store that cannot be written costs only the record.
         """
         description = _spoken("task", task)
-        context = None if context_id is None else await self.context(context_id)
+        context, (results, hits) = await asyncio.gather(self._loaded(context_id), self._experience(description))
         named = None if context is None else context.context_id
-        results, hits = await self._experience(description)
         assessment = replace(
             assess(description, evidence(hits)), source=results.source, context=() if context is None else context.items
         )
@@ -79,6 +78,7 @@ class TaskBook:
             similar_tasks_found=assessment.similar_tasks_count,
             content_limit_bytes=self.content_limit_bytes,
             context_id=named,
+            significance=significance,
         )
         try:
             receipt = await self._writer.put(draft, noted=False)
@@ -86,6 +86,9 @@ class TaskBook:
             log.warning("the assessment was not stored: %s", error)
             return assessment
         return replace(assessment, assessment_id=receipt.id)
+
+    async def _loaded(self, context_id: str | None) -> WorkingContext | None:
+        return None if context_id is None else await self.context(context_id)
 
     async def route(self, description: str, candidates: Sequence[str]) -> Routing:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
@@ -100,10 +103,14 @@ class TaskBook:
         outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **said)
         return Task(self, task, context_id=context_id, **said)
 
-    async def note(self, text: str, context_id: str) -> Receipt:
+    async def note(self, text: str, context_id: str, significance: float) -> Receipt:
         """Have a text at hand in a context. Raises InvalidInput, StoreError."""
         draft = intake.draft(
-            text, content_limit_bytes=self.content_limit_bytes, type=MemoryType.WORKING, context_id=context_id
+            text,
+            content_limit_bytes=self.content_limit_bytes,
+            type=MemoryType.WORKING,
+            context_id=context_id,
+            significance=significance,
         )
         return await self._writer.put(draft)
 
@@ -144,12 +151,15 @@ class Task:
     `context` is what was at hand when it began, None without a context id; `receipt` is that of the outcome.
     """
 
-    def __init__(self, book: TaskBook, description: str, *, context_id: str | None, **said: Any) -> None:
+    def __init__(
+        self, book: TaskBook, description: str, *, context_id: str | None, significance: float, **said: Any
+    ) -> None:
         self.description = description
         self.context: WorkingContext | None = None
         self.receipt: Receipt | None = None
         self._book = book
         self._context_id = context_id
+        self._significance = significance
         self._said = said
         self._notes: list[str] = []
         self._failure: str | None = None
@@ -177,6 +187,7 @@ class Task:
                 notes=self._notes,
                 reason=reason,
                 duration_s=round(self._book.monotonic_s() - self._began_s, 3),
+                significance=self._significance,
                 **self._said,
             )
         except KinglyMemoryError as problem:
@@ -193,7 +204,7 @@ class Task:
         if self._context_id is None:
             intake.draft(text, content_limit_bytes=self._book.content_limit_bytes)
         else:
-            await self._book.note(text, self._context_id)
+            await self._book.note(text, self._context_id, self._significance)
         self._notes.append(text)
 
     def fail(self, reason: str) -> None:
@@ -211,9 +222,17 @@ class Task:
         if isinstance(error, Exception):
             from kingly_memory.redaction import redact  # an exception may quote a token, and an outcome may leave
 
-            said = f"{type(error).__name__}: {error}"[:REASON_LIMIT].strip().removesuffix(":")
+            said = f"{type(error).__name__}: {_told(error)}"[:REASON_LIMIT].strip().removesuffix(":")
             return TaskStatus.FAILED, redact(intake.mended(said)).text
         return TaskStatus.CANCELLED, self._failure
+
+
+def _told(error: Exception) -> str:
+    """What an exception says of itself; nothing when it fails at that too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
+        return ""
 
 
 def _spoken(name: str, value: object) -> str:

@@ -70,8 +70,10 @@ def covered(context: Context, texts: Mapping[MemoryId, str], size: int, count: i
 
 def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, number: int, size: int) -> Draft:
     """The insight that is stored. It is no more significant and no better trusted than the least of its sources: what
-    must stay on this machine, or came from a stranger, does so in a whisper too."""
+    must stay on this machine, or came from a stranger, does so in a whisper too. What several agents have said is no
+    agent's own."""
     least = min((memory.significance for memory in sources), default=SIGNIFICANCE)
+    agents = {memory.scope.agent for memory in sources}
     origins = [memory.origin for memory in sources] or [Origin.AGENT]
     shown = context_id if len(context_id) <= TITLE_CHARACTERS else f"{context_id[:TITLE_CHARACTERS]}…"
     return intake.draft(
@@ -81,6 +83,7 @@ def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, num
         tags=(RECORD,),
         title=f"Whisper {number} of {shown}",
         context_id=context_id,
+        agent=agents.pop() if len(agents) == 1 else None,
         origin=max(origins, key=_LEAST_TRUSTED_LAST.index),
         metadata={
             "record": RECORD,

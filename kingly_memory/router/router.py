@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.cognition.working import CURRENT, WorkingContext
-from kingly_memory.errors import InvalidInput, RemoteUnavailable
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Draft, Imported
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.steward import SweepReport
@@ -37,9 +38,11 @@ from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.records import Stored
 from kingly_memory.router.spine import Spine
 
+log = logging.getLogger("kingly_memory.router")
+
 IMPORT_BATCH = 200
-MOST_WHISPERS = 100
-"""Rounds of whispers after one note, more than the longest memory needs."""
+WHISPERS_WAITED_FOR = 5
+"""A store waits for the whispers that it makes due, unless it was a very long note."""
 
 
 class Router(Spine):
@@ -97,7 +100,8 @@ class Router(Spine):
         """Store a draft that has been checked, `noted` in its working context. Raises StoreError."""
         context_id = self._contexts.resolve_to_store(draft.context_id)
         placed = replace(draft, context_id=context_id)
-        stored = await self._write(records.store(placed, self._desk(), noted=noted))
+        used_s = self._contexts.last_use(context_id)
+        stored = await self._write(records.store(placed, self._desk(), noted=noted, context_used_s=used_s))
         await self._follow(stored)
         return stored.receipt
 
@@ -229,20 +233,31 @@ class Router(Spine):
         return await self._context_gatherer.gather(named or CURRENT, include_related=include_related)
 
     async def _follow(self, stored: Stored) -> None:
-        """What comes after a store: observers, its context becomes the current one and whispers, delivery."""
-        self._contexts.enter(stored.context_id)
-        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
-        if stored.whispers_due and stored.context_id is not None:
-            await self._whisper(stored.context_id)
-        self._wake()
+        """What comes after a store: observers, its context is in use and whispers, delivery.
 
-    async def _whisper(self, context_id: str) -> None:
+        A whisper that is due stays due, so whatever prevents it is no failure of the store.
+        """
+        self._contexts.enter(stored.context_id)
+        self._usage.note(stored.at_hand, self._now_s(), times=0)
+        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
+        self._wake()
+        if stored.whispers_due and stored.context_id is not None:
+            at_once = self._whisper(stored.context_id, stored.whispers_due)
+            if stored.whispers_due <= WHISPERS_WAITED_FOR:
+                await at_once
+            else:
+                self._in_background(at_once)
+
+    async def _whisper(self, context_id: str, due: int) -> None:
         """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note
-        does: what is due stays due."""
-        for _ in range(MOST_WHISPERS):
-            due = await self._read(lambda: self._contexts.due(context_id))
-            if due is None or not await self._write(records.whisper(due, self._desk())):
-                return
+        does."""
+        try:
+            for _ in range(due):
+                found = await self._read(lambda: self._contexts.due(context_id))
+                if found is None or not await self._write(records.whisper(found, self._desk())):
+                    return
+        except KinglyMemoryError as error:
+            log.warning("a whisper waits for the next note: %s", error)
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
