@@ -338,7 +338,7 @@ COMMANDS = (
         (
             argument(
                 "event",
-                "UserPromptSubmit and SessionStart recall, PreCompact and Stop capture",
+                "UserPromptSubmit and SessionStart recall, PreCompact and Stop capture (default: the input's hook_event_name)",
                 metavar="EVENT",
                 nargs="?",
             ),

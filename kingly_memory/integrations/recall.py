@@ -22,6 +22,8 @@ LOOKED_AT = 20
 """Memories that are looked at for one injection."""
 WEIGHTY = 0.7
 """Significance from which a memory comes before later ones at a session's start."""
+WEIGHED = 200
+"""The project's latest memories, of which the weightiest are looked for."""
 
 
 def for_prompt(prompt: str, place: Place, settings: Settings) -> Injection:
@@ -56,8 +58,10 @@ def check_private(home: Path) -> None:
 
 def _of_project(reader: LocalReader, session: str | None) -> Iterator[Candidate]:
     own = reader.list(limit=LOOKED_AT, context_id=session).memories if session else ()
-    latest = reader.list(limit=LOOKED_AT).memories
-    ordered = (*own, *sorted(latest, key=lambda memory: memory.significance < WEIGHTY))
+    latest = reader.list(limit=WEIGHED).memories
+    weighty = [memory for memory in latest if memory.significance >= WEIGHTY]
+    weighty.sort(key=lambda memory: memory.significance, reverse=True)
+    ordered = (*own, *weighty[:LOOKED_AT], *latest[:LOOKED_AT])
     told = {memory.id: memory for memory in ordered if CONFIDENCE_ASSESSMENT not in memory.tags}
     yield from map(Candidate, told.values())
 

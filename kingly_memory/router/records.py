@@ -195,7 +195,9 @@ def _is_older(item: Imported, stored: Memory) -> bool:
 
 
 def _says_the_same(old: Memory, new: Memory) -> bool:
-    return replace(new, updated_at=old.updated_at, revision=old.revision, created_at=old.created_at) == old
+    origin = old.origin if new.origin is Origin.IMPORT else new.origin  # a file vouches for nobody, nor does it demote
+    like_old = replace(new, origin=origin, updated_at=old.updated_at, revision=old.revision, created_at=old.created_at)
+    return like_old == old
 
 
 def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:

@@ -45,13 +45,18 @@ Metadata = Annotated[dict[str, Any], BeforeValidator(_json)]
 Text = Annotated[str, BeforeValidator(_text)]
 """Anything that is no text becomes JSON."""
 
+_KINDS = [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]
 MemoryKind = Annotated[
     str,
     Field(
         description="semantic for facts, procedural for how things are done, episodic for what happened, working for "
         "what only this task needs",
-        json_schema_extra={"enum": [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]},
+        json_schema_extra={"enum": _KINDS},
     ),
+]
+MemoryKinds = Annotated[
+    list[Annotated[str, Field(json_schema_extra={"enum": _KINDS})]],
+    BeforeValidator(_several),
 ]
 KeyOrId = Annotated[str, Field(description="Key or id of a memory")]
 ContextId = Annotated[

@@ -24,6 +24,7 @@ While you work, store what will still matter tomorrow
 - significance: 0.8 for decisions, corrections and what a person asked to be remembered; 0.5 for useful facts; 0.3 or
   less for what must not leave this machine.
 - context_id: the same for everything in one task{example}.
+- origin: web for what you copied from a web page, tool for a tool's output, user for what a person said.
 - Link what belongs together with memory_link, and keep longer reasoning with record_thought.
 
 When a task ends

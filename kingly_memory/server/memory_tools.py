@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
@@ -17,6 +17,7 @@ from kingly_memory.server.arguments import (
     KeyOrId,
     Limit,
     MemoryKind,
+    MemoryKinds,
     Metadata,
     Names,
     Share,
@@ -35,6 +36,9 @@ from kingly_memory.server.results import (
     Status,
     Stored,
 )
+
+if TYPE_CHECKING:  # read after the handshake
+    from kingly_memory.app.opening import MemoryRouter
 
 
 class MemoryTools:
@@ -58,9 +62,14 @@ class MemoryTools:
         title: Annotated[str | None, Field(description="A short title")] = None,
         confidence: Annotated[Share, Field(description="How sure it is")] = CONFIDENCE,
         metadata: Annotated[Metadata | None, Field(description="Further facts")] = None,
+        origin: Annotated[
+            Literal["agent", "user", "tool", "web"],
+            Field(description="Who said it: web or tool for what was copied from a web page or a tool's output"),
+        ] = "agent",
         wait: Wait = None,
     ) -> Stored:
         """Store one memory: a fact, a decision, a preference, a lesson. It is kept on this machine when this returns.
+        Under a key that is there already it replaces the content, and the old one is not kept.
 
         Example: {"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}
         """
@@ -74,6 +83,7 @@ class MemoryTools:
             tags=() if tags is None else tags,
             title=title,
             context_id=context_id,
+            origin=origin,
             metadata=metadata,
             wait=wait,
         )
@@ -93,7 +103,7 @@ class MemoryTools:
                 validation_alias=AliasChoices("include_semantic", "semantic"),
             ),
         ] = True,
-        memory_types: Annotated[Names | None, Field(description="Only these types")] = None,
+        memory_types: Annotated[MemoryKinds | None, Field(description="Only these types")] = None,
         limit: Limit = 10,
         context_id: Annotated[str | None, Field(description="Only this conversation or task")] = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
@@ -135,12 +145,7 @@ class MemoryTools:
 
         Example: {"context_id": "deploy-42"}
         """
-        router = await self._memory.get()
-        context = await router.working_context(context_id, include_related)
-        if not len(context) and context.reason is None and context_id != CURRENT:
-            problem = f"nothing is at hand in {shown(context_id)!r}: it is new, or was left too long ago"
-            raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
-        return ContextShown.of(context)
+        return await context_shown(await self._memory.get(), context_id, include_related)
 
     async def memory_get(self, key_or_id: KeyOrId) -> MemoryGot:
         """Read one whole memory.
@@ -186,6 +191,15 @@ class MemoryTools:
         """
         router = await self._memory.get()
         return Status.model_validate(await asyncio.to_thread(router.status))
+
+
+async def context_shown(router: MemoryRouter, context_id: str, include_related: bool = True) -> ContextShown:
+    """What is at hand, for a tool or a resource. Raises InvalidInput when nothing is known of a context."""
+    context = await router.working_context(context_id, include_related)
+    if not len(context) and context.reason is None and context_id != CURRENT:
+        problem = f"nothing is at hand in {shown(context_id)!r}: it is new, or was left too long ago"
+        raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
+    return ContextShown.of(context)
 
 
 def _there(memory: Memory | None, key_or_id: str) -> Memory:
