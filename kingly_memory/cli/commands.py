@@ -338,7 +338,7 @@ COMMANDS = (
         (
             argument(
                 "event",
-                "UserPromptSubmit and SessionStart recall, PreCompact and Stop capture (default: the input's hook_event_name)",
+                "UserPromptSubmit, SessionStart (recall), PreCompact or Stop (capture); default: the input's",
                 metavar="EVENT",
                 nargs="?",
             ),
