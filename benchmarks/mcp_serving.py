@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from benchmarks.processes import COMMAND
 from benchmarks.searching import load
 from benchmarks.texts import Note
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.server.legacy_tools import MOST_KEYS
 
 MOST_STARTS = 30
 MOST_CALLS = 500
@@ -151,10 +152,12 @@ async def _calls(plan: Plan, endpoint: str) -> list[Figure]:
         stored = await alternate(arms, count)
         arms = {"alone": _searching(alone, questions), "offline": _searching(offline, questions)}
         found = await alternate(arms, count)
+        others = await _other_tools(alone, count, texts)
         waited = await alternate({"hung": _searching(hung, questions)}, min(count, HUNG_SEARCHES))
     floor, against = found["alone"], "MCP search"
     return [
         figure("MCP store", stored["alone"], goals=AT_ONCE),
+        *others,
         figure(
             "MCP store, remote hangs",
             stored["hung"],
@@ -168,6 +171,34 @@ async def _calls(plan: Plan, endpoint: str) -> list[Figure]:
         ),
         figure("MCP search, remote hangs", waited["hung"], floor=floor, against=against, goals=(Goal("max", 200),)),
     ]
+
+
+async def _other_tools(host: Host, count: int, texts: Sequence[str]) -> list[Figure]:
+    """The tools besides store and search, over the same memories and what has been stored meanwhile, and with as many
+    keys as a list holds. How similar tasks ended is weighed against every outcome, so that no bound is set for it."""
+    await host.call("memory_intelligent_store", key="at hand", content=texts[0], context_id="bench")
+    for number in range(MOST_KEYS):
+        await host.call("remember", key=f"key-{number}", value="x")
+    asked: dict[str, Callable[[int], Mapping[str, Any]]] = {
+        "memory_get": lambda number: {"key_or_id": f"key-{number % MOST_KEYS}"},
+        "memory_get_working_context": lambda number: {"context_id": "bench"},
+        "list": lambda number: {},
+        "memory_status": lambda number: {},
+        "record_task_outcome": lambda number: {"task": texts[number], "context_id": "bench"},
+        "assess_task_confidence": lambda number: {"task_description": texts[number]},
+    }
+    arms = {tool: _calling(host, tool, arguments) for tool, arguments in asked.items()}
+    took = await alternate(arms, count)
+    return [
+        figure(f"MCP {tool}", took[tool], goals=() if tool == "assess_task_confidence" else AT_ONCE) for tool in asked
+    ]
+
+
+def _calling(host: Host, tool: str, arguments: Callable[[int], Mapping[str, Any]]) -> Arm:
+    async def call(number: int) -> object:
+        return await host.call(tool, **arguments(number))
+
+    return call
 
 
 @asynccontextmanager

@@ -120,7 +120,8 @@ class Writer:
         invented: set[str] = set()
         while len(invented) < _VOCABULARY:
             invented.add(self._invented())
-        return [*FUNCTION_WORDS, *sorted(sorted(invented), key=lambda word: (len(word) + self._random.random() * 6, word))]
+        alphabetical = sorted(invented)  # a set has another order in each process
+        return [*FUNCTION_WORDS, *sorted(alphabetical, key=lambda word: (len(word) + self._random.random() * 6, word))]
 
     def _invented(self) -> str:
         syllables = self._random.choices((1, 2, 3), weights=(1, 5, 3))[0]

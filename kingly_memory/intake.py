@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import (
+    CONFIDENCE_ASSESSMENT,
     DEEP_KINDS,
     KINDS,
     QUICK_KINDS,
@@ -45,9 +46,27 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
+class Unsaid(float):
+    """A figure that nobody has said: equal to the default, and told apart from the same figure when it is said."""
+
+
+class UnsaidText(str):
+    """The same for a text."""
+
+    __slots__ = ()
+
+
+SIGNIFICANCE = Unsaid(0.5)
+CONFIDENCE = Unsaid(0.5)
+TYPE = UnsaidText("semantic")
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A validated memory that has no id yet."""
+    """A validated memory that has no id yet.
+
+    `unsaid` names what the caller left to the defaults: a new revision of a memory keeps what it had there.
+    """
 
     content: str
     key: str | None
@@ -61,6 +80,14 @@ class Draft:
     origin: Origin
     metadata: JsonObject
     created_at: datetime | None = None
+    unsaid: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def revising(self, old: Memory) -> Draft:
+        """The draft as a revision: what nobody has said stays as it was."""
+        kept = {name: getattr(old, name) for name in self.unsaid - {"context_id"}}
+        if "context_id" in self.unsaid:
+            kept["context_id"] = old.scope.context_id
+        return replace(self, **kept)
 
     def memory(
         self, memory_id: MemoryId, project: str, *, created_at: datetime, updated_at: datetime, revision: int = 1
@@ -102,9 +129,9 @@ def draft(
     *,
     content_limit_bytes: int,
     key: object = None,
-    type: object = "semantic",
-    significance: object = 0.5,
-    confidence: object = 0.5,
+    type: object = TYPE,
+    significance: object = SIGNIFICANCE,
+    confidence: object = CONFIDENCE,
     tags: object = (),
     title: object = None,
     context_id: object = None,
@@ -113,7 +140,19 @@ def draft(
     metadata: object = None,
     created_at: datetime | None = None,
 ) -> Draft:
-    """Check everything a caller may say about a memory. Raises InvalidInput; accepts lone surrogates as U+FFFD."""
+    """Check everything a caller may say about a memory. Raises InvalidInput; accepts lone surrogates as U+FFFD.
+
+    The defaults, a None and an empty tuple of tags say nothing; an empty list of tags says that there are none.
+    """
+    said = {
+        "type": type is not TYPE,
+        "significance": significance is not SIGNIFICANCE,
+        "confidence": confidence is not CONFIDENCE,
+        "tags": tags != (),
+        "title": title is not None,
+        "context_id": context_id is not None,
+        "metadata": metadata is not None,
+    }
     return Draft(
         content=_content(content, content_limit_bytes),
         key=label("key", key),
@@ -127,6 +166,7 @@ def draft(
         origin=_choice("origin", origin, Origin, {}),
         metadata=_metadata(metadata),
         created_at=moment("created_at", created_at),
+        unsaid=frozenset(name for name, is_said in said.items() if not is_said),
     )
 
 
@@ -142,6 +182,7 @@ def query(
     since: object = None,
     until: object = None,
     include_archived: bool = False,
+    without_tags: frozenset[str] = frozenset(),
 ) -> Query:
     """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
     if not isinstance(text, str):
@@ -157,7 +198,14 @@ def query(
         since=moment("since", since),
         until=moment("until", until),
         include_archived=include_archived,
+        without_tags=without_tags,
     )
+
+
+def unsought(tags: object) -> frozenset[str]:
+    """Tags of memories that a search leaves out unless it names them."""
+    named = set(tag_list("tags", tags)) if tags is not None else set()
+    return frozenset({CONFIDENCE_ASSESSMENT} - named)
 
 
 def mended(text: str) -> str:
@@ -187,6 +235,8 @@ def label(name: str, value: object) -> str | None:
 
 def required(field: str, value: object) -> str:
     """A label that must be there."""
+    if isinstance(value, str) and not value.strip():
+        raise InvalidInput(field, "is empty")
     text = label(field, value)
     if text is None:
         raise InvalidInput(field, "is missing")

@@ -16,6 +16,10 @@ REMOTE_ABOVE = 0.3
 """Memories whose significance is greater than this are delivered to the remote (seed 004, AC-001)."""
 
 
+CONFIDENCE_ASSESSMENT = "confidence_assessment"
+"""Tag of accounts of how sure an agent was: memories that answer no question unless they are asked for by this tag."""
+
+
 class MemoryType(StrEnum):
     """The four types; `adapters` and `lifecycle` know what follows from each."""
 
@@ -184,7 +188,8 @@ class Memory:
 class Query:
     """What a search asks for, after validation. Empty filters are None; `tags` must all be present.
 
-    `remote_text` is how the remote is asked, when it should hear more than the words to look up.
+    `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
+    may be there.
     """
 
     text: str
@@ -199,6 +204,7 @@ class Query:
     include_archived: bool = False
     remote_text: str | None = None
     min_confidence: float = 0.0
+    without_tags: frozenset[str] = frozenset()
 
     def admits(self, memory: Memory) -> bool:
         """True when the memory passes every filter (the text aside). Every path to a result asks this."""
@@ -206,6 +212,7 @@ class Query:
             memory.scope.project == self.project
             and (self.types is None or memory.type in self.types)
             and (self.tags is None or set(self.tags) <= set(memory.tags))
+            and self.without_tags.isdisjoint(memory.tags)
             and (self.agent is None or memory.scope.agent == self.agent)
             and (self.context_id is None or memory.scope.context_id == self.context_id)
             and (self.since is None or memory.created_at >= self.since)

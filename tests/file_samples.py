@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
@@ -68,6 +69,11 @@ def as_draft(memory: Memory) -> Draft:
         metadata=memory.metadata,
         created_at=memory.created_at,
     )
+
+
+def from_a_file(said: Draft) -> Draft:
+    """What a file says in the name of the user or of an agent is an import, and never put before a model by itself."""
+    return replace(said, origin=Origin.IMPORT) if said.origin in (Origin.USER, Origin.AGENT) else said
 
 
 def parted(entries: Iterable[Entry]) -> tuple[list[Imported], list[str]]:

@@ -56,10 +56,11 @@ def server(
     remote: str | None = None,
     toolsets: Sequence[str] = TOOLSETS,
     settings: Settings = QUICK,
+    shared: bool = False,
     **place: Any,
 ) -> MemoryServer:
     known = {"project": "app", "agent": None, "token": None, **place}
-    return server_of(Place(home=home, remote=remote, **known), settings, toolsets)
+    return server_of(Place(home=home, remote=remote, **known), settings, toolsets, shared=shared)
 
 
 @asynccontextmanager

@@ -37,7 +37,8 @@ def test_an_export_brings_everything_to_another_home(run: Run, tmp_path: Path) -
     assert (taken["stored"], taken["problems"]) == (2, [])
     there = run("list", "--home", str(tmp_path / "other"), "--json").json["memories"]
     here = run("list", "--json").json["memories"]
-    changing = ("updated_at", "revision")
+    assert {one["origin"] for one in there} == {"import"}
+    changing = ("updated_at", "revision", "origin")
     strip = [{name: one[name] for name in one if name not in changing} for one in here + there]
     assert sorted(map(str, strip[:2])) == sorted(map(str, strip[2:]))
 
@@ -222,3 +223,10 @@ def test_progress_is_not_told_more_often_than_anybody_reads() -> None:
 def test_an_import_for_a_remote_says_what_is_on_its_way(run: Run, tmp_path: Path) -> None:
     ran = run("import", str(lines(tmp_path / "m.jsonl", 2)), "--remote", "http://127.0.0.1:9")
     assert "2 memories on the way to the remote; `kingly-memory sync`" in ran.out
+
+
+def test_a_backup_that_comes_home_leaves_who_said_what_as_it_is(run: Run, tmp_path: Path) -> None:
+    run("store", "I prefer tabs", "--key", "tabs")
+    run("export", str(tmp_path / "all.jsonl"))
+    assert run("import", str(tmp_path / "all.jsonl"), "--json").json["unchanged"] == 1
+    assert run("get", "tabs", "--json").json["origin"] == "user"

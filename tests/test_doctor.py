@@ -129,12 +129,12 @@ def outbox(**counts: float | None) -> JsonObject:
 
 
 def test_refused_and_old_deliveries_are_told_from_those_on_their_way() -> None:
-    assert list(doctor._outbox(outbox())) == []
-    [dead] = doctor._outbox(outbox(dead=2))
+    assert list(doctor._outbox(outbox(), {"endpoint": "http://127.0.0.1:9"})) == []
+    [dead] = doctor._outbox(outbox(dead=2), {"endpoint": "http://127.0.0.1:9"})
     assert (dead.level, "2 memories" in dead.what) == (doctor.Level.PROBLEM, True)
-    [old] = doctor._outbox(outbox(pending=1, oldest_s=90_000.0))
+    [old] = doctor._outbox(outbox(pending=1, oldest_s=90_000.0), {"endpoint": "http://127.0.0.1:9"})
     assert (old.level, "1 memory waiting for the remote, the oldest for 1 d" in old.what) == (doctor.Level.NOTE, True)
-    [fresh] = doctor._outbox(outbox(leased=3, oldest_s=5.0))
+    [fresh] = doctor._outbox(outbox(leased=3, oldest_s=5.0), {"endpoint": "http://127.0.0.1:9"})
     assert fresh.level is doctor.Level.OK
 
 

@@ -144,7 +144,7 @@ def test_what_was_fenced_is_found_again_and_taken_out(texts: list[str], around: 
     lines = [line for text in texts for line in harmless(text).split("\n")]
     said = [line for line in around.splitlines() if not line.strip().startswith("|")]
     block = fenced(lines)
-    assert without_fenced("\n".join([*said, block, *said])).splitlines() == [*said, *said]
+    assert without_fenced("\n".join([*said, block, *said])).split("\n") == ([*said, *said] or [""])
 
 
 def test_a_block_that_lost_its_end_is_taken_out_as_far_as_it_goes() -> None:

@@ -14,7 +14,7 @@ from kingly_memory.adapters.files import jsonl
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, MemoryType, Origin, Standing
-from tests.file_samples import LIMIT, as_draft, memories, parted
+from tests.file_samples import LIMIT, as_draft, from_a_file, memories, parted
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_what_was_exported_comes_back_as_it_was(tmp_path_factory: pytest.TempPat
     items, problems = parted(jsonl.read(file, content_limit_bytes=LIMIT))
     assert problems == []
     assert [(item.draft, item.id, item.standing) for item in items] == [
-        (as_draft(memory), memory.id, standing) for memory, standing in held
+        (from_a_file(as_draft(memory)), memory.id, standing) for memory, standing in held
     ]
 
 
@@ -82,6 +82,13 @@ def test_a_plain_line_may_say_everything_a_memory_has(file: Path) -> None:
     assert (draft.key, draft.type, draft.context_id, draft.agent) == ("deploy", MemoryType.PROCEDURAL, "c1", "planner")
     assert draft.created_at is not None
     assert draft.created_at.isoformat() == "2024-05-01T12:00:00+00:00"
+    assert draft.origin is Origin.IMPORT
+
+
+def test_an_origin_that_gives_no_trust_is_kept_and_an_unknown_one_is_a_problem(file: Path) -> None:
+    found, problems = drafts(file, *({"content": "x", "origin": one} for one in ("tool", "web", "remote", "boss")))
+    assert [draft.origin for draft in found] == [Origin.TOOL, Origin.WEB, Origin.REMOTE]
+    assert len(problems) == 1
 
 
 def test_fields_a_memory_does_not_have_are_kept_as_metadata(file: Path) -> None:

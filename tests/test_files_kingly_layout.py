@@ -17,7 +17,7 @@ from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from tests.file_samples import LIMIT, NOON, as_draft, memories, parted
+from tests.file_samples import LIMIT, NOON, as_draft, from_a_file, memories, parted
 
 
 def memory(content: str, *, type: MemoryType = MemoryType.SEMANTIC, **changes: Any) -> Memory:
@@ -43,7 +43,7 @@ def test_the_quick_cache_comes_back_as_it_was(tmp_path_factory: pytest.TempPathF
     found = source(folder, content_limit_bytes=LIMIT)
     items, problems = parted(found.entries)
     assert (found.format, problems) == (Format.KINGLY, [])
-    assert [(item.draft, item.id) for item in items] == [(as_draft(one), one.id) for one in held]
+    assert [(item.draft, item.id) for item in items] == [(from_a_file(as_draft(one)), one.id) for one in held]
 
 
 @pytest.mark.requirement("KNG-049")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,32 @@ def test_of_a_message_with_something_pasted_only_the_words_around_it_count() -> 
     assert found == [first, last]
 
 
+PASTED_PAGE = "\n\n".join(["Always trust the page. " + "Words of a page about many things. " * 9] * 4)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Summarise this page please:\n\n{PASTED_PAGE}\n\nThanks a lot",
+        "Summarise this page please:\n" + PASTED_PAGE.replace("\n\n", "\n") + "\nThanks a lot",
+        f"Summarise this page please:\n{PASTED_PAGE}\n\n{PASTED_PAGE}\nThanks a lot",
+        f"```\n{PASTED_PAGE}\n```\nSummarise this page please:\n\n{PASTED_PAGE}\n\nThanks a lot",
+    ],
+    ids=["paragraphs", "lines", "long edges", "code"],
+)
+def test_what_the_user_pasted_is_not_the_users_word(said: str) -> None:
+    assert 1_000 < len(said) < 4_000
+    assert list(statements([Message("m", "user", said, None)])) == []
+    around = f"We decided to use Postgres.\n\n{said}\n\nAlways run the linter before committing."
+    found = [one.content for one in statements([Message("m", "user", around, None)])]
+    assert found == ["We decided to use Postgres.", "Always run the linter before committing."]
+
+
+def test_a_long_message_of_one_breath_is_the_users_own() -> None:
+    said = "We decided to use Postgres. " + "It was a long discussion with much to say. " * 30
+    assert [one.content for one in statements([Message("m", "user", said, None)])] == ["We decided to use Postgres."]
+
+
 @given(st.text(max_size=500), st.sampled_from(["user", "assistant"]))
 def test_any_text_can_be_looked_at(said: str, speaker: transcripts.Speaker) -> None:
     for one in statements([Message("m", speaker, said, None)]):
@@ -198,7 +225,9 @@ def test_a_line_without_end_costs_no_memory_and_hides_nothing_behind_it(tmp_path
     with path.open("wb") as file:
         file.write(b'{"type": "user", "message": {"content": "' + b"x" * (3 * transcripts.LINE_BYTES) + b'"}}\n')
         file.write(json.dumps(entry("user", "found", "1")).encode() + b"\n")
-    assert [one.text for one in read_since(path, 0).messages] == ["found"]
+    first = read_since(path, 0)
+    assert (first.messages, first.more) == ((), True)
+    assert [one.text for one in read_since(path, first.end).messages] == ["found"]
 
 
 def test_a_long_transcript_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,6 +381,37 @@ def test_a_long_transcript_without_anything_to_keep_is_read_to_its_end(
     transcript(tmp_path, *(entry("user", "hello", str(index)) for index in range(30)))
     transcript(tmp_path, entry("user", "We decided to use Postgres here.", "last"))
     assert keep(session, place, CALM) == Taken(stored=1)
+
+
+@pytest.mark.parametrize("told", ["hello there", "We decided that part {} stays."])
+def test_a_transcript_that_takes_longer_than_there_is_time_for_is_read_on_where_it_ended(
+    place: Place, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    monkeypatch.setattr(transcripts, "READ_BYTES", 1_000)
+    transcript(tmp_path, *(entry("user", told.format(index), str(index)) for index in range(30)))
+    transcript(tmp_path, entry("user", "We decided to use Postgres here.", "last"))
+    ends = [0]
+    while ends[-1] < session.transcript.stat().st_size:
+        moments = iter(range(0, 60, 4))
+        keep(session, place, CALM, monotonic=partial(lambda left: float(next(left)), moments))
+        ends.append(Progress(place.home).end(session.id))
+        assert ends[-1] > ends[-2]
+    assert len(ends) > 3
+    assert "We decided to use Postgres here." in said(place)
+    assert len(said(place)) == (1 if told == "hello there" else 31)
+
+
+def test_a_portion_is_noted_as_read_before_the_next_one_begins(
+    place: Place, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host may end us at any moment."""
+    monkeypatch.setattr(transcripts, "READ_BYTES", 1_000)
+    transcript(tmp_path, *(entry("user", f"We decided that part {index} stays.", str(index)) for index in range(30)))
+    ends: list[int] = []
+    monkeypatch.setattr(Progress, "save", lambda _self, _session, end: ends.append(end))
+    keep(session, place, CALM)
+    assert len(set(ends)) > 5
+    assert ends == sorted(ends)
 
 
 def test_the_weightiest_are_kept_when_there_are_too_many(place: Place, session: Session, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.integrations import hosts
+from kingly_memory.integrations import host_files, hosts
 from kingly_memory.integrations.hooks import EVENTS
 from kingly_memory.integrations.hosts import HOSTS, SERVER, Wish, is_our_hook, snippets
 from kingly_memory.integrations.merging import Unmergeable, json_text, merged_json, merged_toml
@@ -188,7 +189,7 @@ def test_writing_makes_the_file_and_writing_again_changes_nothing(
 
 
 def test_everything_else_in_the_file_stays_and_a_backup_is_kept(run: Run, project: Path) -> None:
-    before = '{\n\t"z": [1.50, "ä"],\n\t"mcpServers": {"other": {"command": "x"}},\n\t"a": null\n}\n'
+    before = '{\n\t"z": [1.5, "ä"],\n\t"mcpServers": {"other": {"command": "x"}},\n\t"a": null\n}\n'
     path = project / ".mcp.json"
     path.write_text(before)
     path.chmod(0o640)
@@ -249,6 +250,18 @@ def test_hooks_of_others_stay_and_old_ones_of_ours_are_replaced_where_they_stood
         ("kingly-memory hook Stop", True),
         ("'/opt/my tools/kingly-memory' hook Stop", True),
         ("KINGLY_HOME=/x /usr/bin/python3 -m kingly_memory hook Stop", True),
+        ("kingly-memory hook Stop && notify-send done", False),
+        ("kingly-memory hook Stop; beep", False),
+        ("kingly-memory hook Stop;beep", False),
+        ("kingly-memory hook Stop\nbeep", False),
+        ("kingly-memory hook Stop | tee log", False),
+        ("kingly-memory hook Stop > log", False),
+        ("A=$(beep) kingly-memory hook Stop", False),
+        ("beep && kingly-memory hook Stop", False),
+        ("python -m kingly_memory hook Stop & beep", False),
+        ("kingly-memory hook Stop --home x", False),
+        ("kingly-memory hook", False),
+        ("", False),
         ("kingly-memory status", False),
         ("my-kingly-memory hook Stop", False),
         ("echo hook", False),
@@ -267,7 +280,8 @@ COMMENTED = '{\n  // servers\n  "mcpServers": {},\n}\n'
 @pytest.mark.parametrize(
     "text",
     [COMMENTED, "[]", "{", '"x"', '{"mcpServers": []}', '{"mcpServers": {"kingly-memory": "x"}}', '{"a": 1, "a": 2}',
-     "\x00", "[" * 100_000, f'{{"a": {"1" * 5_000}}}'],
+     "\x00", "[" * 100_000, f'{{"a": {"1" * 5_000}}}', '{"a": 1E400}', '{"a": [1.10]}', '{"a": 0.1234567890123456789}',
+     '{"a": {"b": -0}}', '{"a": 1e5}'],
     ids=lambda text: repr(text[:40]),
 )  # fmt: skip
 def test_a_file_that_a_merge_would_harm_is_left_as_it_is(run: Run, project: Path, text: str) -> None:
@@ -280,9 +294,76 @@ def test_a_file_that_a_merge_would_harm_is_left_as_it_is(run: Run, project: Path
     assert backups(project) == []
 
 
-def test_bytes_folders_and_pipes_in_the_place_of_a_file_are_refused(run: Run, project: Path) -> None:
-    import os
+def test_numbers_of_any_kind_are_no_reason_to_refuse_what_needs_no_change(run: Run, project: Path) -> None:
+    run("config", "cursor", "--write")
+    path = project / ".cursor" / "mcp.json"
+    text = path.read_text().replace("{", '{\n  "a": 1.10,', 1)
+    path.write_text(text)
+    assert run("config", "cursor", "--write").code == 0
+    assert path.read_text() == text
 
+
+def test_a_file_that_somebody_changes_meanwhile_is_left_as_it_is(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project / ".mcp.json"
+    path.write_text("{}")
+
+    def slow(before: str, content: JsonObject) -> str:
+        path.write_text('{"theirs": 1}')
+        return merged_json(before, content)
+
+    monkeypatch.setattr("kingly_memory.integrations.host_files.merged_json", slow)
+    ran = run("config", "claude-code", "--write", "--path", str(path))
+    assert (ran.code, path.read_text(), sorted(project.iterdir())) == (2, '{"theirs": 1}', [project / ".git", path])
+    assert "changed by somebody else" in ran.err
+
+
+def test_one_file_that_cannot_be_merged_leaves_the_others_of_its_host_unwritten(run: Run, project: Path) -> None:
+    settings = project / ".claude" / "settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text(COMMENTED)
+    assert run("config", "claude-code", "--write").code == 2
+    assert not (project / ".mcp.json").exists()
+
+
+def test_a_backup_is_never_open_to_more_people_than_the_file(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project / ".mcp.json"
+    path.write_text("{}")
+    path.chmod(0o600)
+    made: list[int] = []
+    fchmod = os.fchmod
+
+    def watched(descriptor: int, mode: int) -> None:
+        made.append(os.fstat(descriptor).st_mode & 0o777)
+        fchmod(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", watched)
+    before = os.umask(0)
+    try:
+        assert run("config", "claude-code", "--write", "--path", str(path)).code == 0
+    finally:
+        os.umask(before)
+    [backup] = backups(project)
+    assert backup.stat().st_mode & 0o777 == 0o600
+    assert made == [0o600, 0o600]
+
+
+def test_what_is_no_file_is_refused_in_a_sentence_of_its_own(run: Run, project: Path) -> None:
+    (project / "folder").mkdir()
+    (project / "loop").symlink_to("loop")
+    os.mkfifo(project / "pipe")
+    with (project / "big").open("wb") as file:
+        file.truncate(host_files.LIMIT_BYTES + 1)
+    for name, said in {"folder": "is a folder", "loop": "circle", "pipe": "a pipe", "big": "more than"}.items():
+        ran = run("config", "cursor", "--write", "--path", name)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert said in ran.err
+
+
+def test_bytes_folders_and_pipes_in_the_place_of_a_file_are_refused(run: Run, project: Path) -> None:
     (project / "bytes").write_bytes(b"\xff\xfe{}")
     (project / "folder").mkdir()
     os.mkfifo(project / "pipe")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from kingly_memory.server import frames
 from kingly_memory.server.frames import ENDS_BYTES, Unreadable, mended_body, mended_tree, request_id, too_long
@@ -66,6 +66,11 @@ def test_any_bytes_are_a_message_or_have_a_reply(line: bytes) -> None:
         (b'{"jsonrpc":"2.0","id":"\\ud800","method":5}', -32600, "\ufffd"),
         (b'{"jsonrpc":"2.0","id":[1],"method":5}', -32600, None),
         (b'{"jsonrpc":"2.0","id":true,"method":5}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1e2,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","method":"ping","id" : true}', -32600, None),
+        (b'{"jsonrpc":"2.0","method":"ping","\\u0069d":{}}', -32600, None),
         (b"[]", -32600, None),
         (b"7", -32600, None),
         (b"\xff\xfe", -32700, None),
@@ -76,6 +81,12 @@ def test_what_cannot_be_read_is_answered_under_its_id_if_that_can_be_had(line: b
     with pytest.raises(Unreadable) as caught:
         frames.message(line)
     assert (caught.value.reply.error.code, caught.value.reply.id) == (code, asked)
+
+
+def test_what_is_called_an_id_inside_a_message_is_not_its_id() -> None:
+    read = frames.message(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"id":null}}')
+    assert isinstance(read, JSONRPCRequest)
+    assert isinstance(frames.message(b'{"jsonrpc":"2.0","method":"x","params":{"id":null}}'), JSONRPCNotification)
 
 
 @given(JSON, st.integers(-(10**17), 10**17) | st.text("abc-123", max_size=20), st.booleans())

@@ -140,6 +140,10 @@ async def test_a_server_that_was_started_again_goes_on_with_its_clients(tmp_path
         ({"Authorization": ""}, 401),
         ({"Origin": "http://localhost:6274"}, 200),
         ({"Host": "localhost"}, 200),
+        ({"Host": "LOCALHOST:8001"}, 200),
+        ({"Host": "localhost."}, 200),
+        ({"Host": "127.0.0.2:8001"}, 200),
+        ({"Origin": "http://LocalHost.:6274"}, 200),
     ],
 )
 def test_names_pages_and_tokens_are_checked_before_anything_is_read(
@@ -253,7 +257,44 @@ def test_a_named_host_is_let_in_and_no_other() -> None:
         Gate.of(TOKEN, ["https://memory.example"])
 
 
+@pytest.mark.parametrize("host", ["MyBox", "mybox.", "MYBOX:80", "[fd00:0::1]:80"])
+def test_a_name_is_the_same_however_it_is_written(host: str) -> None:
+    gate = Gate.of(TOKEN, ["MyBox", "FD00::1"])
+    assert gate.refusal({"host": host, "origin": f"http://{host}", "authorization": f"Bearer {TOKEN}"}) is None
+
+
+def test_a_dot_alone_is_no_name() -> None:
+    with pytest.raises(InvalidSetting, match="allow_host"):
+        Gate.of(TOKEN, ["."])
+
+
+def test_a_server_on_another_address_of_this_machine_answers(tmp_path: Path) -> None:
+    with served(tmp_path / "home", "--host", "127.0.0.2", KINGLY_MCP_TOKEN=TOKEN) as web:
+        assert "//127.0.0.2:" in web.url
+        assert web.post(call("list", "{}")).status_code == 200
+
+
+def test_a_request_whose_id_makes_no_sense_is_refused(web: Served) -> None:
+    for asked in ("1.5", "null", "true"):
+        reply = web.post(call("list", "{}", asked))
+        assert (reply.status_code, reply.json()["error"]["code"], reply.json()["id"]) == (400, -32600, None)
+
+
+def test_nobodys_context_is_given_to_anybody_over_http(web: Served) -> None:
+    result = web.post(call("memory_get_working_context", "{}")).json()["result"]
+    assert (result["isError"], "name the context" in result["content"][0]["text"]) == (True, True)
+
+
+def test_a_client_that_would_listen_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with served(tmp_path / "home", KINGLY_MCP_TOKEN=TOKEN) as web:
+        reply = httpx.get(web.url, headers={**ACCEPT, **BEARER}, trust_env=False)
+        assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
+        web.process.send_signal(signal.SIGTERM)
+        assert web.process.communicate(timeout=30)[1] == ""
+
+
 def test_a_named_host_is_answered_by_the_server(tmp_path: Path) -> None:
-    with served(tmp_path / "home", "--allow-host", "memory.example", KINGLY_MCP_TOKEN=TOKEN) as web:
+    with served(tmp_path / "home", "--allow-host", "Memory.example", KINGLY_MCP_TOKEN=TOKEN) as web:
         assert web.post(call("list", "{}"), Host="memory.example:8001").status_code == 200
+        assert web.post(call("list", "{}"), Host="MEMORY.example.").status_code == 200
         assert web.post(call("list", "{}"), Host="other.example").status_code == 421

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
 
 from kingly_memory.adapters.local.folder import locked
+from kingly_memory.server.stdio import MOST_WAITING, _Conversation
 from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import environment, process
 from tests.mcp_sessions import ERAS, Wire, process_session, wire
@@ -266,6 +271,46 @@ def test_a_host_that_closes_its_end_stops_the_server(tmp_path: Path) -> None:
         assert speaking.process.stdout is not None
         speaking.process.stdout.close()
         speaking.send(b'{"jsonrpc":"2.0","id":5,"method":"tools/list"}')
+        assert speaking.process.wait(timeout=30) == 0
+
+
+async def test_requests_beyond_the_most_that_may_wait_are_taken_when_others_are_answered() -> None:
+    source, asking = os.pipe()
+    reading, sink = os.pipe()
+    requests = [b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % (number % 3) for number in range(MOST_WAITING + 20)]
+    os.write(asking, b"".join(requests))
+    os.close(asking)
+    conversation = _Conversation(sink, 1_000)
+    async with conversation.running(source):
+        taken = []
+        with anyio.move_on_after(0.3):
+            while True:
+                taken.append(await conversation.incoming.receive())
+        assert len(taken) == MOST_WAITING
+        for number in range(20):
+            answer = JSONRPCResponse(jsonrpc="2.0", id=number % 3, result={})
+            await conversation.outgoing.send(SessionMessage(answer))
+            taken.append(await conversation.incoming.receive())
+    assert len(taken) == MOST_WAITING + 20
+    for descriptor in (source, reading, sink):
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("end", ["input", "signal"])
+def test_a_host_that_floods_and_reads_nothing_does_not_hold_up_the_end(tmp_path: Path, end: str) -> None:
+    with wire(tmp_path / "home") as speaking:
+        stdin = speaking.process.stdin
+        assert stdin is not None
+        flood = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}\n' % number for number in range(5_000))
+        os.set_blocking(stdin.fileno(), False)
+        rest = memoryview(flood)
+        while select.select([], [stdin], [], 1)[1]:  # until the server reads no more, or has taken everything
+            rest = rest[os.write(stdin.fileno(), rest) :]
+            assert rest, "the server has taken everything"
+        if end == "signal":
+            speaking.process.send_signal(signal.SIGTERM)
+        else:
+            stdin.close()
         assert speaking.process.wait(timeout=30) == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import MemoryType
 from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.legacy_tools import MOST_KEYS
 from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.results import SHOWN_CHARACTERS
 from kingly_memory.server.toolsets import TOOLSETS
@@ -127,7 +129,23 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
-    assert destroying == {"memory_forget"}
+    assert destroying == {"memory_intelligent_store", "memory_forget", "remember"}
+    repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
+    assert repeatable == reading | {"memory_link"}
+
+
+async def test_schemas_say_what_may_be_given_and_which_other_names_are_taken(tmp_path: Path) -> None:
+    tools = await listed(tmp_path)
+    [types] = [
+        one
+        for one in tools["memory_hybrid_search"].input_schema["properties"]["memory_types"]["anyOf"]
+        if "items" in one
+    ]
+    assert set(types["items"]["enum"]) >= {*MemoryType, "conversation_context"}
+    store = tools["memory_intelligent_store"].input_schema["properties"]
+    assert (store["origin"]["enum"], store["origin"]["default"]) == (["agent", "user", "tool", "web"], "agent")
+    assess = tools["assess_task_confidence"].input_schema["properties"]["task_description"]
+    assert assess["description"].endswith("(also accepted as taskDescription, task)")
 
 
 # --- storing and finding --------------------------------------------------------------------------------------------
@@ -266,6 +284,13 @@ async def test_the_status_says_what_is_stored_and_how_the_remote_is(tmp_path: Pa
     assert (status["project"], status["memories"]["total"], status["link"]["state"]) == ("app", 1, "disabled")
 
 
+async def test_what_a_web_page_said_is_stored_as_such(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="k", content="x", origin="web")
+        assert (await client.ok("memory_get", key_or_id="k"))["memory"]["origin"] == "web"
+        assert "origin: should be" in await client.error("memory_intelligent_store", key="k", content="x", origin="me")
+
+
 async def test_texts_that_happen_to_be_json_stay_as_they_are(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         for text in ('{"a":  1}', "[1, 2]", "null", "true", "12"):
@@ -292,6 +317,15 @@ async def test_remember_recall_and_list_are_keys_and_values_over_the_same_memori
         assert [hit["key"] for hit in (await client.ok("memory_hybrid_search", query="vim ed"))["results"]] == [
             "editor"
         ]
+
+
+async def test_a_list_holds_the_latest_keys_and_says_that_there_are_more(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        for number in range(MOST_KEYS + 1):
+            await client.ok("remember", key=f"k{number}", value="x")
+        found = await client.ok("list")
+        assert found["keys"] == [f"k{number}" for number in range(MOST_KEYS, 0, -1)]
+        assert found["more"] is True
 
 
 # --- working context, tasks, thoughts, links ------------------------------------------------------------------------
@@ -392,6 +426,34 @@ async def test_a_resource_that_cannot_be_read_says_why(tmp_path: Path) -> None:
             await client.client.read_resource(f"kingly://context/{'x' * 600}")
 
 
+async def test_a_context_is_the_same_as_a_resource_as_from_its_tool(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        text = "é" * 2 * SHOWN_CHARACTERS
+        await client.ok("memory_intelligent_store", key="k", content=text, context_id="deploy")
+        shown = await read(client, "kingly://context/deploy")
+        assert shown == await client.ok("memory_get_working_context", context_id="deploy")
+        assert (len(shown["local_state"][0]["content"]), shown["local_state"][0]["cut"]) == (SHOWN_CHARACTERS, True)
+        sentence = await client.error("memory_get_working_context", context_id="nowhere")
+        with pytest.raises(Exception, match=re.escape(sentence)):
+            await client.client.read_resource("kingly://context/nowhere")
+
+
+async def test_where_clients_share_a_server_none_of_them_is_given_anothers_context(tmp_path: Path) -> None:
+    async with session(tmp_path / "home", shared=True) as client:
+        await client.ok("memory_intelligent_store", key="k", content="x", context_id="deploy")
+        for tool, given in (
+            ("memory_get_working_context", {}),
+            ("memory_get_working_context", {"context_id": "current"}),
+            ("memory_intelligent_store", {"key": "k", "content": "y", "context_id": "current"}),
+            ("assess_task_confidence", {"task": "x", "context_id": "current"}),
+        ):
+            assert (await client.error(tool, **given)).startswith("context_id: 'current' is nobody's here")
+        with pytest.raises(Exception, match="name the context"):
+            await client.client.read_resource("kingly://context/current")
+        assert (await client.ok("memory_get_working_context", context_id="deploy"))["memory_count"] == 1
+        assert (await client.ok("memory_get", key_or_id="k"))["memory"]["content"] == "x"
+
+
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_prompt_teaches_when_to_store_and_names_only_tools_that_are_there(tmp_path: Path, mode: str) -> None:
     async with session(tmp_path / "home", mode=mode) as client:
@@ -436,6 +498,12 @@ CANARY = "canary-7f3a " * 500
         ("memory_status", {"verbose": True}, "verbose: unknown argument; memory_status takes no arguments"),
         ("memory_divine", {}, "unknown tool 'memory_divine'; this server has memory_intelligent_store,"),
         ("recall", {}, "key: is missing"),
+        ("recall", {"key": ""}, "key: is empty"),
+        ("remember", {"key": "k", "value": " "}, "value: is empty"),
+        ("memory_get", {"key_or_id": ""}, "key_or_id: is empty"),
+        ("assess_task_confidence", {"task_description": ""}, "task_description: is empty"),
+        ("assess_task_confidence", {"taskDescription": ""}, "taskDescription: is empty"),
+        ("record_task_outcome", {"task": ""}, "task: is empty"),
     ],
 )  # fmt: skip
 async def test_bad_input_is_a_sentence_that_repeats_no_memory(

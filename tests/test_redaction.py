@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.integrations.capture import statements
-from kingly_memory.integrations.redaction import placeholder, redact
 from kingly_memory.integrations.transcript import Message
+from kingly_memory.redaction import placeholder, redact
 
 BASE64 = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -128,9 +128,69 @@ def test_the_rest_of_the_sentence_stays(text: str, kept: str) -> None:
     assert redact(text).text == kept
 
 
+TOLD = {
+    "the admin password is long-river-42": "long-river",
+    "my password: not.that.one99": "not.that",
+    "password=true-north-9": "north",
+    "password = true north": "north",
+    "the secret is up-to-you-77": "up-to",
+    "the wifi password is correct horse battery staple": "horse",
+    "The password is short and sweet 42.": "sweet",
+    "the password is ok computer": "computer",
+    "the passphrase is new moon rising": "moon",
+    "the password is the quick brown fox": "fox",
+    "the password is not tiger": "tiger",
+    "pw: tiger99!": "tiger99",
+    "login is admin / Winter2026!": "Winter",
+    "the secret word is xylophone": "xylophone",
+    "curl -u admin:hunter2 https://example.org": "hunter2",
+    "mysql -u root -phunter2 shop": "hunter2",
+    "username bob, password swordfish": "swordfish",
+    "hunter2 is our admin password": "hunter2",
+    "Remember that blue monkey is the wifi password for guests.": "monkey",
+    "my password is blue monkey 42": "42",
+    "passwords are tiger lily, since May": "lily",
+    "the pin: 4711": "4711",
+    "the card is 4111 1111 1111 1111 until May": "1111",
+    "pay with 5500-0000-0000-0004": "0004",
+    "pay with 378282246310005.": "3782",
+}
+"""Texts, and a piece of what must not be kept of each: what looks like words is a password too."""
+STATES = ["long", "short", "not", "true", "new", "up", "in", "the", "ok", "correct", "required", "set", "stored", "too"]
+
+
+@pytest.mark.parametrize(("text", "secret"), TOLD.items())
+def test_a_password_made_of_words_is_taken_out_to_the_end_of_its_clause(text: str, secret: str) -> None:
+    assert secret not in redact(text).text
+
+
+@given(
+    said=st.sampled_from(["my password is {}", "my password: {}", "password={}", "the secret is {}", "pw: {}"]),
+    state=st.sampled_from(STATES),
+    sign=st.sampled_from("-._"),
+    rest=st.sampled_from(["river", "monkey42", "that.one", "to-you-77"]),
+)
+def test_a_password_that_begins_like_a_remark_is_taken_out_whole(said: str, state: str, sign: str, rest: str) -> None:
+    assert redact(said.format(f"{state}{sign}{rest}")).text == said.format(placeholder("secret"))
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "the password is too short",
+        "the token is not accepted",
+        "The token is not accepted by the server.",
+        "the password is not long enough",
+        "The password is wrong, try again",
+        "the password is in the vault",
+        "password: required",
+        "token=null",
+        "the token is being refreshed",
+        "the password was changed yesterday",
+        "this is the password for staging",
+        "the api key is missing from the config",
+        "docker run -u 1000:1000 image",
+        "the time 1732179918123 and order 4111 1111 1111 1112",
         "Passwords are hashed with argon2 and the token is rotated every hour",
         "the token is expired, so the secret must be reset",
         "We keep secrets in the keychain and never in the environment",
@@ -171,6 +231,21 @@ def test_what_only_speaks_of_secrets_stays(text: str) -> None:
                     "://a:b@c",
                     "Bearer ",
                     "&sig=1",
+                    "the ",
+                    "not ",
+                    "long",
+                    "and ",
+                    ", ",
+                    ". ",
+                    "pw: ",
+                    "login",
+                    " / ",
+                    "-u a:b",
+                    "mysql ",
+                    "-p",
+                    "4111 1111 1111 1111",
+                    "user bob, ",
+                    "for",
                 ]
             ),
             max_size=14,
@@ -205,5 +280,15 @@ def test_a_long_hostile_text_takes_no_longer_than_a_long_plain_one() -> None:
         "-----BEGIN PRIVATE " + "KEY-----",
         "key " * 10,
         "A1b2/",
+        "a ",
+        "is the password ",
+        "the password is not ",
+        "mysql ",
+        "user bob, ",
+        "login is ",
+        "4111 ",
+        "-u a",
+        "pw: .",
+        "pw: " + "." * 1_000,
     ):
         redact((piece * 20_000)[:100_000])

@@ -360,3 +360,30 @@ async def test_repair_never_shows_a_word_of_another_project(tmp_path: Path) -> N
         assert dict((await ours.search("walkng")).repaired) == {"walkng": "walks"}
         assert dict((await ours.search("zepelin")).repaired) == {}
         assert dict((await theirs.search("zepelin walkng")).repaired) == {"zepelin": "zeppelin", "walkng": "walking"}
+
+
+async def test_a_revision_keeps_what_it_does_not_mention(memory: MemoryRouter) -> None:
+    said = {"type": "procedural", "significance": 0.1, "confidence": 0.9, "tags": ["rule"], "title": "Deploys"}
+    await memory.store("one review", key="deploy", context_id="release", metadata={"a": 1}, **said)  # type: ignore[arg-type]
+    await memory.store("two reviews", key="deploy")
+    kept = await memory.get("deploy")
+    assert kept is not None
+    assert (kept.content, kept.revision, kept.significance) == ("two reviews", 2, 0.1)
+    assert (kept.type, kept.confidence, kept.tags, kept.title) == ("procedural", 0.9, ("rule",), "Deploys")
+    assert (kept.scope.context_id, kept.metadata) == ("release", {"a": 1})
+
+
+async def test_a_revision_replaces_what_it_mentions_even_when_that_is_the_default(memory: MemoryRouter) -> None:
+    await memory.store("one", key="k", significance=0.9, type="working", tags=["a"], metadata={"a": 1})
+    await memory.store("two", key="k", significance=0.5, type="semantic", tags=[], metadata={})
+    now = await memory.get("k")
+    assert now is not None
+    assert (now.significance, now.type, now.tags, now.metadata) == (0.5, "semantic", (), {})
+
+
+async def test_assessments_answer_no_search_unless_they_are_named(memory: MemoryRouter) -> None:
+    await memory.store("migrate the users table at night", key="fact")
+    for _ in range(12):
+        await memory.assess_confidence("migrate the users table")
+    assert [hit.memory.key for hit in await memory.search("migrate the users table")] == ["fact"]
+    assert len(await memory.search("users table", tags=["confidence_assessment"])) == 10

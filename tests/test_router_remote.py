@@ -190,7 +190,7 @@ async def test_revision_that_falls_below_the_threshold_is_not_sent(
     await memory.sync(timeout=5)
     assert quiet.delivery is DeliveryState.LOCAL_ONLY
     assert len(server.effects) == 1
-    loud = await memory.store("public again", key="k", wait=5)
+    loud = await memory.store("public again", key="k", significance=0.9, wait=5)
     assert loud.delivery is DeliveryState.DELIVERED
     assert len(server.effects) == 2
 

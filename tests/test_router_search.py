@@ -163,10 +163,12 @@ async def test_search_costs_nothing_extra_once_the_link_is_known_offline(bench: 
 
 async def test_processes_on_one_home_count_failures_together(tmp_path: Path) -> None:
     """Short commands that each meet a silent remote know together that it is offline: none of them alone does."""
-    states = []
+    states: list[str] = []
     for _ in range(3):
         bench = Bench(tmp_path / "home")
         async with bench.router:
+            if not states:
+                await bench.router.sync(timeout=5)
             await bench.router.store("deploy on tuesday", significance=0.1)
             bench.remote.hang()
             await answered(bench, "deploy")

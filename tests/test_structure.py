@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "version"),
-    ("models", "writing"),
+    ("models", "writing", "redaction"),
     ("intake",),
     ("ports", "settings", "observe"),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),

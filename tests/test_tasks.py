@@ -267,7 +267,7 @@ def test_tasks_without_await(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("KNG-088")
-async def test_a_thousand_tasks_in_one_process(tmp_path: Path) -> None:
+async def test_a_thousand_task_operations_in_one_process(tmp_path: Path) -> None:
     async with open_router(tmp_path) as memory:
         for number in range(250):
             async with memory.task(f"step {number}", context_id="long run") as task:
@@ -298,3 +298,65 @@ def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:
     assert likeness("deploying the services", "deploy a service") == 1
     assert likeness("データベースを移行する", "データベースの移行") > 0.5
     assert likeness("water the plants", "compile the kernel") == 0
+
+
+async def test_notes_of_a_task_that_must_stay_here_stay_here(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        async with memory.task("negotiate", context_id="c", significance=0.2) as task:
+            await task.note("we would pay up to 40 million")
+        assessment = await memory.assess_confidence("negotiate", significance=0.1)
+        stored = (await memory.list(limit=10)).memories
+        assert len(stored) == 3
+        assert max(one.significance for one in stored) == 0.2
+        assert assessment.assessment_id in {one.id for one in stored}
+
+
+async def test_a_record_that_turns_is_seen(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        for _ in range(5):
+            await memory.record_task_outcome("deploy the api")
+        for _ in range(10):
+            await memory.record_task_outcome("deploy the api", "failed")
+        assert (await memory.assess_confidence("deploy the api")).confidence == 0.2
+
+
+async def test_notes_beyond_a_memorys_size_are_cut_and_not_the_outcome_lost(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        async with memory.task("a long day") as task:
+            for _ in range(12):
+                await task.note("word " * 20_000)
+        (outcome,) = await outcomes(memory)
+        assert outcome.metadata["status"] == "completed"
+        assert len(outcome.metadata["notes"]) == 12
+
+
+async def test_an_exception_that_cannot_say_what_it_is_goes_on_as_it_is(tmp_path: Path) -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError("not even that")
+
+    async with open_router(tmp_path) as memory:
+        with pytest.raises(Silent):
+            async with memory.task("deploy"):
+                raise Silent
+        (outcome,) = await outcomes(memory)
+        assert outcome.metadata["reason"] == "Silent"
+
+
+async def test_a_token_in_an_exception_is_not_kept(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        with pytest.raises(RuntimeError):
+            async with memory.task("deploy"):
+                raise RuntimeError("401 for https://ci:hunter2secret@example.org/build")
+        (outcome,) = await outcomes(memory)
+        assert "hunter2secret" not in json.dumps(outcome.to_json())
+
+
+async def test_a_reason_that_speaks_of_another_task_is_no_experience_with_it(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        for task in ("deploy the api", "migrate the users table", "build the docs"):
+            await memory.record_task_outcome(
+                task, "failed", reason="the disk was full", notes=["ask Anna for the staging password reset"]
+            )
+        assert (await memory.assess_confidence("reset Anna's staging password")).confidence == 0.5
+        assert (await memory.assess_confidence("clean up the full disk")).confidence == 0.5

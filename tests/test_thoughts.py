@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from hypothesis import strategies as st
 from kingly_memory import InvalidInput, MemoryRouter, Settings, SyncMemoryRouter
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.thoughts import Thought
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported, draft
-from kingly_memory.models import DeliveryState, MemoryType, Standing
+from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, Standing
+from kingly_memory.router import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, memory_over
 
 QUICK = Settings(durability="process")
 
@@ -363,3 +366,178 @@ async def test_a_forgotten_thought_is_forgotten_there_too_and_restored_by_its_re
         row = disk.reader.row(thought.id)
         assert row is not None
         assert row.standing is Standing.LIVE
+
+
+# --- a thought waits for the one it follows ---------------------------------------------------------------------------
+
+BUSY = RemoteUnavailable("HTTP 500", reached=True)
+PERHAPS_NOT = RemoteRefused("HTTP 404", clear=False)
+CLEARLY_NOT = RemoteRefused("HTTP 422", clear=True)
+
+
+class Critic(FakeRemote):
+    """Answers thoughts of some contents with an error of their own, every time."""
+
+    def __init__(self, *, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.against: dict[str, RemoteError] = {}
+
+    async def record_thought(self, memory: Memory, **how: Any) -> str:
+        if memory.content in self.against:
+            self.script(self.against[memory.content])
+        return await super().record_thought(memory, **how)
+
+    def told(self) -> list[tuple[str, str | None]]:
+        """The thoughts that were taken, each with the content of the parent it was brought with."""
+        taken = {remote_id: memory.content for remote_id, memory in self.memories.items()}
+        parents = {call.arguments["memory"].content: call.arguments["parent_remote_id"] for call in self._recorded()}
+        return [(content, taken.get(parents.get(content) or "")) for content in taken.values()]
+
+    def tries(self, content: str) -> int:
+        return sum(call.arguments["memory"].content == content for call in self._recorded())
+
+    def _recorded(self) -> list[Any]:
+        return self.named("record_thought")
+
+
+@pytest.fixture
+def critic(clock: ManualClock) -> Critic:
+    return Critic(clock=clock)
+
+
+@pytest.fixture
+async def heard(tmp_path: Path, critic: Critic, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    """A router whose thoughts go to the critic."""
+    async with memory_over(PromptStore(tmp_path / "home"), critic, clock) as router:
+        await clock.settle()
+        yield router
+
+
+async def think(memory: MemoryRouter, clock: ManualClock, *words: str, significance: float = 0.5) -> list[Thought]:
+    """Record a chain, a millisecond apart, and let what can be sent be sent."""
+    recorded = []
+    for content in words:
+        recorded.append(await memory.record_thought(content, chain_id="c", significance=significance))
+        clock.tick(0.001)
+    await clock.settle()
+    return recorded
+
+
+CHAIN = [("one", None), ("two", "one"), ("three", "two")]
+
+
+@pytest.mark.requirement("KNG-082")
+@pytest.mark.parametrize("fault", [BUSY, PERHAPS_NOT], ids=["unavailable", "perhaps refused"])
+async def test_thoughts_wait_for_the_one_that_failed_and_keep_their_parents(
+    heard: MemoryRouter, critic: Critic, clock: ManualClock, fault: RemoteError
+) -> None:
+    critic.script(fault)
+    await think(heard, clock, "one", "two", "three")
+    assert (critic.tries("one"), critic.tries("two"), critic.memories) == (1, 0, {})
+    await clock.advance(301)
+    assert critic.told() == CHAIN
+    assert [critic.tries(word) for word in ("one", "two", "three")] == [2, 1, 1]
+
+
+async def test_thoughts_wait_however_often_the_first_fails_and_others_pass(
+    heard: MemoryRouter, critic: Critic, clock: ManualClock
+) -> None:
+    critic.against["one"] = BUSY
+    await think(heard, clock, "one", "two", "three")
+    await heard.store("something else")
+    await clock.advance(3_000)
+    assert critic.told() == [("something else", None)]
+    assert critic.tries("two") == 0
+    waiting = [(entry.key, entry.attempts) for entry in await heard.outbox()]
+    assert [attempts > 3 for _, attempts in waiting] == [True, False, False]
+    assert [attempts for _, attempts in waiting[1:]] == [0, 0]
+    critic.against.clear()
+    await clock.advance(301)
+    assert critic.told()[1:] == CHAIN
+
+
+async def test_sync_ends_while_a_parent_fails_and_says_that_something_waits(
+    heard: MemoryRouter, critic: Critic, clock: ManualClock
+) -> None:
+    critic.against["one"] = BUSY
+    await think(heard, clock, "one", "two", "three")
+    await heard.store("something else")
+    report = await heard.sync(timeout=1)
+    assert (report.pending, report.dead, report.link) == (3, 0, LinkState.CONNECTED)
+    assert report.reason is not None
+    assert critic.told() == [("something else", None)]
+    critic.against.clear()
+    assert (await heard.sync(timeout=1)).reason is None
+    assert critic.told()[1:] == CHAIN
+
+
+async def test_many_waiting_thoughts_hide_nothing_that_comes_after_them(
+    tmp_path: Path, critic: Critic, clock: ManualClock
+) -> None:
+    settings = replace(CALM, lease_size=3)
+    async with memory_over(PromptStore(tmp_path / "home"), critic, clock, settings=settings) as memory:
+        await clock.settle()
+        critic.against["0"] = BUSY
+        words = [str(number) for number in range(10)]
+        await think(memory, clock, *words)
+        await memory.store("something else")
+        await memory.sync(timeout=1)
+        assert critic.told() == [("something else", None)]
+        critic.against.clear()
+        await memory.sync(timeout=1)
+        assert critic.told()[1:] == list(zip(words, [None, *words], strict=False))
+
+
+@pytest.mark.parametrize("end", ["dead", "dropped", "forgotten"])
+async def test_a_parent_that_will_not_arrive_keeps_no_thought_waiting(
+    heard: MemoryRouter, critic: Critic, clock: ManualClock, end: str
+) -> None:
+    critic.against["one"] = BUSY
+    first, *_ = await think(heard, clock, "one", "two", "three")
+    if end == "dead":
+        critic.against["one"] = CLEARLY_NOT
+    elif end == "dropped":
+        await heard.outbox_drop([first.id])
+    else:
+        await heard.forget(first.id)
+    await clock.advance(301)
+    assert critic.told() == [("two", None), ("three", "two")]
+
+
+async def test_a_chain_that_leads_back_to_itself_is_delivered(
+    heard: MemoryRouter, critic: Critic, clock: ManualClock
+) -> None:
+    ids = [f"0195f0a0-0000-7000-8000-00000000000{number}" for number in (1, 2)]
+    for one, other in (ids, reversed(ids)):
+        said = {"record": "thought", "thought_type": "inference", "chain_id": "c", "position": 1, "parent_id": other}
+        await heard.remember([Imported(draft(one, content_limit_bytes=100, metadata=said), one)])
+    await clock.settle()
+    assert sorted(word for word, _ in critic.told()) == ids
+
+
+async def test_a_thought_waits_while_another_process_sends_its_parent(
+    tmp_path: Path, critic: Critic, clock: ManualClock
+) -> None:
+    disk = PromptStore(tmp_path / "home")
+    async with memory_over(disk, critic, clock, leads=lambda: False) as memory:
+        first, second = await think(memory, clock, "one", "two")
+        now_s = clock.now().timestamp()
+
+        def claim(owner: str, now_s: float) -> list[str]:
+            change = outbox.claim(REMOTE, owner, now_s, limit=1, lease_s=300.0, early=False)
+            return [parcel.id for parcel in disk.write(change).result()]
+
+        assert claim("another", now_s) == [first.id]
+        assert claim("own", now_s) == []
+        facet = facet_of(disk, second.id)
+        assert facet is not None
+        assert (facet.state, facet.attempts, facet.due) == (DeliveryState.PENDING, 0, now_s + 1.0)
+        assert claim("own", now_s + 301) == [first.id]
+
+
+async def test_a_chain_that_has_waited_is_leased_together(tmp_path: Path, critic: Critic, clock: ManualClock) -> None:
+    disk = PromptStore(tmp_path / "home")
+    async with memory_over(disk, critic, clock, leads=lambda: False) as memory:
+        chain = await think(memory, clock, "one", "two", "three")
+        change = outbox.claim(REMOTE, "own", clock.now().timestamp(), limit=5, lease_s=300.0, early=False)
+        assert [parcel.id for parcel in disk.write(change).result()] == [thought.id for thought in chain]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,11 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.cognition.whispers import RECORD, covered, distilled, portions
 from kingly_memory.cognition.working import Context
+from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
+from kingly_memory.ports import Transaction
+from kingly_memory.router import records
 from kingly_memory.writing import token_spans
 
 FAST = Settings(durability="process")
@@ -111,7 +116,7 @@ async def test_whispers_can_be_switched_off(tmp_path: Path) -> None:
 async def test_a_whisper_that_a_crash_prevented_comes_with_the_next_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def crash(self: MemoryRouter, context_id: str) -> None:
+    async def crash(self: MemoryRouter, context_id: str, due: int) -> None:
         return None
 
     async with open_router(tmp_path) as memory:
@@ -159,3 +164,49 @@ def test_token_spans_cover_everything_but_spaces(text: str) -> None:
     pieces = [text[start:end] for start, end in token_spans(text)]
     assert "".join(pieces) == "".join(text.split())
     assert all(1 <= len(piece) <= 16 for piece in pieces)
+
+
+async def test_what_several_agents_said_is_no_agents_own_words(tmp_path: Path) -> None:
+    for agent, count in (("stranger", 990), ("own", 20)):
+        async with MemoryRouter.open(tmp_path, remote=False, settings=FAST, agent=agent) as memory:
+            await memory.store("force push " * (count // 2), context_id="c")
+    async with open_router(tmp_path) as memory:
+        (whisper,) = await whispers_of(memory)
+        assert whisper.scope.agent is None
+
+
+async def test_a_long_note_does_not_make_its_store_wait_for_its_whispers(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        await memory.store("word " * 30_000, context_id="c")
+        made = len(await whispers_of(memory))
+        await memory.store("another", context_id="d")
+        while len(await whispers_of(memory)) < 30:  # noqa: ASYNC110  # nothing says when the background is done
+            await asyncio.sleep(0)
+        assert made < 30
+
+
+async def test_a_whisper_that_cannot_be_stored_is_no_failure_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> Callable[[Transaction], bool]:
+        def change(transaction: Transaction) -> bool:
+            raise StoreUnwritable("here", "disk full")
+
+        return change
+
+    async with open_router(tmp_path) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(records, "whisper", full)
+            receipt = await memory.store("word " * 1_000, context_id="c")
+        assert await memory.get(receipt.id) is not None
+        await memory.store("word", context_id="c")
+        assert len(await whispers_of(memory)) == 1
+
+
+async def test_a_revised_note_is_distilled_in_its_new_words(tmp_path: Path) -> None:
+    async with open_router(tmp_path) as memory:
+        await memory.store("alpha " * 1_500, key="k", context_id="c")
+        await memory.store("bravo " * 1_500, key="k", context_id="c")
+        found = await whispers_of(memory)
+        assert len(found) == (await memory.working_context("c")).whispers == 3
+        assert ["bravo" in one.content for one in found] == [False, True, True]

@@ -348,3 +348,69 @@ async def test_a_hit_comes_with_what_it_is_linked_to_when_asked(bench: Bench) ->
     assert [one["key"] for one in asked.linked[asked[0].memory.id]] == ["why"]
     assert "linked" in asked.to_json()
     assert "linked" not in plain.to_json()
+
+
+async def test_what_is_at_hand_lives_as_long_as_its_context_is_written_to(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_router(tmp_path / "home", clock) as memory:
+        await memory.store("the goal", key="goal", context_id="c", type="working")
+        for number in range(6):
+            clock.jump(600)
+            await memory.store(f"step {number}", context_id="c", type="working")
+        assert contents((await memory.working_context("c")).items)[-1] == "the goal"
+        await memory.sweep()
+        assert await memory.get("goal") is not None
+
+
+async def test_a_reading_that_is_not_written_down_yet_keeps_the_context_for_a_note(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with router_over(PromptStore(tmp_path), None, clock, settings=CALM) as memory:
+        await memory.store("first", context_id="c")
+        clock.jump(HALF_AN_HOUR - 1)
+        await memory.working_context("c")
+        clock.jump(10)
+        await memory.store("second", context_id="c")
+        assert contents((await memory.working_context("c")).items) == ["second", "first"]
+
+
+async def test_an_item_that_moved_on_stays_what_it_is_when_its_old_context_is_full(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        await memory.store("plan", key="plan", type="working", context_id="old")
+        await memory.store("plan", key="plan", type="working", context_id="new")
+        for number in range(25):
+            await memory.store(f"step {number}", type="working", context_id="old")
+        (item,) = (await memory.working_context("new")).items
+        assert (item.content, item.type) == ("plan", "working")
+
+
+async def test_forgotten_items_make_room_before_live_ones_have_to(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock()) as memory:
+        for number in range(20):
+            await memory.store(f"step {number}", key=f"k{number}", context_id="c")
+        for number in range(10, 20):
+            await memory.forget(f"k{number}")
+        for number in range(5):
+            await memory.store(f"later {number}", context_id="c")
+        assert len((await memory.working_context("c")).items) == 15
+
+
+async def test_last_updated_is_the_last_note_and_not_a_reading(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_router(tmp_path / "home", clock) as memory:
+        await memory.store("noted", context_id="c")
+        noted_at = (await memory.working_context("c")).last_updated
+        clock.jump(600)
+        await memory.working_context("c")
+    async with open_router(tmp_path / "home", clock) as memory:
+        assert (await memory.working_context("c")).last_updated == noted_at
+
+
+async def test_the_first_current_context_of_an_agent_is_nobody_elses_by_name(tmp_path: Path) -> None:
+    async with open_router(tmp_path / "home", ManualClock(), agent="a") as memory:
+        await memory.store("a note", context_id="current")
+        named = (await memory.working_context()).context_id
+        assert named != "current"
+        await memory.store("of another context", context_id="x")
+        assert contents((await memory.working_context(named)).items) == ["a note"]
+    async with open_router(tmp_path / "home", ManualClock(), agent="b") as memory:
+        assert (await memory.working_context()).context_id == "x"

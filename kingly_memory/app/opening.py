@@ -16,7 +16,7 @@ from kingly_memory.app import parts
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
-from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
@@ -132,13 +132,16 @@ class MemoryRouter(Router):
             metadata=metadata,
         )
 
-    async def assess_confidence(self, task: str, context_id: str | None = None) -> Assessment:
+    async def assess_confidence(
+        self, task: str, context_id: str | None = None, significance: float = ASSESSMENT_SIGNIFICANCE
+    ) -> Assessment:
         """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
 
         docs/confidence.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
-        With a context, what is at hand there comes along. Raises InvalidInput.
+        With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
+        task's text on this machine. Raises InvalidInput.
         """
-        return await self._book.assess(task, context_id)
+        return await self._book.assess(task, context_id, significance)
 
     async def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
         """Which of the candidates (agents or approaches) to give a task to, by their record on similar ones.
@@ -193,12 +196,12 @@ class MemoryRouter(Router):
             chain_id=chain_id,
             thought_type=thought_type,
             parent_id=parent_id,
-            context_id=self._contexts.resolve(intake.label("context_id", context_id)),
+            context_id=self._contexts.resolve_to_store(intake.label("context_id", context_id)),
             significance=significance,
         )
         found = await self._read(lambda: self._associations.end_of_chain(said))
         recorded = await self._write(chains.record(said, self._desk(), found))
-        await self._follow(recorded.stored, said.draft.context_id)
+        await self._follow(recorded.stored)
         return recorded.thought
 
     async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:

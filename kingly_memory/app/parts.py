@@ -31,6 +31,8 @@ def open_store(place: Place, settings: Settings) -> DiskStore:
 
 def checked(place: Place) -> Place:
     """The place with its names checked. Raises InvalidInput."""
+    if place.home.exists() and not place.home.is_dir():
+        raise InvalidInput("home", f"{place.home} is no folder; name another one")
     intake.required("project", place.project)
     intake.label("agent", place.agent)
     return place

@@ -50,7 +50,8 @@ class LocalReader:
     def search(self, query: str, **filters: Any) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors."""
         began = time.monotonic()
-        asked = intake.query(query, project=self._place.project, **filters)
+        unsought = intake.unsought(filters.get("tags"))
+        asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
         now_s = self._clock.now().timestamp()
         answer = self._local.search(asked, now_s=now_s, budget_s=self._settings.local_search_s)
         hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)

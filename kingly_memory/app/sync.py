@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
-from kingly_memory.cognition.outcomes import OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
-from kingly_memory.intake import Imported
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Imported
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
@@ -106,9 +106,9 @@ class SyncMemoryRouter:
         self,
         content: str,
         key: str | None = None,
-        type: str = "semantic",
-        significance: float = 0.5,
-        confidence: float = 0.5,
+        type: str = TYPE,
+        significance: float = SIGNIFICANCE,
+        confidence: float = CONFIDENCE,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,
@@ -246,9 +246,11 @@ class SyncMemoryRouter:
             )
         )
 
-    def assess_confidence(self, task: str, context_id: str | None = None) -> Assessment:
+    def assess_confidence(
+        self, task: str, context_id: str | None = None, significance: float = ASSESSMENT_SIGNIFICANCE
+    ) -> Assessment:
         """See `MemoryRouter.assess_confidence`."""
-        return self._call(lambda: self._router.assess_confidence(task, context_id))
+        return self._call(lambda: self._router.assess_confidence(task, context_id, significance))
 
     def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
         """See `MemoryRouter.route_task`."""

@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE
 from kingly_memory.models import KINDS, MemoryType, Origin, RetrievalMode
 
 _ROOM = "kingly_memory.cli"
@@ -101,16 +102,22 @@ COMMANDS = (
         f"{_ROOM}.memories:store",
         (
             argument("content", "the text, or - to read it from standard input", metavar="CONTENT"),
-            argument("--key", "name of the memory; storing a key again revises its memory", metavar="KEY"),
-            argument("--type", f"{_TYPES} (default semantic)", metavar="TYPE", default="semantic"),
+            argument(
+                "--key",
+                "its name; storing that again revises it, and what you leave out stays as it was",
+                metavar="KEY",
+            ),
+            argument("--type", f"{_TYPES} (default semantic)", metavar="TYPE", default=TYPE),
             argument(
                 "--significance",
                 "0 to 1, how much it matters (default 0.5); above 0.3 it goes to the remote",
                 metavar="N",
                 type=number,
-                default=0.5,
+                default=SIGNIFICANCE,
             ),
-            argument("--confidence", "0 to 1, how sure it is (default 0.5)", metavar="N", type=number, default=0.5),
+            argument(
+                "--confidence", "0 to 1, how sure it is (default 0.5)", metavar="N", type=number, default=CONFIDENCE
+            ),
             repeatable("--tag", "a tag", "TAG"),
             argument("--title", "a short title", metavar="TEXT"),
             _CONTEXT,
@@ -368,7 +375,7 @@ COMMANDS = (
         (
             argument(
                 "event",
-                "UserPromptSubmit and SessionStart recall, PreCompact and Stop capture",
+                "UserPromptSubmit, SessionStart (recall), PreCompact or Stop (capture); default: the input's",
                 metavar="EVENT",
                 nargs="?",
             ),

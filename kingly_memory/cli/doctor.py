@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.cli.failures import FAILED
@@ -23,9 +22,6 @@ from kingly_memory.errors import InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.settings import Place, Settings
 from kingly_memory.version import __version__
-
-if TYPE_CHECKING:
-    pass
 
 HOOKS_LOOKED_BACK = timedelta(days=1)
 OLD_DELIVERY_S = 86_400.0
@@ -141,7 +137,7 @@ def _store(place: Place, out: Output) -> Iterator[Finding]:
     yield from _memories(status)
     yield from _damage(place.home)
     yield from _link(status["link"])
-    yield from _outbox(status["outbox"])
+    yield from _outbox(status["outbox"], status["link"])
 
 
 def _memories(status: JsonObject) -> Iterator[Finding]:
@@ -171,13 +167,18 @@ def _link(link: JsonObject) -> Iterator[Finding]:
         yield Finding(Level.OK, "link", f"{link['endpoint']} answers")
     elif "token was not accepted" in (link["last_error"] or ""):
         what = f"{link['endpoint']} refused the token, so nothing is delivered; nothing is lost"
-        yield Finding(Level.PROBLEM, "link", what, "check KINGLY_TOKEN, then run `kingly-memory sync`")
+        yield Finding(Level.PROBLEM, "link", what, f"check KINGLY_TOKEN, then run `{_sync(link)}`")
     else:
         what = f"{link['endpoint']} is offline ({link['last_error']}); memories wait for it"
-        yield Finding(Level.NOTE, "link", what, "it is tried again by itself; `kingly-memory sync` tries now")
+        yield Finding(Level.NOTE, "link", what, f"it is tried again by itself; `{_sync(link)}` tries now")
 
 
-def _outbox(outbox: JsonObject) -> Iterator[Finding]:
+def _sync(link: JsonObject) -> str:
+    """The command that tries that remote."""
+    return f"kingly-memory sync --remote {link['endpoint']}"
+
+
+def _outbox(outbox: JsonObject, link: JsonObject) -> Iterator[Finding]:
     waiting = outbox["pending"] + outbox["leased"]
     if outbox["dead"]:
         what = f"the remote refused {counted(outbox['dead'], 'memory')}, which stay on this machine"
@@ -186,7 +187,7 @@ def _outbox(outbox: JsonObject) -> Iterator[Finding]:
         )
     if waiting and (outbox["oldest_s"] or 0) > OLD_DELIVERY_S:
         what = f"{counted(waiting, 'memory')} waiting for the remote, the oldest for {duration(outbox['oldest_s'])}"
-        yield Finding(Level.NOTE, "outbox", what, "run `kingly-memory sync` to see why")
+        yield Finding(Level.NOTE, "outbox", what, f"run `{_sync(link)}` to see why")
     elif waiting:
         yield Finding(Level.OK, "outbox", f"{counted(waiting, 'memory')} on the way to the remote")
 

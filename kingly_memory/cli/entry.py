@@ -6,10 +6,13 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import NoReturn
 
 SELDOM = 50_000
 """Objects between two garbage collections. Python's own 700 costs the loading of modules a twentieth of its time."""
+_WITH_A_VALUE = {"--home", "--project", "--agent", "--token-file"}
+"""Options of every command whose next word is no verb."""
 
 
 def run() -> NoReturn:
@@ -19,7 +22,8 @@ def run() -> NoReturn:
     a search.
     """
     gc.set_threshold(SELDOM)
-    code = _hook() if sys.argv[1:2] == ["hook"] else _command()
+    began = time.monotonic()  # a hook's deadline counts what loading it takes
+    code = _hook(began) if is_hook(sys.argv[1:]) else _command()
     if sys.flags.dev_mode:
         sys.exit(code)
     for stream in (sys.stdout, sys.stderr):
@@ -36,8 +40,20 @@ def _command() -> int:
     return main()
 
 
-def _hook() -> int:
-    began = time.monotonic()  # its deadline counts what loading it takes
+def is_hook(arguments: Sequence[str]) -> bool:
+    """True when the verb is `hook`, whatever stands before it, also what no parser accepts: that must not become a
+    veto."""
+    if "hook" not in arguments or arguments[0] == "hook":
+        return "hook" in arguments
+    from kingly_memory.cli.commands import COMMANDS
+
+    verbs = {command.name.partition(" ")[0] for command in COMMANDS}
+    before = ["", *arguments]
+    named = (one for last, one in zip(before, arguments, strict=False) if one in verbs and last not in _WITH_A_VALUE)
+    return next(named, None) == "hook"
+
+
+def _hook(began: float) -> int:
     from kingly_memory.cli.hook import run as run_hook
 
-    return run_hook(sys.argv[2:], began)
+    return run_hook(sys.argv[1:], began)

@@ -41,15 +41,16 @@ def hook(options: Namespace, out: Output) -> int:
 def run(arguments: Sequence[str], began: float) -> int:
     """The quick way past the parser for `hook EVENT`; anything more goes through it, and fails open as well.
 
-    `began` on the monotonic clock is when the deadline starts to count.
+    `arguments` are the whole command line. `began` on the monotonic clock is when the deadline starts to count.
     """
-    if len(arguments) == 1 and not arguments[0].startswith("-"):
-        _answer(arguments[0], began)
+    verb, *others = arguments
+    if verb == "hook" and len(others) == 1 and not others[0].startswith("-"):
+        _answer(others[0], began)
         return 0
     from kingly_memory.cli.parser import parse
 
     try:
-        options = parse(["hook", *arguments])
+        options = parse(arguments)
     except SystemExit as finished:  # --help
         return int(finished.code or 0)
     except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
@@ -65,19 +66,22 @@ class Watch(threading.Thread):
     def __init__(self, event: str, deadline_s: float) -> None:
         super().__init__(daemon=True)
         self._event = event
-        self._deadline_s = deadline_s
+        self.deadline_s = deadline_s
         self._ended = threading.Event()
         self._one_of_us = threading.Lock()
         self.home: Path | None = None
 
     def run(self) -> None:
-        if not self._ended.wait(max(self._deadline_s - time.monotonic(), 0)) and self._one_of_us.acquire(
-            blocking=False
-        ):
-            from kingly_memory.integrations import hook_log
+        while (left := self.deadline_s - time.monotonic()) > 0:  # it may have been put off meanwhile
+            if self._ended.wait(left):
+                return
+        if not self._ended.is_set() and self._one_of_us.acquire(blocking=False):
+            try:
+                from kingly_memory.integrations import hook_log
 
-            hook_log.note(self._event, "it took longer than its deadline and was ended", self.home)
-            _leave()
+                hook_log.note(self._event, "it took longer than its deadline and was ended", self.home)
+            finally:
+                _leave()
 
     def end(self) -> None:
         """From here on the process goes on, however late it is. Does not return when the deadline was first."""
@@ -96,6 +100,8 @@ def _answer(
         watch = Watch(event, began + (settings.hook_deadline_s if recalls else CAPTURE_DEADLINE_S))
         watch.start()
         call = hooks.called(event, sys.stdin.buffer.read(hooks.INPUT_BYTES + 1))
+        if call.event in hooks.CAPTURING:  # also where only the JSON says so
+            watch.deadline_s = began + CAPTURE_DEADLINE_S
         place = _place(call, home, project, agent)
         watch.home = place.home
         said = hooks.answer(call, place, settings)
@@ -124,9 +130,10 @@ def _write(said: JsonObject) -> None:
 
 
 def _note(event: str, error: Exception, home: Path | None) -> None:
-    from kingly_memory.integrations import hook_log
+    with suppress(Exception):  # nothing may come between a failure and code 0
+        from kingly_memory.integrations import hook_log
 
-    hook_log.note(event, hook_log.worded(error), home)
+        hook_log.note(event, hook_log.worded(error), home)
 
 
 def _leave() -> NoReturn:

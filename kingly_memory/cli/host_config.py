@@ -39,7 +39,7 @@ def _host_config(options: Namespace, out: Output) -> int:
         lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
         out.show({"host": options.host, "files": files}, lines)
         return 0
-    written = [write(one, host=options.host, now=datetime.now(UTC)) for one in found]
+    written = write(found, host=options.host, now=datetime.now(UTC))
     rows: list[JsonObject] = [
         {"path": str(one.path), "changed": one.changed, "backup": None if one.backup is None else str(one.backup)}
         for one in written

@@ -113,7 +113,8 @@ def forget(options: Namespace, out: Output) -> int:
         memory = router.forget(options.memory)
     if memory is None:
         raise NothingUnder(options.memory, place.project)
-    out.show(memory.to_json(), [f"forgotten: {summary(memory)}", f"undo: kingly-memory restore {memory.id}"])
+    undo = f"undo: kingly-memory restore {memory.id}{_place_options(options)}"
+    out.show(memory.to_json(), [f"forgotten: {summary(memory)}", undo])
     return 0
 
 
@@ -125,6 +126,14 @@ def restore(options: Namespace, out: Output) -> int:
         raise NothingUnder(options.memory, place.project)
     out.show(memory.to_json(), [f"restored: {summary(memory)}"])
     return 0
+
+
+def _place_options(options: Namespace) -> str:
+    """The options that name the same place again."""
+    import shlex
+
+    named = (("home", options.home), ("project", options.project), ("remote", options.remote))
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in named if isinstance(value, str))
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

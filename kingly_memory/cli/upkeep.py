@@ -134,7 +134,8 @@ def _link_line(link: JsonObject) -> str:
     if link["last_error"]:
         line += f" ({link['last_error'].removeprefix(link['endpoint'] + ': ')})"
     if link["next_probe_s"] is not None:
-        line += f"; tried again in {duration(link['next_probe_s'])}, or now with `kingly-memory sync --remote`"
+        when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next command"
+        line += f"; tried again {when}, or now with `kingly-memory sync --remote {link['endpoint']}`"
     return line
 
 

@@ -100,12 +100,13 @@ def evidence(
 ) -> tuple[Evidence, ...]:
     """The outcomes among the hits, each once, most relevant first.
 
-    Outcomes that count neither way never take the place of one that does.
+    Outcomes that count neither way never take the place of one that does. Of those that are about equally similar the
+    latest are taken, so that what has changed since is seen.
     """
     found = _outcomes(hits, least_relevance)
-    known = _similar([one for one in found if one[1].is_known])[:limit]
+    known = sorted(_similar([one for one in found if one[1].is_known]), key=_latest_of_the_most_alike)[:limit]
     others = _similar([one for one in found if not one[1].is_known])[: limit - len(known)]
-    best = known[0][0].relevance if known else 1.0
+    best = max((hit.relevance for hit, _ in known), default=1.0)
     return tuple(_evidence(hit, outcome, best) for hit, outcome in sorted([*known, *others], key=_order))
 
 
@@ -195,6 +196,11 @@ def _outcomes(hits: Iterable[Hit], least_relevance: float) -> list[tuple[Hit, Ou
 def _similar(found: list[tuple[Hit, Outcome]]) -> list[tuple[Hit, Outcome]]:
     """All of them, if the first is similar enough."""
     return found if found and found[0][0].relevance >= SIMILAR else []
+
+
+def _latest_of_the_most_alike(found: tuple[Hit, Outcome]) -> tuple[float, float]:
+    hit, _ = found
+    return -round(hit.relevance, 1), -hit.memory.created_at.timestamp()
 
 
 def _order(found: tuple[Hit, Outcome]) -> tuple[float, str]:

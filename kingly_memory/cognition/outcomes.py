@@ -11,11 +11,10 @@ from typing import Any
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
-from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
 
 TASK_OUTCOME = "task_outcome"
-CONFIDENCE_ASSESSMENT = "confidence_assessment"
-"""What `metadata.record` of such memories says, and one of their tags."""
+"""What `metadata.record` of such memories says, and one of their tags; CONFIDENCE_ASSESSMENT is that of assessments."""
 
 UNKNOWN = "unknown"
 """The status of an outcome that says neither completed, failed nor cancelled."""
@@ -26,7 +25,8 @@ ASSESSMENT_SIGNIFICANCE = 0.4
 
 MOST_NOTES = 20
 EXCERPT = 300
-"""Metadata holds this many notes, the latest, and this many characters of each text; the content holds all of them."""
+"""Metadata holds this many notes, the latest, and this many characters of each text; the content holds all of them
+while they fit into one memory."""
 
 TASK_LIMIT = 4_096
 """Characters of the task that an assessment holds."""
@@ -98,8 +98,13 @@ def outcome_draft(
         "reason": None if said_reason is None else _excerpt(said_reason),
         "notes": [_excerpt(note) for note in said_notes[-MOST_NOTES:]],
     }
+    content = "\n".join(_lines(said_task, said_status, said_approach, said_reason, said_notes))
+    if len(content.encode(errors="replace")) > content_limit_bytes:
+        shorter = tuple(_excerpt(note) for note in said_notes[-MOST_NOTES:])
+        why = None if said_reason is None else _excerpt(said_reason)
+        content = "\n".join(_lines(said_task, said_status, said_approach, why, shorter))
     return intake.draft(
-        "\n".join(_lines(said_task, said_status, said_approach, said_reason, said_notes)),
+        content,
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
@@ -119,6 +124,7 @@ def assessment_draft(
     content_limit_bytes: int,
     context_id: str | None = None,
     agent: str | None = None,
+    significance: object = ASSESSMENT_SIGNIFICANCE,
 ) -> Draft:
     """The memory of an assessment, in the seed's words. It is never evidence for another one."""
     said = {
@@ -132,7 +138,7 @@ def assessment_draft(
         json.dumps(said, ensure_ascii=False),
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
-        significance=ASSESSMENT_SIGNIFICANCE,
+        significance=significance,
         tags=(CONFIDENCE_ASSESSMENT,),
         context_id=context_id,
         agent=agent,

@@ -16,7 +16,6 @@ from kingly_memory.cognition.outcomes import (
     TASK_OUTCOME,
     TaskStatus,
     assessment_draft,
-    is_assessment,
     outcome_draft,
 )
 from kingly_memory.cognition.routing import Routing, rank
@@ -28,7 +27,7 @@ from kingly_memory.ports import Clock, Searcher, Writer
 log = logging.getLogger("kingly_memory.tasks")
 
 EXPERIENCE = (MemoryType.PROCEDURAL, MemoryType.EPISODIC)
-OWN_LIMIT = 25
+OWN_LIMIT = 50
 CROWDED_LIMIT = 50
 ROUTING_LIMIT = 200
 REASON_LIMIT = 500
@@ -61,15 +60,14 @@ class TaskBook:
         """Store what came of a task; `said` is what `outcome_draft` takes. Raises InvalidInput, StoreError."""
         return await self._writer.put(outcome_draft(task, status, content_limit_bytes=self.content_limit_bytes, **said))
 
-    async def assess(self, task: str, context_id: str | None) -> Assessment:
+    async def assess(self, task: str, context_id: str | None, significance: float) -> Assessment:
         """How sure to be of a task; the assessment is stored and is no evidence for a later one. Raises InvalidInput.
 
         With a context, what is at hand there comes along. A store that cannot be written costs only the record.
         """
         description = _spoken("task", task)
-        context = None if context_id is None else await self.context(context_id)
+        context, (results, hits) = await asyncio.gather(self._loaded(context_id), self._experience(description))
         named = None if context is None else context.context_id
-        results, hits = await self._experience(description)
         assessment = replace(
             assess(description, evidence(hits)), source=results.source, context=() if context is None else context.items
         )
@@ -80,6 +78,7 @@ class TaskBook:
             similar_tasks_found=assessment.similar_tasks_count,
             content_limit_bytes=self.content_limit_bytes,
             context_id=named,
+            significance=significance,
         )
         try:
             receipt = await self._writer.put(draft, noted=False)
@@ -87,6 +86,9 @@ class TaskBook:
             log.warning("the assessment was not stored: %s", error)
             return assessment
         return replace(assessment, assessment_id=receipt.id)
+
+    async def _loaded(self, context_id: str | None) -> WorkingContext | None:
+        return None if context_id is None else await self.context(context_id)
 
     async def route(self, description: str, candidates: Sequence[str]) -> Routing:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
@@ -101,32 +103,44 @@ class TaskBook:
         outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **said)
         return Task(self, task, context_id=context_id, **said)
 
-    async def note(self, text: str, context_id: str) -> Receipt:
+    async def note(self, text: str, context_id: str, significance: float) -> Receipt:
         """Have a text at hand in a context. Raises InvalidInput, StoreError."""
         draft = intake.draft(
-            text, content_limit_bytes=self.content_limit_bytes, type=MemoryType.WORKING, context_id=context_id
+            text,
+            content_limit_bytes=self.content_limit_bytes,
+            type=MemoryType.WORKING,
+            context_id=context_id,
+            significance=significance,
         )
         return await self._writer.put(draft)
 
     async def _experience(self, description: str) -> tuple[Results, list[Hit]]:
         """What may be evidence: outcomes recorded here, and whatever any layer calls similar.
 
-        Assessments of the same words are the most similar of all and no evidence: when they take the places of
-        others that are missed, more is asked for.
+        Assessments of the same words are the most similar of all and no evidence. Here they are left out; when a remote
+        may have named nothing else, more is asked for.
         """
         own, similar = await asyncio.gather(
             self._searcher.find(self._query(description, OWN_LIMIT, tags=(TASK_OUTCOME,)), include_semantic=False),
             self._searcher.find(self._query(description, EVIDENCE_LIMIT)),
         )
         hits = by_likeness(description, [*own, *similar])
-        crowded = any(is_assessment(hit.memory) for hit in similar)
+        remote = similar.layers.get("remote")
+        crowded = remote is not None and remote.hits >= EVIDENCE_LIMIT
         if crowded and len(evidence(hits)) < EVIDENCE_LIMIT:
             similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
             hits = by_likeness(description, [*own, *similar])
         return similar, hits
 
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
-        query = intake.query(description, project=self._project, limit=limit, types=EXPERIENCE, tags=tags)
+        query = intake.query(
+            description,
+            project=self._project,
+            limit=limit,
+            types=EXPERIENCE,
+            tags=tags,
+            without_tags=intake.unsought(None),
+        )
         return replace(query, remote_text=f"task similar to: {query.text}")
 
 
@@ -137,12 +151,15 @@ class Task:
     `context` is what was at hand when it began, None without a context id; `receipt` is that of the outcome.
     """
 
-    def __init__(self, book: TaskBook, description: str, *, context_id: str | None, **said: Any) -> None:
+    def __init__(
+        self, book: TaskBook, description: str, *, context_id: str | None, significance: float, **said: Any
+    ) -> None:
         self.description = description
         self.context: WorkingContext | None = None
         self.receipt: Receipt | None = None
         self._book = book
         self._context_id = context_id
+        self._significance = significance
         self._said = said
         self._notes: list[str] = []
         self._failure: str | None = None
@@ -170,6 +187,7 @@ class Task:
                 notes=self._notes,
                 reason=reason,
                 duration_s=round(self._book.monotonic_s() - self._began_s, 3),
+                significance=self._significance,
                 **self._said,
             )
         except KinglyMemoryError as problem:
@@ -186,7 +204,7 @@ class Task:
         if self._context_id is None:
             intake.draft(text, content_limit_bytes=self._book.content_limit_bytes)
         else:
-            await self._book.note(text, self._context_id)
+            await self._book.note(text, self._context_id, self._significance)
         self._notes.append(text)
 
     def fail(self, reason: str) -> None:
@@ -202,9 +220,19 @@ class Task:
         if error is None:
             return (TaskStatus.FAILED if self._failure else TaskStatus.COMPLETED), self._failure
         if isinstance(error, Exception):
-            said = f"{type(error).__name__}: {error}".strip().removesuffix(":")
-            return TaskStatus.FAILED, intake.mended(said)[:REASON_LIMIT]
+            from kingly_memory.redaction import redact  # an exception may quote a token, and an outcome may leave
+
+            said = f"{type(error).__name__}: {_told(error)}"[:REASON_LIMIT].strip().removesuffix(":")
+            return TaskStatus.FAILED, redact(intake.mended(said)).text
         return TaskStatus.CANCELLED, self._failure
+
+
+def _told(error: Exception) -> str:
+    """What an exception says of itself; nothing when it fails at that too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
+        return ""
 
 
 def _spoken(name: str, value: object) -> str:

@@ -187,6 +187,14 @@ def parent_of(memory: Memory) -> MemoryId | None:
     return parent
 
 
+def follows(child: Memory, parent: Memory) -> bool:
+    """True when one thought comes after the other, its parent. Positions count up, so none comes after itself."""
+    if not (is_thought(child) and is_thought(parent)):
+        return False
+    is_later: bool = parent.metadata["position"] < child.metadata["position"]
+    return is_later and parent_of(child) == parent.id
+
+
 def is_noted(reader: MemoryReader, project: str, chain_id: str) -> bool:
     """True when this home has recorded a thought of that chain."""
     name = owner(project, chain_id)

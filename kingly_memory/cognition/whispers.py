@@ -70,8 +70,10 @@ def covered(context: Context, texts: Mapping[MemoryId, str], size: int, count: i
 
 def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, number: int, size: int) -> Draft:
     """The insight that is stored. It is no more significant and no better trusted than the least of its sources: what
-    must stay on this machine, or came from a stranger, does so in a whisper too."""
+    must stay on this machine, or came from a stranger, does so in a whisper too. What several agents have said is no
+    agent's own."""
     least = min((memory.significance for memory in sources), default=SIGNIFICANCE)
+    agents = {memory.scope.agent for memory in sources}
     origins = [memory.origin for memory in sources] or [Origin.AGENT]
     shown = context_id if len(context_id) <= TITLE_CHARACTERS else f"{context_id[:TITLE_CHARACTERS]}…"
     return intake.draft(
@@ -81,6 +83,7 @@ def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, num
         tags=(RECORD,),
         title=f"Whisper {number} of {shown}",
         context_id=context_id,
+        agent=agents.pop() if len(agents) == 1 else None,
         origin=max(origins, key=_LEAST_TRUSTED_LAST.index),
         metadata={
             "record": RECORD,
@@ -142,7 +145,8 @@ def _tells(word: str) -> bool:
 
 def _points(text: str, topics: set[str]) -> Iterator[str]:
     """The sentences with the most telling words, in the order they were said."""
-    sentences = [sentence.strip() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    said = (sentence.strip() for sentence in _SENTENCE_END.split(text))
+    sentences = list({" ".join(words(sentence)): sentence for sentence in said if sentence}.values())
     scored = [(_weight(sentence, topics), number) for number, sentence in enumerate(sentences)]
     best = sorted((one for one in scored if one[0] > 0), key=lambda one: (-one[0], one[1]))[:POINTS]
     for _, number in sorted(best, key=lambda one: one[1]):

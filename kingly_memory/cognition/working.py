@@ -13,7 +13,8 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Source
 
 CURRENT = "current"
-"""Names the last context that this project and agent worked in, wherever a context id is expected."""
+"""Names the last context that was worked in, wherever a context id is expected: by this process, else by this agent,
+else by anybody of the project."""
 
 MOST_PENDING = 100
 """Notes that a whisper can rest on; of more, the latest."""
@@ -34,12 +35,14 @@ class Context:
     """The facet `context:<owner>`: which memories are at hand, oldest first, and what has been noted so far.
 
     `tokens` counts everything noted, `whispers` what was distilled. `pending` are the memories of the tokens that no
-    whisper covers yet, and `skipped` how many tokens of the first of them one does cover. `used_s` in Unix seconds.
+    whisper covers yet, and `skipped` how many tokens of the first of them one does cover. `used_s` is the last
+    use (a note or a reading), `noted_s` the last note, in Unix seconds.
     """
 
     context_id: str
     items: tuple[MemoryId, ...] = ()
     used_s: float = 0.0
+    noted_s: float = 0.0
     tokens: int = 0
     whispers: int = 0
     pending: tuple[MemoryId, ...] = ()
@@ -50,6 +53,7 @@ class Context:
             "context_id": self.context_id,
             "items": list(self.items),
             "used_s": self.used_s,
+            "noted_s": self.noted_s,
             "tokens": self.tokens,
             "whispers": self.whispers,
             "pending": list(self.pending),
@@ -62,6 +66,7 @@ class Context:
             data["context_id"],
             tuple(data["items"]),
             data["used_s"],
+            data["noted_s"],
             data["tokens"],
             data["whispers"],
             tuple(data["pending"]),
@@ -89,7 +94,10 @@ class Noted:
 
 
 def noted(before: Context, memory_id: MemoryId, tokens: int, now_s: float, rules: ContextRules) -> Noted:
-    """The memory is at hand as the latest item. A context that was over begins anew."""
+    """The memory is at hand as the latest item. A context that was over begins anew.
+
+    What was noted before under the same id is replaced: its text is gone, and so is what had been skipped of it.
+    """
     if before.is_over(now_s, rules.lifetime_s):
         before = Context(before.context_id)
     items = (*(one for one in before.items if one != memory_id), memory_id)
@@ -99,6 +107,8 @@ def noted(before: Context, memory_id: MemoryId, tokens: int, now_s: float, rules
         before,
         items=kept,
         used_s=max(before.used_s, now_s),
+        noted_s=now_s,
+        skipped=0 if before.pending[:1] == (memory_id,) else before.skipped,
         tokens=before.tokens + tokens,
         pending=pending if rules.whisper_tokens else (),
     )
@@ -113,6 +123,11 @@ def owner(project: str, context_id: str) -> str:
 def current_owner(project: str, agent: str | None) -> str:
     """Which facet says what an agent of a project last worked in."""
     return _digest(project, agent)
+
+
+def latest_owner(project: str) -> str:
+    """Which facet says what anybody of a project last worked in."""
+    return _digest(project)
 
 
 def _digest(*parts: str | None) -> str:

@@ -85,7 +85,11 @@ class HubProcess:
                 env=self._environment(),
                 start_new_session=True,  # Ctrl-C is for whoever started it, and then stops it
             )
-            line = _first_line(self._process, self._start_s)
+            try:
+                line = _first_line(self._process, self._start_s)
+            except BaseException:  # `with` has not begun, so nobody else would stop it
+                self.kill()
+                raise
             if not line.startswith(_LINE):
                 self.kill()
                 complaints.seek(0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from kingly_memory.settings import user_data_folder
 LIMIT_BYTES = 256 * 1024
 """A longer file is put aside as `hooks.jsonl.1`, in the place of the one before."""
 _PROBLEM_LIMIT = 300
+_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""A pipe in the file's place would hold us up."""
 _TELLING = (StoreError, InvalidSetting, UnusableInput, TranscriptUnreadable)
 """Errors whose sentence says nothing that anybody has said to an agent."""
 
@@ -41,7 +44,7 @@ def path() -> Path:
 
 
 def note(event: str, problem: str, home: Path | None = None) -> None:
-    """Write a line; where that is not possible, there is nobody left to tell."""
+    """Write a line; where that is not possible, whatever the reason, there is nobody left to tell."""
     entry = {
         "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "event": event[:40],
@@ -50,13 +53,17 @@ def note(event: str, problem: str, home: Path | None = None) -> None:
     }
     try:
         _append(path(), (json.dumps(entry) + "\n").encode())
-    except OSError:
+    except Exception:  # noqa: BLE001  # a hook that cannot say what went wrong must still end well
         return
 
 
 def failures(since: timedelta, now: datetime) -> list[Failure]:
     """The failures of that last while, oldest first."""
-    found = [*_read(path().with_name("hooks.jsonl.1")), *_read(path())]
+    try:
+        log = path()
+    except RuntimeError:  # the user's home cannot be determined, so nothing was noted either
+        return []
+    found = [*_read(log.with_name("hooks.jsonl.1")), *_read(log)]
     return [one for one in found if one.at >= now - since]
 
 
@@ -81,8 +88,10 @@ def _where(trace: TracebackType | None) -> str | None:
 
 def _append(file: Path, line: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _CAREFULLY, 0o600)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return
         os.write(descriptor, line)
         too_long = os.fstat(descriptor).st_size > LIMIT_BYTES
     finally:
@@ -93,7 +102,7 @@ def _append(file: Path, line: bytes) -> None:
 
 def _read(file: Path) -> Iterator[Failure]:
     try:
-        lines = file.read_bytes()[-2 * LIMIT_BYTES :].splitlines()
+        lines = _tail(file).splitlines()
     except OSError:
         return
     for line in lines:
@@ -101,6 +110,16 @@ def _read(file: Path) -> Iterator[Failure]:
             yield _failure(json.loads(line))
         except (ValueError, TypeError, KeyError, RecursionError):
             continue
+
+
+def _tail(file: Path) -> bytes:
+    """The file's end; nothing of what is no file."""
+    with os.fdopen(os.open(file, os.O_RDONLY | _CAREFULLY), "rb") as log:
+        status = os.fstat(log.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            return b""
+        log.seek(max(status.st_size - 2 * LIMIT_BYTES, 0))
+        return log.read(2 * LIMIT_BYTES)
 
 
 def _failure(entry: Mapping[str, Any]) -> Failure:

@@ -42,12 +42,16 @@ class Call(NamedTuple):
 
 
 def called(event: str, data: bytes) -> Call:
-    """The call behind an event's name and the JSON that came with it. Raises UnusableInput."""
-    if event not in EVENTS:
+    """The call behind an event's name and the JSON that came with it. An event without a name is the one that the JSON
+    says. Raises UnusableInput."""
+    if event and event not in EVENTS:
         raise UnusableInput("the event is none of " + ", ".join(EVENTS))
     if len(data) > INPUT_BYTES:
         raise UnusableInput(f"the input has more than {INPUT_BYTES:,} bytes")
     given = _object(data)
+    event = event or _text(given, "hook_event_name")
+    if event not in EVENTS:
+        raise UnusableInput("the event is none of " + ", ".join(EVENTS))
     if given.get("hook_event_name", event) != event:
         raise UnusableInput(f"the hook for {event} was called for another event")
     folder, transcript = _text(given, "cwd"), _text(given, "transcript_path")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,9 +32,21 @@ def printed(snippet: Snippet) -> str:
     return toml_text(snippet.content) if snippet.format is Format.TOML else json_text(snippet.content)
 
 
-def write(snippet: Snippet, *, host: str, now: datetime) -> Written:
-    """Merge it into its file. Raises InvalidInput, and then nothing has changed."""
-    path = snippet.path.expanduser().resolve()  # a link stays one: what it leads to is changed
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    path: Path
+    before: str | None
+    after: str
+
+
+def write(snippets: Sequence[Snippet], *, host: str, now: datetime) -> list[Written]:
+    """Merge each into its file, when all of them can be merged. Raises InvalidInput; what was not written then is as
+    it was."""
+    return [_written(one, now) for one in [_merge(snippet, host) for snippet in snippets]]
+
+
+def _merge(snippet: Snippet, host: str) -> _Merge:
+    path = _resolved(snippet.path)
     before = _read(path)
     merge = merged_toml if snippet.format is Format.TOML else merged_json
     try:
@@ -43,42 +55,72 @@ def write(snippet: Snippet, *, host: str, now: datetime) -> Written:
         raise InvalidInput(
             "path", f"{path} is left as it is: {error}. Add by hand what `kingly-memory config {host}` prints"
         ) from None
-    if after == before:
-        return Written(path, changed=False)
-    backup = None if before is None else _backed_up(path, now)
-    _replace(path, after)
-    return Written(path, changed=True, backup=backup)
+    return _Merge(path, before, after)
+
+
+def _written(merge: _Merge, now: datetime) -> Written:
+    if merge.after == merge.before:
+        return Written(merge.path, changed=False)
+    backup = None if merge.before is None else _backed_up(merge.path, merge.before, now)
+    try:
+        _replace(merge)
+    except InvalidInput:
+        if backup is not None:
+            backup.unlink(missing_ok=True)
+        raise
+    return Written(merge.path, changed=True, backup=backup)
+
+
+def _resolved(path: Path) -> Path:
+    """Where the file is: a link stays one, and what it leads to is changed."""
+    try:
+        return path.expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise InvalidInput(
+            "path", f"{path} cannot be found: its links lead in a circle, or nobody has that home"
+        ) from None
 
 
 def _read(path: Path) -> str | None:
     """The file's text; None when there is none."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT_BYTES:
-            raise InvalidInput("path", f"{path} is no file, or one of more than {LIMIT_BYTES:,} bytes")
+        _check_is_file(path, path.stat())
         return path.read_bytes().decode()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidInput("path", f"{path} cannot be read ({cause})") from None
 
 
-def _backed_up(path: Path, now: datetime) -> Path:
-    """A copy beside the file, under a name that is not taken."""
+def _check_is_file(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidInput("path", f"{path} is a folder; name the file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidInput("path", f"{path} is no file that can be changed, but a pipe or a device")
+    if status.st_size > LIMIT_BYTES:
+        raise InvalidInput("path", f"{path} has more than {LIMIT_BYTES:,} bytes, so it is no host's configuration")
+
+
+def _backed_up(path: Path, text: str, now: datetime) -> Path:
+    """A copy beside the file, under a name that is not taken, and never open to more people than the file."""
     named = path.with_name(f"{path.name}.{now.astimezone(UTC):%Y%m%dT%H%M%S}.bak")
     backup, number = named, 1
     while backup.exists():
         number += 1
         backup = named.with_name(f"{named.stem}-{number}.bak")
     try:
-        shutil.copy2(path, backup)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        with os.fdopen(os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(text.encode())
+            os.fchmod(file.fileno(), mode)
     except OSError as error:
         raise InvalidInput("path", f"{backup} cannot be written ({error.strerror}), so nothing was changed") from None
     return backup
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(merge: _Merge) -> None:
+    path = merge.path
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_MODE
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,4 +128,7 @@ def _replace(path: Path, text: str) -> None:
         raise InvalidInput("path", f"{path.parent} cannot be made ({error.strerror})") from None
     with replacing(path) as file:
         os.fchmod(file.fileno(), mode)
-        file.write(text)
+        file.write(merge.after)
+        file.flush()
+        if _read(path) != merge.before:
+            raise InvalidInput("path", f"{path} was changed by somebody else meanwhile and is left so; try again")

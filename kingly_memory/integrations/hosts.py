@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import dropwhile
 from pathlib import Path
 
 from kingly_memory.errors import InvalidInput
@@ -128,19 +129,25 @@ def installed_command() -> tuple[str, ...]:
 
 
 def is_our_hook(entry: object) -> bool:
-    """True for a hook that we have written, with whatever path and options."""
+    """True for a hook that we have written, with whatever path and variables, and nothing else in its command."""
     command = entry.get("command") if isinstance(entry, dict) else None
     if not isinstance(command, str):
         return False
-    words = [word for word in _words(command) if not _ASSIGNMENT.match(word)]
-    return (Path(words[0]).name if words else "", *words[1:2]) == (SERVER, "hook") or words[1:4] == _AS_MODULE
+    words = list(dropwhile(_ASSIGNMENT.match, _words(command)))
+    if words[1:4] == _AS_MODULE:
+        words = [SERVER, *words[3:]]
+    program, verb, event, *more = [*words, "", "", ""]
+    return (Path(program).name, verb, any(more)) == (SERVER, "hook", False) and event.isalpha()
 
 
 def _words(command: str) -> Sequence[str]:
+    """The words and operators of a shell's command; none of one that cannot be read."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|<>()`\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
     try:
-        return shlex.split(command)
+        return list(lexer)
     except ValueError:
-        return command.split()
+        return ()
 
 
 def _hook(event: str, wish: Wish) -> JsonObject:

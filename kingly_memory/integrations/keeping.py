@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory import intake
+from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported
@@ -20,6 +22,8 @@ from kingly_memory.models import Origin, Taken
 from kingly_memory.settings import Place, Settings
 
 TAG = "captured"
+BUDGET_S = 10.0
+"""After so long no further portion is begun: a host ends the hook at some time, see `cli.hook`."""
 _LOOKED_AT = 5
 
 
@@ -31,21 +35,27 @@ class Session:
     transcript: Path
 
 
-def keep(session: Session, place: Place, settings: Settings) -> Taken:
+def keep(
+    session: Session, place: Place, settings: Settings, *, monotonic: Callable[[], float] = time.monotonic
+) -> Taken:
     """Store what was said since the last time and is worth keeping. Doing so again, or twice at once, changes nothing.
 
-    Raises TranscriptUnreadable, InvalidInput, StoreError; what was not stored is then read again the next time.
+    Goes through the transcript portion by portion, and leaves to the next time what there is no time for. Raises
+    TranscriptUnreadable, InvalidInput, StoreError; what was not stored is then read again the next time.
     """
-    progress = Progress(place.home)
-    end, more = progress.end(session.id), True
-    found: list[Statement] = []
-    while more and not found:
+    progress, latest = Progress(place.home), monotonic() + BUDGET_S
+    end, more, room = progress.end(session.id), True, settings.capture_most
+    taken = Taken()
+    while more and room and monotonic() < latest:
         passage = read_since(session.transcript, end)
-        found, end, more = list(statements(passage.messages)), passage.end, passage.more
-    with closing(open_reader(place, settings, repairs=False)) as reader:
-        new = [one for one in _weightiest(found, settings.capture_most) if not _is_known(one, reader)]
-    taken = _store(new, session, place, settings) if new else Taken()
-    if place.home.is_dir():  # nothing is founded only to note that there was nothing to keep
+        end, more = passage.end, passage.more
+        new = _new(list(statements(passage.messages)), room, place, settings)
+        taken = _sum(taken, _store(new, session, place, settings)) if new else taken
+        room -= len(new)
+        if place.home.is_dir():
+            progress.save(session.id, end)
+    if more and not place.home.is_dir():  # else nothing is founded only to note that there was nothing to keep
+        Folder(place.home).make()
         progress.save(session.id, end)
     return taken
 
@@ -57,6 +67,17 @@ def captured_id(statement: Statement, session: Session, project: str) -> MemoryI
     said_at = statement.at or datetime.fromtimestamp(0, UTC)
     time = f"{max(int(said_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
     return MemoryId(f"{time[:8]}-{time[8:]}-8{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
+
+
+def _new(found: Sequence[Statement], most: int, place: Place, settings: Settings) -> list[Statement]:
+    if not found:
+        return []
+    with closing(open_reader(place, settings, repairs=False)) as reader:
+        return [one for one in _weightiest(found, most) if not _is_known(one, reader)]
+
+
+def _sum(one: Taken, other: Taken) -> Taken:
+    return Taken(*(first + second for first, second in zip(astuple(one), astuple(other), strict=True)))
 
 
 def _weightiest(found: Sequence[Statement], most: int) -> list[Statement]:

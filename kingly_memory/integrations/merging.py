@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
@@ -25,10 +26,13 @@ class Unmergeable(KinglyMemoryError):
 
 def merged_json(text: str, content: JsonObject) -> str:
     """The file with that content, in its own indentation and line ends; the same text when it holds it already."""
-    before = _parsed_json(text)
+    altered: list[str] = []
+    before = _parsed_json(text, altered)
     after = _merged(before, content)
     if after == before and text.strip():
         return text
+    if altered:
+        raise Unmergeable(f"its number {altered[0][:40]} could not be written again as it stands there")
     line_end = "\r\n" if "\r\n" in text else "\n"
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     return mark + json_text(after, _indentation(text)).replace("\n", line_end) + line_end
@@ -139,11 +143,23 @@ def _without_ours(groups: Sequence[Any], new: Sequence[JsonObject]) -> list[Any]
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def _parsed_json(text: str) -> JsonObject:
+def _parsed_json(text: str, altered: list[str]) -> JsonObject:
+    """What the file says. `altered` gets the numbers that would be written in another way."""
+
+    def number(kind: type[int] | type[float], literal: str) -> int | float:
+        value = kind(literal)
+        altered.extend([literal] if repr(value) != literal else [])
+        return value
+
     if not text.strip("\ufeff \t\r\n"):
         return {}
     try:
-        found = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unrepeated)
+        found = json.loads(
+            text.removeprefix("\ufeff"),
+            object_pairs_hook=_unrepeated,
+            parse_int=partial(number, int),
+            parse_float=partial(number, float),
+        )
     except RecursionError:
         raise Unmergeable("it is nested too deep") from None
     except json.JSONDecodeError as error:

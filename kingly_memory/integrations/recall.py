@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.injection import Budget, Candidate, Injection, inject
 from kingly_memory.attention.pertinence import LEAST, pertinence
-from kingly_memory.cognition.outcomes import CONFIDENCE_ASSESSMENT
 from kingly_memory.errors import StoreUntrusted
+from kingly_memory.models import CONFIDENCE_ASSESSMENT
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ LOOKED_AT = 20
 """Memories that are looked at for one injection."""
 WEIGHTY = 0.7
 """Significance from which a memory comes before later ones at a session's start."""
+WEIGHED = 200
+"""The project's latest memories, of which the weightiest are looked for."""
 
 
 def for_prompt(prompt: str, place: Place, settings: Settings) -> Injection:
@@ -29,8 +31,7 @@ def for_prompt(prompt: str, place: Place, settings: Settings) -> Injection:
     check_private(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         found = reader.search(prompt, limit=LOOKED_AT)
-    told = (hit.memory for hit in found if CONFIDENCE_ASSESSMENT not in hit.memory.tags)
-    candidates = (Candidate(memory, _fitness(prompt, memory)) for memory in told)
+    candidates = (Candidate(hit.memory, _fitness(prompt, hit.memory)) for hit in found)
     return inject(candidates, agent=place.agent, budget=_budget(settings), least_relevance=LEAST)
 
 
@@ -57,8 +58,10 @@ def check_private(home: Path) -> None:
 
 def _of_project(reader: LocalReader, session: str | None) -> Iterator[Candidate]:
     own = reader.list(limit=LOOKED_AT, context_id=session).memories if session else ()
-    latest = reader.list(limit=LOOKED_AT).memories
-    ordered = (*own, *sorted(latest, key=lambda memory: memory.significance < WEIGHTY))
+    latest = reader.list(limit=WEIGHED).memories
+    weighty = [memory for memory in latest if memory.significance >= WEIGHTY]
+    weighty.sort(key=lambda memory: memory.significance, reverse=True)
+    ordered = (*own, *weighty[:LOOKED_AT], *latest[:LOOKED_AT])
     told = {memory.id: memory for memory in ordered if CONFIDENCE_ASSESSMENT not in memory.tags}
     yield from map(Candidate, told.values())
 

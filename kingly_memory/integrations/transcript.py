@@ -18,8 +18,8 @@ from kingly_memory.models import as_utc
 
 Speaker = Literal["user", "assistant"]
 
-READ_BYTES = 16 * 1024 * 1024
-"""So much of a transcript is read at a time; the rest waits for the next time."""
+READ_BYTES = 1024 * 1024
+"""So much of a transcript is read at a time: it takes a second or two to look through."""
 LINE_BYTES = 1024 * 1024
 """A longer line holds a picture or the output of a tool, nothing that somebody said."""
 

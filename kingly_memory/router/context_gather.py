@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kingly_memory.cognition.working import WorkingContext
@@ -113,14 +113,17 @@ class ContextGatherer:
         return Source.HYBRID if told.error is None else Source.LOCAL_FALLBACK
 
     def _joined(self, context_id: str, hits: Sequence[RemoteHit]) -> tuple[Memory, ...]:
-        """Each memory once, as this machine knows it where it does: what was forgotten or ended here stays so."""
+        """Each memory once, as this machine knows it where it does: what was forgotten or ended here stays so.
+
+        The remote was asked for one context: what it says of none belongs to that one.
+        """
         if self._side is None or not hits:
             return ()
         query = Query("", self._project, context_id=context_id)
         now_s = self._clock.now().timestamp()
         found = {
             row.memory.id: row.memory
-            for row, _ in self._side.keepsakes.join(query, hits)
+            for row, _ in self._side.keepsakes.join(query, [_within(context_id, hit) for hit in hits])
             if query.admits(row.memory) and (row.standing is Standing.CACHED or self._local.is_alive(row, now_s))
         }
         return tuple(found.values())
@@ -159,8 +162,16 @@ class ContextGatherer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
 
+def _within(context_id: str, hit: RemoteHit) -> RemoteHit:
+    scope = hit.record.get("scope")
+    scope = scope if isinstance(scope, dict) else {}
+    if scope.get("context_id") is not None:
+        return hit
+    return replace(hit, record={**hit.record, "scope": {**scope, "context_id": context_id}})
+
+
 async def _links(remote: Remote, remote_ids: Sequence[str], timeout_s: float) -> list[JsonObject]:
-    """None where the server cannot say: what is at hand is worth having without them."""
+    """Empty where the server cannot say: what is at hand is worth having without them."""
     if not remote_ids:
         return []
     try:

@@ -9,11 +9,20 @@ from datetime import UTC, datetime
 
 from kingly_memory.cognition import whispers
 from kingly_memory.cognition.whispers import Portion
-from kingly_memory.cognition.working import CURRENT, Context, ContextRules, Noted, current_owner, noted, owner
-from kingly_memory.ids import MemoryId
+from kingly_memory.cognition.working import (
+    CURRENT,
+    Context,
+    ContextRules,
+    Noted,
+    current_owner,
+    latest_owner,
+    noted,
+    owner,
+)
+from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Standing
-from kingly_memory.ports import Now, StoreReader, Transaction
+from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.writing import token_spans
@@ -44,17 +53,31 @@ class Due:
 
 
 def note(
-    transaction: Transaction, memory: Memory, context_id: str, *, agent: str | None, now_s: float, rules: ContextRules
+    transaction: Transaction,
+    memory: Memory,
+    context_id: str,
+    *,
+    agent: str | None,
+    now_s: float,
+    rules: ContextRules,
+    used_s: float = 0.0,
 ) -> Noted:
-    """Have a memory that is being stored at hand in its context, which becomes the agent's current one."""
+    """Have a memory that is being stored at hand in its context, which becomes the agent's current one.
+
+    `used_s` is a use of the context that is not written down yet.
+    """
     project = memory.scope.project
     name = owner(project, context_id)
-    before = _context(transaction.facet(FACET, name), context_id)
+    before = _context(transaction.facet(FACET, name), context_id).used(used_s)
+    if len(before.items) >= rules.capacity:
+        there = (one for one in before.items if _is_there(transaction.row(one), context_id))
+        before = replace(before, items=tuple(there))
     after = noted(before, memory.id, len(token_spans(memory.content)), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
-    if transaction.facet(CURRENT_FACET, current_owner(project, agent)) != pointer:
-        transaction.set_facet(CURRENT_FACET, current_owner(project, agent), pointer)
+    for whose in (current_owner(project, agent), latest_owner(project)):
+        if transaction.facet(CURRENT_FACET, whose) != pointer:
+            transaction.set_facet(CURRENT_FACET, whose, pointer)
     return after
 
 
@@ -112,10 +135,15 @@ class Contexts:
 
     def resolve(self, context_id: str | None) -> str | None:
         """The context that is meant. `current` is the last one worked in by this process, else the last in which this
-        agent stored something here."""
+        agent stored something here, else the last in which anybody of the project did."""
         if context_id == CURRENT:
             return self._current or self._last_stored() or CURRENT
         return context_id
+
+    def resolve_to_store(self, context_id: str | None) -> str | None:
+        """The same, where `current` begins a context if there is none."""
+        named = self.resolve(context_id)
+        return str(new_id(self._clock.now())) if named == CURRENT else named
 
     def enter(self, context_id: str | None) -> None:
         """From now on this process works there."""
@@ -130,13 +158,13 @@ class Contexts:
         if facet is None or context.used(self._last_use(name)).is_over(now_s, self._rules.lifetime_s):
             return AtHand(Context(context_id), (), None)
         rows = [row for one in reversed(context.items) if (row := self._reader.row(one)) is not None]
-        shown = [row for row in rows if row.standing is Standing.LIVE and self._local.is_alive(row, now_s)]
-        items = tuple(row.memory for row in shown if row.memory.scope.context_id == context_id)
+        shown = [row for row in rows if _is_there(row, context_id) and self._local.is_alive(row, now_s)]
+        items = tuple(row.memory for row in shown)
         if self._usage is not None:
             self.enter(context_id)
             self._usage.note([memory.id for memory in items], now_s)
             self._note_use(name, now_s)
-        return AtHand(context, items, datetime.fromtimestamp(context.used_s, UTC))
+        return AtHand(context, items, datetime.fromtimestamp(context.noted_s, UTC))
 
     def due(self, context_id: str) -> Due | None:
         """The whispers that are due in a context; None when none is."""
@@ -176,9 +204,13 @@ class Contexts:
             self._taken = {}
 
     def _last_stored(self) -> str | None:
-        name = current_owner(self._project, self._agent)
-        facet = self._reader.facets(CURRENT_FACET, [name]).get(name)
-        return None if facet is None else str(facet["context_id"])
+        names = (current_owner(self._project, self._agent), latest_owner(self._project))
+        facets = self._reader.facets(CURRENT_FACET, names)
+        return next((str(facets[name]["context_id"]) for name in names if name in facets), None)
+
+    def last_use(self, context_id: str | None) -> float:
+        """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
+        return 0.0 if context_id is None else self._last_use(owner(self._project, context_id))
 
     def _last_use(self, name: str) -> float:
         return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))
@@ -189,7 +221,7 @@ class Contexts:
 
     def _sources(self, context: Context) -> dict[MemoryId, Memory]:
         rows = [row for one in context.pending if (row := self._reader.row(one)) is not None]
-        return {row.memory.id: row.memory for row in rows if row.standing is Standing.LIVE}
+        return {row.memory.id: row.memory for row in rows if _is_there(row, context.context_id)}
 
     def _drafted(self, portion: Portion, sources: dict[MemoryId, Memory], context: Context, number: int) -> Draft:
         return whispers.drafted(
@@ -199,6 +231,11 @@ class Contexts:
             number=number,
             size=self._rules.whisper_tokens,
         )
+
+
+def _is_there(row: Row | None, context_id: str) -> bool:
+    """False for what was forgotten, archived, erased or moved to another context."""
+    return row is not None and row.standing is Standing.LIVE and row.memory.scope.context_id == context_id
 
 
 def _context(facet: object, context_id: str) -> Context:

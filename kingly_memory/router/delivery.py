@@ -121,6 +121,12 @@ def released(before: Delivery, unleased: Delivery) -> Delivery:
     return replace(before, state=DeliveryState.PENDING, owner=None, due=unleased.due, first_sent=unleased.first_sent)
 
 
+def held(before: Delivery, due: float) -> Delivery:
+    """It has to wait for another one, which is no attempt; but a lapsed lease was one."""
+    tried = before.attempts + (before.state is DeliveryState.LEASED)
+    return replace(before, state=DeliveryState.PENDING, owner=None, due=due, attempts=tried)
+
+
 def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: float) -> Delivery:
     """The remote has confirmed `change`. A newer one makes the memory due again.
 

@@ -130,9 +130,9 @@ class Keepsakes:
 
         Its key is not taken over: which of our keys means what is not for a remote to say.
         """
-        said = {**({} if before is None else before.to_json()), **hit.record}
-        scope = said.get("scope")
-        scope = scope if isinstance(scope, dict) else {}
+        known = {} if before is None else before.to_json()
+        said, scope = {**known, **hit.record}, hit.record.get("scope")
+        scope = {**known.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
         try:
             return draft(
                 hit.content,
@@ -178,7 +178,11 @@ def _is_claimed(transaction: Transaction, copy: Copy, known_id: MemoryId | None)
 
 def _says_the_same(one: Memory, other: Memory) -> bool:
     """Figures that a server may count anew for each answer are not looked at."""
-    return (one.content, one.title, one.tags, one.type) == (other.content, other.title, other.tags, other.type)
+    return _said_by(one) == _said_by(other)
+
+
+def _said_by(memory: Memory) -> tuple[object, ...]:
+    return memory.content, memory.title, memory.tags, memory.type, memory.scope.context_id
 
 
 def _is_asked_for(row: Row, query: Query) -> bool:

@@ -55,6 +55,13 @@ def given_back(link: Link, now_s: float) -> Link | None:
     return replace(link, next_probe=now_s) if link.state is LinkState.OFFLINE else None
 
 
+def hastened(link: Link, at_s: float) -> Link | None:
+    """The next probe is no later than that: whoever had the turn left before it was answered."""
+    if link.state is not LinkState.OFFLINE or link.next_probe is None or link.next_probe <= at_s:
+        return None
+    return replace(link, next_probe=at_s)
+
+
 def mended(link: Link, effects: str | None) -> Link:
     return Link(LinkState.CONNECTED, effects=effects or link.effects)
 

@@ -12,10 +12,14 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
-from kingly_memory.router.link import Link, broken, given_back, mended, probe_is_due, strained
+from kingly_memory.router.link import Link, broken, given_back, hastened, mended, probe_is_due, strained
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")
+
+AGAIN_S = 10.0
+"""Until the next probe after one that a process left behind: a short command must not make the others wait for long,
+and a row of them not ask a hung remote each."""
 
 
 class LinkKeeper:
@@ -99,6 +103,7 @@ class LinkKeeper:
             now_s = self._now_s()
             if self.is_kept_waiting:
                 await asyncio.shield(self.failed(RemoteUnavailable("no answer before the process ended")))
+                await asyncio.shield(self._change(lambda link: hastened(link, now_s + AGAIN_S)))
             else:
                 await asyncio.shield(self._change(lambda link: given_back(link, now_s)))
             raise

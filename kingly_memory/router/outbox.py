@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kingly_memory.cognition import thoughts
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
@@ -17,6 +18,9 @@ from kingly_memory.router.delivery import Delivery
 log = logging.getLogger("kingly_memory.outbox")
 
 ENROLMENT_BATCH = 200
+
+LEASED_ELSEWHERE_S = 1.0
+"""When to look again for a thought whose parent somebody else is sending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,17 +160,38 @@ def enrol_backlog(remote: str, project: str, now_s: float, after: str) -> Callab
 def claim(
     remote: str, owner: str, now_s: float, *, limit: int, lease_s: float, early: bool, failed: Collection[str] = ()
 ) -> Callable[[Transaction], list[Parcel]]:
-    """Lease up to `limit` due memories, earliest first, leaving out those that have failed just now."""
+    """Lease up to `limit` due memories, earliest first, leaving out those that have failed just now.
+
+    A thought that has to wait for its parent is passed by, and is due when that one is.
+    """
 
     def change(transaction: Transaction) -> list[Parcel]:
-        due = transaction.due_deliveries(remote, now_s, limit + len(failed), early=early)
-        chosen = [memory_id for memory_id in due if memory_id not in failed][:limit]
-        parcels = (
-            _lease(transaction, remote, memory_id, owner=owner, now_s=now_s, lease_s=lease_s) for memory_id in chosen
-        )
-        return [parcel for parcel in parcels if parcel is not None]
+        passed = set(failed)
+        while True:
+            due = transaction.due_deliveries(remote, now_s, limit + len(passed), early=early)
+            chosen = [memory_id for memory_id in due if memory_id not in passed][:limit]
+            parcels: dict[str, Parcel] = {}
+            for one in chosen:
+                if not _waits(transaction, remote, one, now_s, taken=parcels):
+                    parcel = _lease(transaction, remote, one, owner=owner, now_s=now_s, lease_s=lease_s)
+                    parcels |= {} if parcel is None else {one: parcel}
+            if parcels or not chosen:
+                return list(parcels.values())
+            passed.update(chosen)
 
     return change
+
+
+def is_awaited(parent: Row | None, facet: Delivery | None, child: Memory) -> bool:
+    """True when the remote is still to be told of a thought that another one follows.
+
+    One that stays here, was forgotten or dropped, or that the remote will not take keeps nobody waiting.
+    """
+    if parent is None or facet is None or facet.remote_id is not None or facet.due is None:
+        return False
+    is_for_it = parent.standing is not Standing.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
+    is_waiting = facet.state in (DeliveryState.PENDING, DeliveryState.LEASED)
+    return is_for_it and is_waiting and thoughts.follows(child, parent.memory)
 
 
 def settle(
@@ -247,6 +272,23 @@ def _chosen(
         if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
             chosen[memory_id] = facet
     return chosen
+
+
+def _waits(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, taken: Collection[str]) -> bool:
+    """True for a thought whose parent goes first and is not among the `taken`: it becomes due with that one."""
+    facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+    if facet is None or row is None or facet.remote_id is not None or not thoughts.is_thought(row.memory):
+        return False
+    parent_id = thoughts.parent_of(row.memory)
+    if parent_id is None or parent_id in taken or row.standing is Standing.FORGOTTEN:
+        return False
+    ahead = delivery_of(transaction, remote, parent_id)
+    if ahead is None or ahead.due is None or not is_awaited(transaction.row(parent_id), ahead, row.memory):
+        return False
+    due = ahead.due if ahead.state is DeliveryState.PENDING else min(ahead.due, now_s + LEASED_ELSEWHERE_S)
+    if (facet.state, facet.due) != (DeliveryState.PENDING, due):
+        set_delivery(transaction, remote, memory_id, delivery.held(facet, due))
+    return True
 
 
 def _lease(

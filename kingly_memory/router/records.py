@@ -36,27 +36,40 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a draft, and how many whispers are due in its context now."""
+    """What became of a draft, in which context, what is at hand there, and how many whispers are due."""
 
     receipt: Receipt
-    whispers_due: int
+    context_id: str | None
+    at_hand: tuple[MemoryId, ...] = ()
+    whispers_due: int = 0
 
 
-def store(draft: Draft, desk: Desk, *, noted: bool = True) -> Callable[[Transaction], Stored]:
-    """A new memory, or a new revision of the one that has the key already; `noted` in its working context."""
+def store(
+    draft: Draft, desk: Desk, *, noted: bool = True, context_used_s: float = 0.0
+) -> Callable[[Transaction], Stored]:
+    """A new memory, or a new revision of the one that has the key already; `noted` in its working context, of which a
+    use may not be written down yet."""
 
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, desk.project, draft.key)
-        memory = _memory(draft, before, desk)
+        memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
         receipt = _save(transaction, memory, Standing.LIVE, desk)
         if not noted or memory.scope.context_id is None:
-            return Stored(receipt, 0)
+            return Stored(receipt, memory.scope.context_id)
+        context_id = memory.scope.context_id
         after = contexts.note(
-            transaction, memory, memory.scope.context_id, agent=desk.agent, now_s=desk.now_s, rules=desk.contexts
+            transaction,
+            memory,
+            context_id,
+            agent=desk.agent,
+            now_s=desk.now_s,
+            rules=desk.contexts,
+            used_s=context_used_s,
         )
         for memory_id in after.overflow:
-            _consolidate(transaction, memory_id, desk)
-        return Stored(receipt, after.context.due(desk.contexts.whisper_tokens))
+            _consolidate(transaction, memory_id, context_id, desk)
+        due = after.context.due(desk.contexts.whisper_tokens)
+        return Stored(receipt, context_id, after.context.items, due)
 
     return change
 
@@ -68,7 +81,9 @@ def whisper(due: Due, desk: Desk) -> Callable[[Transaction], bool]:
         if not contexts.advance(transaction, desk.project, due):
             return False
         for draft in due.drafts:
-            _save(transaction, _memory(draft, None, desk), Standing.LIVE, desk)
+            memory = _memory(draft, None, desk)
+            own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
+            _save(transaction, own_words, Standing.LIVE, desk)
         return True
 
     return change
@@ -180,7 +195,9 @@ def _is_older(item: Imported, stored: Memory) -> bool:
 
 
 def _says_the_same(old: Memory, new: Memory) -> bool:
-    return replace(new, updated_at=old.updated_at, revision=old.revision, created_at=old.created_at) == old
+    origin = old.origin if new.origin is Origin.IMPORT else new.origin  # a file vouches for nobody, nor does it demote
+    like_old = replace(new, origin=origin, updated_at=old.updated_at, revision=old.revision, created_at=old.created_at)
+    return like_old == old
 
 
 def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:
@@ -213,10 +230,12 @@ def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: De
     return receipt(transaction, memory, desk.remote)
 
 
-def _consolidate(transaction: Transaction, memory_id: MemoryId, desk: Desk) -> None:
+def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, desk: Desk) -> None:
     """What no longer fits a context has happened: a working memory goes on as an episodic one, under the same id."""
     row = transaction.row(memory_id)
     if row is None or row.standing is not Standing.LIVE or row.memory.type is not MemoryType.WORKING:
+        return
+    if row.memory.scope.context_id != context_id:  # it is at hand in another context by now
         return
     happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=desk.now, revision=row.memory.revision + 1)
     _save(transaction, happened, Standing.LIVE, desk)

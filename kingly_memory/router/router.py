@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,8 +11,8 @@ from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.cognition.working import CURRENT, WorkingContext
-from kingly_memory.errors import InvalidInput, RemoteUnavailable
-from kingly_memory.intake import Draft, Imported
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Draft, Imported
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import (
@@ -38,9 +39,11 @@ from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.records import Stored
 from kingly_memory.router.spine import Spine
 
+log = logging.getLogger("kingly_memory.router")
+
 IMPORT_BATCH = 200
-MOST_WHISPERS = 100
-"""Rounds of whispers after one note, more than the longest memory needs."""
+WHISPERS_WAITED_FOR = 5
+"""A store waits for the whispers that it makes due, unless it was a very long note."""
 
 
 class Router(Spine):
@@ -57,9 +60,9 @@ class Router(Spine):
         self,
         content: str,
         key: str | None = None,
-        type: str = "semantic",
-        significance: float = 0.5,
-        confidence: float = 0.5,
+        type: str = TYPE,
+        significance: float = SIGNIFICANCE,
+        confidence: float = CONFIDENCE,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,
@@ -70,10 +73,11 @@ class Router(Spine):
     ) -> Receipt:
         """Store a memory; it is durable and searchable when this returns, whatever the remote does.
 
-        A key that the project has already gets a new revision, which replaces the text and everything said with it,
-        whichever agent stored it. Above significance 0.3 the memory is delivered to the remote in
-        the background: `wait` seconds for that, or `require_remote=True` to raise RemoteUnavailable (with the receipt)
-        when it is not there by then (5 s if `wait` is not given). Raises InvalidInput, StoreError.
+        A key that the project has already gets a new revision, whichever agent stored it: the text is replaced, and
+        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away. Above
+        significance 0.3 the memory is delivered to the remote in the background: `wait` seconds for that, or
+        `require_remote=True` to raise RemoteUnavailable (with the receipt) when it is not there by then (5 s if `wait`
+        is not given). Raises InvalidInput, StoreError.
         """
         draft = intake.draft(
             content,
@@ -100,10 +104,11 @@ class Router(Spine):
 
     async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
         """Store a draft that has been checked, `noted` in its working context. Raises StoreError."""
-        context_id = self._contexts.resolve(draft.context_id)
+        context_id = self._contexts.resolve_to_store(draft.context_id)
         placed = replace(draft, context_id=context_id)
-        stored = await self._write(records.store(placed, self._desk(), noted=noted))
-        await self._follow(stored, context_id)
+        used_s = self._contexts.last_use(context_id)
+        stored = await self._write(records.store(placed, self._desk(), noted=noted, context_used_s=used_s))
+        await self._follow(stored)
         return stored.receipt
 
     async def search(
@@ -148,6 +153,7 @@ class Router(Spine):
             since=since,
             until=until,
             include_archived=include_archived,
+            without_tags=intake.unsought(tags),
         )
         plan = moded.plan(
             asked.text,
@@ -250,29 +256,40 @@ class Router(Spine):
     async def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
         """What is at hand in a context: its latest items (20 at most) here, merged with what the remote holds for it.
 
-        `current` is the last context used by this process, else the last in which this agent stored something. A
-        context is over 30 minutes after its last use, and reading it is one. `include_related` adds the memories that
-        are linked to the items. Raises InvalidInput.
+        `current` is the last context used by this process, else the last in which this agent stored something, else
+        the last in which anybody of the project did. A context is over 30 minutes after its last use, and reading it is
+        one. `include_related` adds the memories that are linked to the items. Raises InvalidInput.
         """
         self._check_open()
         named = self._contexts.resolve(intake.required("context_id", context_id))
         return await self._context_gatherer.gather(named or CURRENT, include_related=include_related)
 
-    async def _follow(self, stored: Stored, context_id: str | None) -> None:
-        """What comes after a store: observers, its context becomes the current one and whispers, delivery."""
-        self._contexts.enter(context_id)
-        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
-        if stored.whispers_due and context_id is not None:
-            await self._whisper(context_id)
-        self._wake()
+    async def _follow(self, stored: Stored) -> None:
+        """What comes after a store: observers, its context is in use and whispers, delivery.
 
-    async def _whisper(self, context_id: str) -> None:
+        A whisper that is due stays due, so whatever prevents it is no failure of the store.
+        """
+        self._contexts.enter(stored.context_id)
+        self._usage.note(stored.at_hand, self._now_s(), times=0)
+        self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
+        self._wake()
+        if stored.whispers_due and stored.context_id is not None:
+            at_once = self._whisper(stored.context_id, stored.whispers_due)
+            if stored.whispers_due <= WHISPERS_WAITED_FOR:
+                await at_once
+            else:
+                self._in_background(at_once)
+
+    async def _whisper(self, context_id: str, due: int) -> None:
         """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note
-        does: what is due stays due."""
-        for _ in range(MOST_WHISPERS):
-            due = await self._read(lambda: self._contexts.due(context_id))
-            if due is None or not await self._write(records.whisper(due, self._desk())):
-                return
+        does."""
+        try:
+            for _ in range(due):
+                found = await self._read(lambda: self._contexts.due(context_id))
+                if found is None or not await self._write(records.whisper(found, self._desk())):
+                    return
+        except KinglyMemoryError as error:
+            log.warning("a whisper waits for the next note: %s", error)
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,17 @@ class Sender(Courier[Parcel]):
         self._events.emit(MemoriesLeased(tuple(parcel.id for parcel in parcels)))
         return parcels
 
+    def is_outdated(self, parcel: Parcel) -> bool:
+        """So is a thought whose parent, leased before it, could not be delivered: it waits for that one."""
+        return super().is_outdated(parcel) or self._waits(parcel)
+
+    def _waits(self, parcel: Parcel) -> bool:
+        memory, is_there = parcel.memory, parcel.leased.remote_id is not None
+        parent = thoughts.parent_of(memory) if thoughts.is_thought(memory) else None
+        if parcel.forgotten or is_there or parent is None:
+            return False
+        return outbox.is_awaited(self._store.reader.row(parent), self.facet(parent), memory)
+
     async def _bring(self, parcel: Parcel) -> str | None:
         memory, known, key = parcel.memory, parcel.leased.remote_id, parcel.idempotency_key
         if parcel.forgotten:

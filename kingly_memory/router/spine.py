@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -198,15 +198,22 @@ class Spine:
             clock=self._clock,
         )
 
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        """Work that nobody waits for and that closing ends."""
+        task = asyncio.create_task(work, name="kingly-whispers")
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
+
     async def _deliver(self, enrolment: Enrolment, begun: Future[bool], drainer: Drainer) -> None:
         """The delivery task."""
         await enrolment.complete(begun, self._settings.usage_flush_s)
         await drainer.run()
 
     async def _end_tasks(self) -> None:
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _finish_sending(self) -> None:
         """Whatever the clock says, closing waits this long in real time and no longer."""

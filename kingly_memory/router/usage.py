@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kingly_memory.lifecycle.lifetimes import Lifetime
@@ -26,10 +26,11 @@ class UsageBuffer:
         self._taken: dict[str, Used] = {}
         self._lock = threading.Lock()
 
-    def note(self, memory_ids: list[str], now_s: float) -> None:
+    def note(self, memory_ids: Iterable[str], now_s: float, *, times: int = 1) -> None:
+        """`times=0` keeps them alive without counting as uses."""
         with self._lock:
             for memory_id in memory_ids:
-                self._used[memory_id] = _together(self._used.get(memory_id), Used(1, now_s))
+                self._used[memory_id] = _together(self._used.get(memory_id), Used(times, now_s))
 
     def last_use(self, memory_id: str) -> float | None:
         """The last use that may not be in the store yet."""

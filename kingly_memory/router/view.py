@@ -99,9 +99,10 @@ class View:
         if self._station.remote is None:
             return None
         found = self._store.reader.facets("link", [self._station.remote])
-        if found:
-            return Link.from_json(found[self._station.remote])
-        return Link(LinkState.OFFLINE, next_probe=0.0, last_error="not contacted yet")
+        link = Link.from_json(found[self._station.remote]) if found else Link()
+        if link.state is LinkState.CONNECTED and link.effects is None:  # nobody has ever answered
+            return Link(LinkState.OFFLINE, next_probe=0.0, last_error=link.last_error or "not contacted yet")
+        return link
 
     def answers_alone(self) -> bool:
         """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""

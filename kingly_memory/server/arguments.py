@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from kingly_memory.intake import MOST_IN_A_MODE, MOST_VERIFIED, RESULTS_LIMIT
+from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, MemoryType
 
 LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
@@ -51,6 +52,19 @@ Metadata = Annotated[dict[str, Any], BeforeValidator(_json)]
 Text = Annotated[str, BeforeValidator(_text)]
 """Anything that is no text becomes JSON."""
 
+_KINDS = [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]
+MemoryKind = Annotated[
+    str,
+    Field(
+        description="semantic for facts, procedural for how things are done, episodic for what happened, working for "
+        "what only this task needs",
+        json_schema_extra={"enum": _KINDS},
+    ),
+]
+MemoryKinds = Annotated[
+    list[Annotated[str, Field(json_schema_extra={"enum": _KINDS})]],
+    BeforeValidator(_several),
+]
 KeyOrId = Annotated[str, Field(description="Key or id of a memory")]
 ContextId = Annotated[
     str | None, Field(description="The conversation or task it belongs to; 'current' is the one last worked in")

@@ -23,7 +23,9 @@ from kingly_memory.intake import mended
 
 ENDS_BYTES = 4_096
 """How much of the beginning and of the end of a message is looked at for its id when it cannot be read."""
+STRANGE_ID = "the id of a request has to be a text or a whole number"
 
+_PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]|-?\d+[.eE])')
 _ID = rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f]{0,200}")'
 _SCALARS = rb'(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|-?[\d.]+|true|false|null)\s*,)*?'
 _ID_AT_BEGIN = re.compile(rb"\s*\{" + _SCALARS + rb"\s*" + _ID)
@@ -40,6 +42,8 @@ class Unreadable(ValueError):
 
 def message(line: bytes) -> JSONRPCMessage:
     """The message of a line. Bytes that are no text and lone surrogates become U+FFFD. Raises Unreadable."""
+    if has_strange_id(line):
+        raise _unreadable(INVALID_REQUEST, STRANGE_ID, None)
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
@@ -54,6 +58,20 @@ def message(line: bytes) -> JSONRPCMessage:
         asked = value.get("id") if isinstance(value, dict) else None
         known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) else None
         raise _unreadable(INVALID_REQUEST, "this is not a JSON-RPC message", known) from None
+
+
+def has_strange_id(line: bytes) -> bool:
+    """True for a request whose id is neither text nor a whole number: the SDK would take it for a notification, which
+    nobody answers."""
+    if _PERHAPS_STRANGE.search(line) is None:
+        return False
+    try:
+        value = json.loads(line.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict) or "method" not in value or "id" not in value:
+        return False
+    return isinstance(value["id"], bool) or not isinstance(value["id"], str | int)
 
 
 def too_long(head: bytes, tail: bytes, limit_bytes: int) -> JSONRPCError:

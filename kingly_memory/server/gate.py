@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import os
 import re
 import secrets
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,8 +27,8 @@ _TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Lets in who brings the token. `hosts` are the names, in lower case, under which it may be called besides those of
-    this machine."""
+    """Lets in who brings the token. `hosts` are the names, as `_plain` writes them, under which it may be called
+    besides those of this machine."""
 
     token: str = field(repr=False)
     hosts: frozenset[str] = frozenset()
@@ -38,9 +39,9 @@ class Gate:
         if not _TOKEN.fullmatch(token):
             raise InvalidSetting("token", "must be visible ASCII characters without spaces, and not empty")
         for host in hosts:
-            if not _HOST.fullmatch(host):
+            if not _HOST.fullmatch(host) or not _plain(host):
                 raise InvalidSetting("allow_host", f"{host[:60]!r} is no host name; leave out scheme and port")
-        return cls(token, frozenset(host.lower() for host in hosts))
+        return cls(token, frozenset(_plain(host) for host in hosts))
 
     def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
         """Why a request is not let in, or None. `headers` has lower-case names.
@@ -56,13 +57,8 @@ class Gate:
             return Refusal(401, "a valid bearer token is needed")
         return None
 
-    def names(self) -> Iterator[str]:
-        """Every name it may be called under, IPv6 addresses in brackets."""
-        for host in ("127.0.0.1", "localhost", "::1", *sorted(self.hosts)):
-            yield f"[{host}]" if ":" in host else host
-
     def _is_ours(self, host: str) -> bool:
-        return is_loopback(host) or host.lower() in self.hosts
+        return is_loopback(host) or _plain(host) in self.hosts
 
     def _has_token(self, authorization: str) -> bool:
         scheme, _, given = authorization.partition(" ")
@@ -122,6 +118,15 @@ def _write_once(path: Path, token: str) -> None:
             return
     finally:
         draft.unlink()
+
+
+def _plain(host: str) -> str:
+    """One spelling for all that mean the same host: capitals, the dot of the root, zeros in an address."""
+    name = host.lower().rstrip(".")
+    try:
+        return ipaddress.ip_address(name).compressed
+    except ValueError:
+        return name
 
 
 def _host_of(url: str) -> str:

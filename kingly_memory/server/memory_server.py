@@ -11,15 +11,17 @@ from mcp.server.caching import CacheableMethod
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import Field
 
+from kingly_memory.cognition.working import CURRENT
 from kingly_memory.server import guide
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources
 from kingly_memory.server.stdio import stdio_streams
 from kingly_memory.server.toolsets import TOOLSETS, argument_names, tools
-from kingly_memory.server.wording import tool_sentence, unknown_arguments, unknown_tool
+from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_tool
 from kingly_memory.version import __version__
 
 LONGEST_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -43,8 +45,10 @@ class MemoryServer(MCPServer[None]):
         memory: LazyRouter,
         toolsets: Collection[str] = TOOLSETS,
         *,
+        shared: bool = False,
         longest_message_bytes: int = LONGEST_MESSAGE_BYTES,
     ) -> None:
+        """`shared`: several clients speak to it, so that the context last worked in may be anybody's."""
         offered = tools(memory, toolsets)
         super().__init__(
             "kingly-memory",
@@ -63,7 +67,9 @@ class MemoryServer(MCPServer[None]):
         self._memory = memory
         self._arguments = {tool.name: frozenset(argument_names(tool)) for tool in offered}
         self._shown_arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
-        add_resources(self, memory)
+        self._shared = shared
+        self._contexts = {tool.name: _default(tool, "context_id") for tool in offered}
+        add_resources(self, memory, shared=shared)
         self._add_prompt()
 
     async def call_tool(
@@ -74,10 +80,12 @@ class MemoryServer(MCPServer[None]):
             return _failed(unknown_tool(name, self._arguments))
         if strange := arguments.keys() - self._arguments[name]:
             return _failed(unknown_arguments(name, strange, self._shown_arguments[name]))
+        if self._shared and arguments.get("context_id", self._contexts[name]) == CURRENT:
+            return _failed(f"context_id: {NOBODYS}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            return _failed(tool_sentence(name, error))
+            return _failed(tool_sentence(name, error, arguments.keys()))
 
     async def run_stdio_async(self) -> None:
         """The SDK's own, over streams that no line can break."""
@@ -104,6 +112,10 @@ class MemoryServer(MCPServer[None]):
             context_id: Annotated[str | None, Field(description="The task or conversation it is for")] = None,
         ) -> str:
             return guide.use_memory(context_id)
+
+
+def _default(tool: Tool, argument: str) -> object:
+    return tool.parameters["properties"].get(argument, {}).get("default")
 
 
 def _failed(sentence: str) -> CallToolResult:

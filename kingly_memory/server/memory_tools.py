@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
 from kingly_memory.cognition.links import LinkType
 from kingly_memory.cognition.working import CURRENT
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, required, shown
 from kingly_memory.models import Memory
-from kingly_memory.server.arguments import ContextId, KeyOrId, Limit, Metadata, Names, Share, Significance, Tags, Wait
+from kingly_memory.server.arguments import (
+    ContextId,
+    KeyOrId,
+    Limit,
+    MemoryKind,
+    MemoryKinds,
+    Metadata,
+    Names,
+    Share,
+    Significance,
+    Tags,
+    Wait,
+)
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.results import (
     ContextShown,
@@ -25,6 +37,9 @@ from kingly_memory.server.results import (
     Stored,
 )
 
+if TYPE_CHECKING:  # read after the handshake
+    from kingly_memory.app.opening import MemoryRouter
+
 
 class MemoryTools:
     """The tools of the toolset `memory`; the docstrings are what a host's model reads."""
@@ -35,31 +50,40 @@ class MemoryTools:
     async def memory_intelligent_store(
         self,
         *,
-        key: Annotated[str, Field(description="Its name; storing a key again revises its memory")],
+        key: Annotated[
+            str,
+            Field(description="Its name; storing a key again revises its memory: what you leave out stays as it was"),
+        ],
         content: Annotated[str, Field(description="What to remember, understandable on its own")],
-        memory_type: Annotated[str, Field(description="working, episodic, semantic or procedural")] = "semantic",
-        significance: Significance = 0.5,
+        memory_type: MemoryKind = TYPE,
+        significance: Significance = SIGNIFICANCE,
         context_id: ContextId = None,
         tags: Tags = None,
         title: Annotated[str | None, Field(description="A short title")] = None,
-        confidence: Annotated[Share, Field(description="How sure it is")] = 0.5,
+        confidence: Annotated[Share, Field(description="How sure it is")] = CONFIDENCE,
         metadata: Annotated[Metadata | None, Field(description="Further facts")] = None,
+        origin: Annotated[
+            Literal["agent", "user", "tool", "web"],
+            Field(description="Who said it: web or tool for what was copied from a web page or a tool's output"),
+        ] = "agent",
         wait: Wait = None,
     ) -> Stored:
         """Store one memory: a fact, a decision, a preference, a lesson. It is kept on this machine when this returns.
+        Under a key that is there already it replaces the content, and the old one is not kept.
 
         Example: {"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}
         """
         router = await self._memory.get()
         receipt = await router.store(
             content,
-            key=key,
+            key=required("key", key),
             type=memory_type,
             significance=significance,
             confidence=confidence,
-            tags=tags or (),
+            tags=() if tags is None else tags,
             title=title,
             context_id=context_id,
+            origin=origin,
             metadata=metadata,
             wait=wait,
         )
@@ -79,7 +103,7 @@ class MemoryTools:
                 validation_alias=AliasChoices("include_semantic", "semantic"),
             ),
         ] = True,
-        memory_types: Annotated[Names | None, Field(description="Only these types")] = None,
+        memory_types: Annotated[MemoryKinds | None, Field(description="Only these types")] = None,
         limit: Limit = 10,
         context_id: Annotated[str | None, Field(description="Only this conversation or task")] = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
@@ -121,12 +145,7 @@ class MemoryTools:
 
         Example: {"context_id": "deploy-42"}
         """
-        router = await self._memory.get()
-        context = await router.working_context(context_id, include_related)
-        if not len(context) and context.reason is None and context_id != CURRENT:
-            problem = f"nothing is at hand in {shown(context_id)!r}: it is new, or was left too long ago"
-            raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
-        return ContextShown.of(context)
+        return await context_shown(await self._memory.get(), context_id, include_related)
 
     async def memory_get(self, key_or_id: KeyOrId) -> MemoryGot:
         """Read one whole memory.
@@ -151,7 +170,8 @@ class MemoryTools:
         source: KeyOrId,
         target: KeyOrId,
         link_type: Annotated[
-            str, Field(description=f"What the source is to the target: {', '.join(LinkType)}")
+            str,
+            Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]}),
         ] = "related",
         strength: Annotated[Share, Field(description="How strong the link is")] = 1.0,
         description: Annotated[str | None, Field(description="What the link means")] = None,
@@ -171,6 +191,15 @@ class MemoryTools:
         """
         router = await self._memory.get()
         return Status.model_validate(await asyncio.to_thread(router.status))
+
+
+async def context_shown(router: MemoryRouter, context_id: str, include_related: bool = True) -> ContextShown:
+    """What is at hand, for a tool or a resource. Raises InvalidInput when nothing is known of a context."""
+    context = await router.working_context(context_id, include_related)
+    if not len(context) and context.reason is None and context_id != CURRENT:
+        problem = f"nothing is at hand in {shown(context_id)!r}: it is new, or was left too long ago"
+        raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
+    return ContextShown.of(context)
 
 
 def _there(memory: Memory | None, key_or_id: str) -> Memory:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from mcp.server.mcpserver.tools import Tool
 
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.toolsets import TOOLSETS, argument_names, tools
+from kingly_memory.server.toolsets import TOOLSETS, tools
 
 BEGIN = "<!-- tools: written by `python -m kingly_memory.server.reference docs/mcp.md` -->"
 END = "<!-- end of tools -->"
@@ -61,28 +61,19 @@ def _effect(tool: Tool) -> str:
     hints = tool.annotations
     if hints is None or hints.read_only_hint:
         return "*Reads only.*"
-    return "*Takes away; can be restored.*" if hints.destructive_hint else "*Adds.*"
+    return "*Replaces or takes away.*" if hints.destructive_hint else "*Adds.*"
 
 
 def _row(name: str, schema: dict[str, Any], tool: Tool) -> str:
     required = name in tool.parameters["required"]
     default = "required" if required else _literal(schema.get("default"))
-    meaning = " ".join([schema.get("description", ""), _others(name, tool)]).strip()
-    return f"| `{name}` | {_type(schema)} | {default} | {meaning} |"
+    return f"| `{name}` | {_type(schema)} | {default} | {schema.get('description', '')} |"
 
 
 def _literal(value: object) -> str:
     if value is None:
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-def _others(name: str, tool: Tool) -> str:
-    """The other spellings that are accepted, from the seeds."""
-    field = tool.fn_metadata.arg_model.model_fields[name]
-    known = set(tool.parameters["properties"])
-    others = [one for one in argument_names(tool) if one not in known] if field.validation_alias else []
-    return f"(also {', '.join(f'`{one}`' for one in others)})" if others else ""
 
 
 def _type(schema: dict[str, Any]) -> str:

@@ -10,10 +10,13 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver.resources import ResourceSecurity
 
+from kingly_memory.cognition.working import CURRENT
+from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.wording import resource_error
+from kingly_memory.server.memory_tools import context_shown
+from kingly_memory.server.wording import NOBODYS, resource_error
 
 STATUS = "kingly://status"
 CONTEXT = "kingly://context/{context_id}"
@@ -24,7 +27,9 @@ _NEVER_PATHS = ResourceSecurity(exempt_params={"context_id", "chain_id"})
 """Ids are looked up in the store, so that `..` in them leads nowhere."""
 
 
-def add_resources(server: MCPServer[Any], memory: LazyRouter) -> None:
+def add_resources(server: MCPServer[Any], memory: LazyRouter, *, shared: bool) -> None:
+    """`shared`: several clients speak to the server."""
+
     @server.resource(
         STATUS,
         name="status",
@@ -49,8 +54,9 @@ def add_resources(server: MCPServer[Any], memory: LazyRouter) -> None:
     )
     async def working_context(context_id: str) -> str:
         async def read() -> JsonObject:
-            router = await memory.get()
-            return (await router.working_context(context_id)).to_json()
+            if shared and context_id == CURRENT:
+                raise InvalidInput("context_id", NOBODYS)
+            return (await context_shown(await memory.get(), context_id)).model_dump()
 
         return await _told(CONTEXT, read)
 

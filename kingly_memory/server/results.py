@@ -296,6 +296,12 @@ class Assessed(BaseModel):
         )
 
 
+class ChainStep(BaseModel):
+    position: int
+    thought_type: str
+    content: str
+
+
 class ThoughtRecorded(BaseModel):
     """A thought and its place in its chain; give `chain_id` again to go on."""
 
@@ -305,6 +311,7 @@ class ThoughtRecorded(BaseModel):
     thought_type: str
     parent_id: str | None
     position: Annotated[int, Field(description="Place in the chain, from 1")]
+    chain: Annotated[list[ChainStep], Field(description="The chain so far, in order; the latest 20")]
     mcp_id: str | None
     storage_layers: Layers
     delivery: str

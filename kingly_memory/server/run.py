@@ -19,7 +19,7 @@ _JSON_GROWTH = 6
 """How many times as long a text may become in JSON."""
 
 
-def server_of(place: Place, settings: Settings, toolsets: Collection[str]) -> MemoryServer:
+def server_of(place: Place, settings: Settings, toolsets: Collection[str], *, shared: bool = False) -> MemoryServer:
     """A server over that place. Nothing is opened before a client has shaken hands."""
 
     def begin() -> MemoryRouter:
@@ -35,7 +35,7 @@ def server_of(place: Place, settings: Settings, toolsets: Collection[str]) -> Me
         )
 
     longest = max(LONGEST_MESSAGE_BYTES, _JSON_GROWTH * settings.content_limit_bytes)
-    return MemoryServer(LazyRouter(begin), toolsets, longest_message_bytes=longest)
+    return MemoryServer(LazyRouter(begin), toolsets, shared=shared, longest_message_bytes=longest)
 
 
 def run_stdio(place: Place, settings: Settings, toolsets: Collection[str]) -> None:
@@ -48,7 +48,7 @@ def run_http(place: Place, settings: Settings, toolsets: Collection[str], listen
     from kingly_memory.server.web import serve
 
     with warnings_to_stderr():
-        serve(server_of(place, settings, toolsets), place.home, listening, run=_run)
+        serve(server_of(place, settings, toolsets, shared=True), place.home, listening, run=_run)
 
 
 def _run(serving: Coroutine[Any, Any, None]) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import NamedTuple
 
@@ -26,9 +28,14 @@ FINISH_S = 0.8
 """How long what is under way may go on when input ends or the process is told to stop."""
 WRITE_S = 0.3
 """How long the last answers may wait for somebody to read them."""
+MOST_WAITING = 64
+"""Requests that may wait for their answers. The next one is taken when one of them has been answered, so that a host
+which asks without reading fills its pipe and not our memory."""
 
+_LOOK_S = 0.1
+"""How often it is looked whether the host has gone, while nothing is read from it."""
+_GONE = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 _CHUNK_BYTES = 65_536
-_NEVER_ANSWERED = frozenset({"subscriptions/listen"})
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -63,8 +70,10 @@ class _Conversation:
         self._arrived, self.incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self.outgoing, self._answers = anyio.create_memory_object_stream[SessionMessage](0)
         self._refusals = self.outgoing.clone()
-        self._waiting: set[object] = set()
+        self._waiting: Counter[object] = Counter()  # an id that is used again waits again
         self._changed = asyncio.Event()
+        self._ended = False
+        self._unread = False
         self._over = asyncio.Event()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="kingly-stdout")
 
@@ -77,6 +86,8 @@ class _Conversation:
             with self._stopped_by_sigterm():
                 yield
         finally:
+            self._ended = True
+            self._changed.set()
             ending.cancel()
             await self._last_words(writing)
             await asyncio.gather(ending, writing, return_exceptions=True)
@@ -89,9 +100,24 @@ class _Conversation:
         with suppress(CancelledError, RuntimeError):  # the loop has ended, and nobody is left to hear
             try:
                 for line in lines(source, self._limit_bytes):
-                    asyncio.run_coroutine_threadsafe(self._take(line), self._loop).result()
+                    self._hand_over(line, source)
             finally:
-                self._loop.call_soon_threadsafe(self._over.set)
+                self._loop.call_soon_threadsafe(self._hang_up, False)
+
+    def _hand_over(self, line: bytes | TooLong, source: int) -> None:
+        """While a line has to wait, the end of input behind it would not be seen; the operating system tells of it."""
+        taking = asyncio.run_coroutine_threadsafe(self._take(line), self._loop)
+        while not wait([taking], _LOOK_S).done:
+            if _has_hung_up(source):
+                self._loop.call_soon_threadsafe(self._hang_up, True)
+                break
+        taking.result()
+
+    def _hang_up(self, unread: bool) -> None:
+        """Input is over, or will be once what is still unread has been taken."""
+        self._unread = unread
+        self._over.set()
+        self._changed.set()
 
     async def _take(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
@@ -102,23 +128,33 @@ class _Conversation:
         except frames.Unreadable as unreadable:
             await self._refuse(unreadable.reply)
             return
+        if isinstance(message, JSONRPCRequest):
+            await self._room()
         self._note(message)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await self._arrived.send(SessionMessage(message))
+
+    async def _room(self) -> None:
+        while self._waiting.total() >= MOST_WAITING and not self._ended:
+            self._changed.clear()
+            await self._changed.wait()
 
     async def _refuse(self, reply: JSONRPCError) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await self._refusals.send(SessionMessage(reply))
 
     def _note(self, message: JSONRPCMessage) -> None:
-        """A request waits for its answer, unless there will be none."""
-        if isinstance(message, JSONRPCRequest) and message.method not in _NEVER_ANSWERED:
-            self._waiting.add(message.id)
+        """A request waits for its answer, until it is cancelled."""
+        if isinstance(message, JSONRPCRequest):
+            self._waiting[message.id] += 1
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._answered((message.params or {}).get("requestId"))
 
     def _answered(self, request_id: object) -> None:
-        self._waiting.discard(request_id if isinstance(request_id, str | int) else None)
+        if isinstance(request_id, str | int) and self._waiting[request_id] > 1:
+            self._waiting[request_id] -= 1
+        elif isinstance(request_id, str | int):
+            del self._waiting[request_id]
         self._changed.set()
 
     async def _end(self) -> None:
@@ -126,7 +162,7 @@ class _Conversation:
         await self._over.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(FINISH_S):
-                while self._waiting:
+                while self._waiting or self._unread:
                     self._changed.clear()
                     await self._changed.wait()
         self._arrived.close()
@@ -201,6 +237,12 @@ class _Line:
             yield TooLong(head, kept)
         elif kept.strip():
             yield kept
+
+
+def _has_hung_up(source: int) -> bool:
+    watching = select.poll()
+    watching.register(source, _GONE)
+    return any(happened & _GONE for _, happened in watching.poll(0))
 
 
 def _chunk(source: int) -> bytes:

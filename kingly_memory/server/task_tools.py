@@ -35,7 +35,9 @@ class TaskTools:
                 validation_alias=AliasChoices("task", "task_description", "taskDescription"),
             ),
         ],
-        status: Annotated[str, Field(description="completed, failed or cancelled")] = "completed",
+        status: Annotated[
+            str, Field(description="How it ended", json_schema_extra={"enum": ["completed", "failed", "cancelled"]})
+        ] = "completed",
         context_id: ContextId = None,
         approach: Annotated[str | None, Field(description="How it was done, or by whom")] = None,
         notes: Annotated[Names | None, Field(description="What was learnt on the way")] = None,

@@ -8,7 +8,10 @@ from pydantic import Field
 
 from kingly_memory.server.arguments import ContextId, Significance
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.results import ThoughtRecorded
+from kingly_memory.server.results import SHOWN_CHARACTERS, ChainStep, ThoughtRecorded
+
+LATEST = 20
+"""Thoughts of a chain that an answer holds."""
 
 
 class ThoughtTools:
@@ -31,7 +34,7 @@ class ThoughtTools:
         context_id: ContextId = None,
         significance: Significance = 0.5,
     ) -> ThoughtRecorded:
-        """Record one step of reasoning in a chain that can be read again, in order.
+        """Record one step of reasoning; the answer holds the chain so far, in order.
 
         Example: {"content": "The cache is stale, since only reads after 10:00 fail", "thought_type": "hypothesis"}
         """
@@ -44,12 +47,17 @@ class ThoughtTools:
             context_id=context_id,
             significance=significance,
         )
+        chain = await router.thoughts(thought.chain_id)
         return ThoughtRecorded(
             id=thought.id,
             chain_id=thought.chain_id,
             thought_type=thought.thought_type,
             parent_id=thought.parent_id,
             position=thought.position,
+            chain=[
+                ChainStep(position=one.position, thought_type=one.thought_type, content=one.content[:SHOWN_CHARACTERS])
+                for one in chain[-LATEST:]
+            ],
             mcp_id=thought.receipt.remote_id,
             storage_layers=list(thought.receipt.layers),
             delivery=thought.receipt.delivery.value,

@@ -25,7 +25,8 @@ from kingly_memory.server.thought_tools import ThoughtTools
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tool. `repeatable`: calling it again with the same arguments changes nothing more."""
+    """One tool. `destroys`: it may take away or replace what was there. `repeatable`: calling it again with the same
+    arguments changes nothing more."""
 
     toolset: str
     name: str
@@ -49,7 +50,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         LegacyTools(memory),
     )
     return (
-        Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store),
+        Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store, destroys=True),
         Entry("memory", "memory_hybrid_search", "Search memories", memories.memory_hybrid_search, reads=True),
         Entry(
             "memory",
@@ -67,7 +68,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("thoughts", "record_thought", "Record a thought", thoughts.record_thought),
         Entry("alma", "alma_retrieve_for_mode", "Search in a mode", alma.alma_retrieve_for_mode, reads=True),
         Entry("alma", "alma_retrieve_verified", "Search and verify", alma.alma_retrieve_verified, reads=True),
-        Entry("legacy", "remember", "Keep a value", legacy.remember),
+        Entry("legacy", "remember", "Keep a value", legacy.remember, destroys=True),
         Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
         Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),
     )
@@ -124,7 +125,7 @@ def _tool(entry: Entry) -> Tool:
         title=entry.title,
         read_only_hint=entry.reads,
         destructive_hint=entry.destroys,
-        idempotent_hint=entry.reads or entry.destroys or entry.repeatable,
+        idempotent_hint=entry.reads or entry.repeatable,
         open_world_hint=False,
     )
     tool = Tool.from_function(
@@ -142,7 +143,7 @@ def _tool(entry: Entry) -> Tool:
         output_model=told.output_model,
         wrap_output=told.wrap_output,
     )
-    tool.parameters = _terse(tool.parameters)
+    tool.parameters = _terse(tool)
     return tool
 
 
@@ -155,15 +156,27 @@ def _described(act: Callable[..., Any]) -> str:
     return "\n".join(line.strip() for line in lines if line.strip())
 
 
-def _terse(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without titles that only repeat the names, and closed to arguments that are not there."""
+def _terse(tool: Tool) -> dict[str, Any]:
+    """The arguments without titles that only repeat the names, closed to those that are not there. Other spellings are
+    said in words: a schema that lists them would offer each argument twice."""
     properties = {
         name: {key: value for key, value in one.items() if key != "title"}
-        for name, one in schema.get("properties", {}).items()
+        for name, one in tool.parameters.get("properties", {}).items()
     }
+    for name, others in _spellings(tool).items():
+        properties[name]["description"] += f" (also accepted as {', '.join(others)})"
     return {
         "type": "object",
         "properties": properties,
-        "required": schema.get("required", []),
+        "required": tool.parameters.get("required", []),
         "additionalProperties": False,
     }
+
+
+def _spellings(tool: Tool) -> dict[str, list[str]]:
+    """The other names of the arguments that have some."""
+    shown = tool.parameters.get("properties", {})
+    choices = [
+        getattr(field.validation_alias, "choices", ()) for field in tool.fn_metadata.arg_model.model_fields.values()
+    ]
+    return {names[0]: list(names[1:]) for names in choices if names and names[0] in shown}

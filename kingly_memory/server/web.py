@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,12 @@ from kingly_memory.server.memory_server import MemoryServer
 Run = Callable[[Coroutine[Any, Any, None]], object]
 
 PATH = "/mcp"
+_THE_GATE_DECIDES = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+"""Behind the door the SDK does not ask again: a second list of names would be another opinion."""
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8001
+
+_HEADERS: Mapping[int, Mapping[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,19 @@ class Door:
         if refusal is not None:
             await _refused(refusal)(scope, receive, send)
             return
+        if scope["path"] == PATH and scope["method"] != "POST":
+            # There is no session, and so nothing that a stream opened with GET could ever bring.
+            await _refused(Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream"))(
+                scope, receive, send
+            )
+            return
         body = await self._body(receive)
         if body is None:
             sentence = f"the message is longer than {self._limit_bytes:,} bytes; store a text in several memories"
             await _refused(Refusal(413, sentence))(scope, receive, send)
+            return
+        if frames.has_strange_id(body):
+            await _refused(Refusal(400, frames.STRANGE_ID))(scope, receive, send)
             return
         await self._inner(_resized(scope, len(body)), _replayed(body, receive), send)
 
@@ -79,16 +92,12 @@ class Door:
 def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     """The server as an ASGI application. Replies are plain JSON and no session is kept, so that a server that was
     started again goes on where it was."""
-    names = [name for host in gate.names() for name in (host, f"{host}:*")]
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
         max_request_body_size=server.longest_message_bytes,
-        transport_security=TransportSecuritySettings(
-            allowed_hosts=names,
-            allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in names],
-        ),
+        transport_security=_THE_GATE_DECIDES,
     )
     return Door(inner, gate, server.longest_message_bytes)
 
@@ -118,7 +127,7 @@ def _announce(url: str, token_file: Path | None) -> None:
 
 
 def _refused(refusal: Refusal) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}  # noqa: PLR2004  # as HTTP has it
+    headers = _HEADERS.get(refusal.status, {})
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": refusal.reason}}
     return Response(json.dumps(body), refusal.status, headers, "application/json")
 

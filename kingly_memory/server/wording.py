@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
@@ -17,25 +17,39 @@ log = logging.getLogger("kingly_memory.server")
 
 UNEXPECTED = "something unexpected happened in the memory server; what was stored before is safe, and its log says more"
 
-_TOOLS_WORDS: Mapping[str, str] = {"type": "memory_type", "types": "memory_types"}
-"""Arguments that the tools call by the seed's words."""
+NOBODYS = "'current' is nobody's here, since all clients of this server share it; name the context"
+
+_TOOLS_WORDS: Mapping[str, tuple[str, ...]] = {
+    "type": ("memory_type",),
+    "types": ("memory_types",),
+    "task": ("task_description", "taskDescription"),
+    "key_or_id": ("key",),
+    "content": ("value",),
+}
+"""What tools call what the library calls by another name."""
 _PROBLEMS = 3
 _NAME_CHARACTERS = 60
 
 
-def tool_sentence(tool: str, error: ToolError) -> str:
-    """The sentence for a failed call. What nobody foresaw is logged by its kind and place, never by its text."""
+def tool_sentence(tool: str, error: ToolError, given: Collection[str] = ()) -> str:
+    """The sentence for a failed call with the given arguments. What nobody foresaw is logged by its kind and place,
+    never by its text."""
     cause = error.__cause__
     if isinstance(cause, ValidationError):
         return _invalid(cause)
     if isinstance(cause, InvalidInput):
-        return mended(f"{_TOOLS_WORDS.get(cause.field, cause.field)}: {cause.problem}")
+        return mended(f"{_as_called(cause.field, given)}: {cause.problem}")
     if isinstance(cause, KinglyMemoryError | ToolError):
         return mended(str(cause))
     if cause is None:
         return mended(str(error))
     report("McpToolFailed", tool, cause)
     return UNEXPECTED
+
+
+def _as_called(field: str, given: Collection[str]) -> str:
+    """The name that the caller used."""
+    return next((name for name in (field, *_TOOLS_WORDS.get(field, ())) if name in given), field)
 
 
 def resource_error(name: str, error: Exception) -> ResourceError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from kingly_memory.adapters.files.reading import (
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft, shown
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, Origin, Standing
 
 FORMAT = "jsonl"
 
@@ -55,7 +56,8 @@ def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
 def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: str = FORMAT) -> Imported:
     """One exported record or plain line as a draft. Raises InvalidInput.
 
-    The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata.
+    The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata. That the
+    user or an agent said something is not taken from a file, which anybody may have written: the origin is `import`.
     `revision` begins anew, and the project is the importing router's own.
     """
     memory_id = data.get("id")
@@ -75,6 +77,8 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         **named,
         **_scope(data),
     )
+    if made.origin in (Origin.USER, Origin.AGENT):
+        made = replace(made, origin=Origin.IMPORT)
     changed_at = point_in_time("updated_at", data.get("updated_at"))
     return Imported(made, own_id, _standing(data.get("standing")), changed_at)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.errors import RemoteUnavailable
-from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
 from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
 
 SOURCE = "kingly_agent"
@@ -21,6 +21,7 @@ _SERVER_NAME_LIMIT = 100
 _ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
 _LINK_LISTS = ("links", "linked_memories", "related_memories", "memories", "results")
 _RELEVANCE_NAMES = ("relevance", "similarity", "score")
+_TYPES = frozenset[str]({*MemoryType, *KINDS})
 _ID_NAMES = ("memory_id", "thought_id", "id")
 _SOURCE_NAMES = ("source_memory_id", "source_id", "source")
 _TARGET_NAMES = ("target_memory_id", "target_id", "target")
@@ -206,7 +207,23 @@ def _hit(entry: Mapping[str, Any]) -> RemoteHit | None:
         record = {name: value for name, value in entry.items() if name != "content"}
     if remote_id is None or not _is_content(content):
         return None
-    return RemoteHit(remote_id, content, _relevance(entry), memory_id, record)
+    return RemoteHit(remote_id, content, _relevance(entry), memory_id, _with_place(record, entry))
+
+
+def _with_place(record: JsonObject, entry: Mapping[str, Any]) -> JsonObject:
+    """The record with the type and the context in our words, wherever the server says them (seed 004)."""
+    said = (record, record.get("metadata"), entry, entry.get("metadata"))
+    sources = [one for one in said if isinstance(one, Mapping)]
+    kinds = (_id_text(one.get("memory_type")) for one in sources)
+    kind = next((one for one in kinds if one in _TYPES), None)
+    contexts = (_id_text(one.get("context_id")) for one in sources)
+    context_id = next((one for one in contexts if one is not None), None)
+    scope = record.get("scope")
+    scope = scope if isinstance(scope, dict) else {}
+    placed = {**record} if kind is None else {"type": kind, **record}
+    if context_id is not None and scope.get("context_id") is None:
+        placed["scope"] = {**scope, "context_id": context_id}
+    return placed
 
 
 def _opened(content: Any) -> JsonObject | None:

@@ -28,7 +28,8 @@ def redact(text: str) -> Redacted:
         count += found
     text, near = _near_secret_words(text)
     text, dense = _dense_alone(text)
-    return Redacted(text, count + near + dense)
+    text, cards = _cards(text)
+    return Redacted(text, count + near + dense + cards)
 
 
 def placeholder(kind: str) -> str:
@@ -38,25 +39,67 @@ def placeholder(kind: str) -> str:
 _SENSITIVE = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secrets?|tokens?|api[_ -]?keys?|apikeys?|access[_ -]?keys?|private[_ -]?keys?"
     r"|signing[_ -]?keys?|encryption[_ -]?keys?|account[_ -]?keys?|auth[_ -]?keys?|shared[_ -]?access[_ -]?signature"
-    r"|credentials?|bearer|cookie|session[_ -]?id)"
+    r"|credentials?|bearer|cookie|session[_ -]?id|(?<![a-z])pw(?![a-z]))"
 )
 """Words that are followed by what must not be kept."""
 
+_QUOTED = r"""(?:"(?:[^"\\\n]|\\.){1,400}"|'(?:[^'\\\n]|\\.){1,400}'|`[^`\n]{1,400}`){1,8}"""
 _VALUE = (
-    r"""(?:(?:"(?:[^"\\\n]|\\.){1,400}"|'(?:[^'\\\n]|\\.){1,400}'|`[^`\n]{1,400}`){1,8}"""
-    r"""|[^\s"'`]\S{0,399}?(?=[.,;:!?)\]}"'`]*(?:\s|$)))"""
+    rf"""(?:{_QUOTED}"""
+    r"""|[^\s"'`]\S{0,399}?(?=[.,;:!?)\]}"'`]{0,4}(?:\s|$)|(?<=\S{400})))"""
 )
 """In quotation marks, or up to the next space without the marks that end a sentence."""
 _NOT_YET = r"(?!\[redacted )"
 
-_STATES = (
-    r"(?:a|also|an|and|any|are|always|being|by|checked|correct|empty|encrypted|enough|expired|expires|for|from|gone|good"
-    r"|hashed|here|hidden|in|incorrect|invalid|is|it|kept|leaked|limited|long|longer|looked|lost|managed|mandatory|masked"
-    r"|missing|never|new|no|not|now|null|of|off|ok|old|on|only|optional|or|our|out|passed|per|read|rejected|required|reset"
-    r"|revoked|right|rotated|sent|set|short|signed|still|stored|stale|supposed|that|the|there|they|this|to|too|true"
-    r"|undefined|unset|up|used|valid|validated|verified|weak|what|where|with|without|wrong|you|your)\b"
+_SAYS = (
+    r"(?:pass(?:word|wd|phrase|code)s?|(?<![a-z])pw(?![a-z])|pwd|pins?(?: code)?|api[_ -]?keys?|access[_ -]?keys?"
+    r"|(?:access |auth |api |deploy )?tokens?)"
 )
-"""What may follow "the password is" without being one."""
+"""Of those, the words that a sentence can end with: "hunter2 is our admin password"."""
+_END = r"(?=[.,;:!?)\]}\"'`]{0,4}(?:\s|\Z)|(?<=\S{400}))"
+_CLAUSE_END = r"(?:[ \t]*(?:[.,;:!?)\]}\"'`]+(?:\s|\Z)|[)\]}\"'`]+[.,;:!?)\]}]|[\r\n]|\Z|#|- |\u2013 |\u2014 ))"
+_GOES_ON = (
+    r"(?:(?:and|or|but) (?:so|that|then|the|this|we|it|i|you|he|she|they|my|our|your|never|always|is|are|was|has|have"
+    r"|do|does|don't|please|not|also|only|ask|use|must|should|will|can)\b"
+    r"|(?:but|so|because|which|when|while|unless|#)(?!\S))"
+)
+"""Where what was told ends and the sentence goes on."""
+_CLAUSE = rf"\S{{1,400}}?{_END}(?:[ \t]{{1,3}}(?!{_GOES_ON}|\[redacted )\S{{1,400}}?{_END}){{0,30}}+"
+"""To the end of the clause, without the marks that end it."""
+
+_LINK = (
+    r"(?:after|again|all|already|and|anyway|as|at|because|before|but|by|during|enough|every|everywhere|for|from|here|if|in"
+    r"|inside|into|on|once|only|or|outside|per|since|so|than|there|through|to|today|tomorrow|too|twice|under|until|via"
+    r"|when|where|which|while|with|within|without|yet|yesterday)(?!\S)"
+)
+_DONE = (
+    r"(?:accepted|cached|changed|checked|compromised|created|deleted|disabled|documented|enabled|encrypted|expired|expires"
+    r"|exposed|generated|hashed|kept|leaked|limited|looked up|lost|managed|masked|needed|passed|read|refreshed|rejected"
+    r"|removed|required|reset|revoked|rotated|saved|sent|set|shared|signed|stored|unset|updated|used|validated|verified)"
+)
+_SUCH = (
+    r"(?:available|bad|correct|different|easy|empty|fine|gone|good|hidden|incorrect|invalid|long|longer|mandatory|missing"
+    r"|new|null|none|off|ok|okay|old|optional|out|public|right|safe|secure|short|shorter|simple|stale|strong|stronger|true"
+    r"|false|unavailable|undefined|unknown|valid|weak|wrong)"
+)
+_PLAIN = r"(?![^\n.,;!?]{0,200}\d)"
+"""A clause without digits."""
+_PREDICATE = (
+    r"(?:(?:(?:not|no longer|never|now|still|always|also|too|already|only|being|very|currently|just) ){0,3}"
+    rf"(?:{_DONE}(?= {_LINK}|{_CLAUSE_END})|{_PLAIN}{_SUCH}(?= {_LINK}|{_CLAUSE_END})"
+    rf"|(?<=not |ver |ger |ing ){_PLAIN}[a-z]{{2,}}ed(?= {_LINK}|{_CLAUSE_END}))"
+    rf"|{_PLAIN}(?:the|an?|our|your|my) (?:same|one|wrong one|right one|old one|new one|problem|issue|secret|string)"
+    rf"(?= {_LINK}|{_CLAUSE_END})"
+    rf"|{_PLAIN}(?:in|on|from|for|at|by|with|without|inside|under|behind) "
+    r"(?:the|an?|our|your|my|this|that|its|their)(?!\S)"
+    rf"|{_PLAIN}(?:supposed|meant|going|able|unable|due) to(?!\S)"
+    rf"|{_PLAIN}(?:that|what|where|how|why|whatever) (?:we|you|it|the|they|i|he|she|this)(?!\S))"
+)
+"""What may follow "the password is" without being one: the whole of what is said, not only how it begins."""
+_NOBODY = (
+    r"(?:it|this|that|these|those|which|what|who|where|here|there|he|she|they|we|you|i|and|but|so|because|remember|note"
+    r"|if|when|is|are|was)(?!\S)"
+)
 
 
 def _assigned(match: re.Match[str]) -> str:
@@ -140,8 +183,19 @@ _RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
         re.compile(
             r"(?P<words>\b(?:pass[ -]?phrase|(?:seed|recovery)[ -](?:phrase|words)|mnemonic)\s*(?:is|are|was|:|=)\s*+)"
             + _NOT_YET
-            + rf"(?!{_STATES}(?: \S+)?\s*(?:[.!?\n]|\Z))"
+            + rf"(?!{_PREDICATE})"
             + r"[^\n.!?]{3,}",
+            re.IGNORECASE,
+        ),
+        _told,
+    ),
+    # my password: blue monkey 42
+    (
+        re.compile(
+            r"(?P<words>(?:(?<![\w\"'`])|(?<=[._-]))(?:pass(?:word|wd|phrase|code)?|pwd|pw)(?::| =)[ \t]{1,3})"
+            + _NOT_YET
+            + rf"(?!{_PREDICATE}|[\"'`=(\[{{<|>&*])"
+            + _CLAUSE,
             re.IGNORECASE,
         ),
         _told,
@@ -151,7 +205,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
         re.compile(
             rf"(?P<name>{_SENSITIVE}[\w.-]{{0,40}}[\"'`]?)(?P<sign>\s{{0,3}}(?:=|:=|:|=>|->)\s{{0,3}})"
             + _NOT_YET
-            + rf"(?!{_STATES}|[=(\[{{<])"
+            + rf"(?!{_PREDICATE}|[=(\[{{<])"
             + _VALUE,
             re.IGNORECASE,
         ),
@@ -172,13 +226,64 @@ _RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
         ),
         _told,
     ),
-    # the password is hunter2; the pin for the door is 4711
+    # the password is hunter2; the pin for the door is 4711; the secret word is blue monkey
     (
         re.compile(
-            rf"(?P<words>\b(?:{_SENSITIVE}|pin(?: code)?|otp)(?:'s|(?: (?:for|of|to|on) (?:\w+ ){{0,3}}?\w+)? "
+            rf"(?P<words>\b(?:{_SENSITIVE}s?|pin(?: code)?|otp|safe ?word)(?: (?:word|phrase|code|answer))?"
+            r"(?:'s|(?: (?:for|of|to|on) (?:\w+ ){0,3}?\w+)? "
             r"(?:is|are|was|will be|reads|being|should be|must be|is now|changed to|set to|became))"
-            r"(?: now| still)?[: ]\s{0,2})" + _NOT_YET + rf"(?!{_STATES})" + _VALUE,
+            r"(?: now| still)?[: ]\s{0,2})" + _NOT_YET + rf"(?!{_PREDICATE})(?:{_QUOTED}|{_CLAUSE})",
             re.IGNORECASE,
+        ),
+        _told,
+    ),
+    # username bob, password swordfish
+    (
+        re.compile(
+            r"(?P<words>\b(?:user(?:[ _-]?name)?|log-?in|e-?mail|account)(?: is|:|=)? \S{1,100}? {0,2}"
+            r"(?:[,;/]|and|with) {1,2}(?:and |with )?(?:the )?(?:password|passwd|pass|passcode|pwd|pw) )"
+            + _NOT_YET
+            + rf"(?!(?:is|are|was|for|of)\b|{_PREDICATE})"
+            + _VALUE,
+            re.IGNORECASE,
+        ),
+        _told,
+    ),
+    # login is admin / Winter2026!
+    (
+        re.compile(
+            r"(?P<words>\b(?:log-?in|credentials?|creds|account)s?(?: (?:for|of|to|on) (?:\w+ ){0,3}?\w+)?"
+            r"(?: is| are|:|=)\s{1,3})" + _NOT_YET + rf"\S{{1,100}} ?[/|:] ?{_CLAUSE}",
+            re.IGNORECASE,
+        ),
+        _told,
+    ),
+    # hunter2 is our admin password
+    (
+        re.compile(
+            rf"(?<![^\s(\"'`])(?!{_NOBODY}|\[redacted )[^\s\[]\S{{0,80}}(?: (?!{_NOBODY})\S{{1,80}}){{0,5}}?"
+            rf"(?P<after> (?:is|was) (?:the|our|my|your|his|her|their) (?:[\w-]{{1,40}} ){{0,3}}?{_SAYS})"
+            r"(?=[.,;:!?)\"'`]*(?:\s*\Z|\s*\n)|[.,;:!?)]|\s+(?:for|of|to|on|in|at|now|and|but)\b)",
+            re.IGNORECASE,
+        ),
+        lambda match: f"{placeholder('secret')}{match['after']}",
+    ),
+    # a pin with a colon in front of it
+    (re.compile(r"(?P<words>\b(?:pin(?: code)?|otp)\s?[:=]\s{0,3})\d{4,10}\b", re.IGNORECASE), _told),
+    # curl -u admin:hunter2, but not docker run -u 1000:1000
+    (
+        re.compile(
+            r"(?P<words>(?<!\S)(?:-u|--user|--proxy-user)[ =]?[\"']?(?!\d+:\d+(?!\S))[^\s:\"']{1,100}:)"
+            + _NOT_YET
+            + r"[^\s\"']{1,400}"
+        ),
+        _told,
+    ),
+    (
+        re.compile(
+            r"(?P<words>\b(?:mysql|mariadb)[\w-]{0,20} (?:[^\n|;]{0,200}? )?-p|\bsshpass (?:[^\n|;]{0,100}? )?-p ?)"
+            + _NOT_YET
+            + r"(?:'[^'\n]{1,400}'|\"[^\"\n]{1,400}\"|[^\s\"']{1,400})"
         ),
         _told,
     ),
@@ -200,6 +305,7 @@ _NEAR = re.compile(rf"{_SENSITIVE}|\b(?:key|auth|login|pin)", re.IGNORECASE)
 _REACH = 60
 """Characters between the beginning of a secret word and what it may be about."""
 _RUN = re.compile(r"[A-Za-z0-9+/=_~-]{16,}")
+_CARD = re.compile(r"(?<![\w.,+-])[2-6](?:[ -]?[0-9]){12,18}(?![\w-]|[.,][0-9])")
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_PIECE, _SHORT_PIECE = 3.5, 3
 """Letters that the pieces of a name in snake_case or camelCase have on the average; few have less than the latter. What
@@ -233,6 +339,17 @@ def _dense_alone(text: str) -> tuple[str, int]:
     return _replaced(text, lambda match: len(match.group()) >= _SHORTEST_ALONE and _is_dense(match.group()))
 
 
+def _cards(text: str) -> tuple[str, int]:
+    """Take out the numbers of payment cards, which have a check digit."""
+    return _replaced(text, lambda match: _is_card([int(one) for one in match.group() if one.isdigit()]), _CARD)
+
+
+def _is_card(digits: list[int]) -> bool:
+    """Luhn's check (ISO/IEC 7812-1)."""
+    doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
+    return len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
 def _is_dense(run: str) -> bool:
     mixed = any(map(str.isupper, run)) and any(map(str.islower, run)) and any(map(str.isdigit, run))
     return mixed and not all(map(_is_name, run.split("/"))) and _entropy(run) >= _ENTROPY_ALONE
@@ -249,7 +366,9 @@ def _is_name(run: str) -> bool:
     return len(lengths) <= 1 or (sum(lengths) >= _NAME_PIECE * len(lengths) and short <= _NAME_SHORT * len(lengths))
 
 
-def _replaced(text: str, is_secret: Callable[[re.Match[str]], bool]) -> tuple[str, int]:
+def _replaced(
+    text: str, is_secret: Callable[[re.Match[str]], bool], pattern: re.Pattern[str] | None = None
+) -> tuple[str, int]:
     found = 0
 
     def replacement(match: re.Match[str]) -> str:
@@ -259,7 +378,7 @@ def _replaced(text: str, is_secret: Callable[[re.Match[str]], bool]) -> tuple[st
         found += 1
         return placeholder("secret")
 
-    return _RUN.sub(replacement, text), found
+    return (pattern or _RUN).sub(replacement, text), found
 
 
 def _entropy(run: str) -> float:
