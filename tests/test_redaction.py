@@ -261,8 +261,10 @@ def test_redacting_again_changes_nothing(text: str) -> None:
 @given(unguessable)
 def test_no_secret_reaches_a_statement(secret: str) -> None:
     text = f"Remember that the deploy token for staging is {secret} and that deploys run on Tuesday."
-    found = list(statements([Message("m1", "user", text, None)]))
-    assert [one.content for one in found] == [text.replace(secret, placeholder("secret"))]
+    (kept,) = (one.content for one in statements([Message("m1", "user", text, None)]))
+    assert secret not in kept
+    assert kept.startswith(f"Remember that the deploy token for staging is {placeholder('secret')}")
+    assert kept.endswith("deploys run on Tuesday.")  # rather one word too many than one too few
 
 
 def test_a_sentence_that_was_nothing_but_a_secret_is_not_kept() -> None:
