@@ -85,9 +85,9 @@ def outcome_draft(
 
     Of the caller's metadata, names that an outcome uses itself are overwritten.
     """
-    said_task, said_status = _text("task", task), task_status(status)
+    said_task, said_status = spoken("task", task), task_status(status)
     said_approach = intake.label("approach", approach)
-    said_reason = None if reason is None else _text("reason", reason)
+    said_reason = None if reason is None else spoken("reason", reason)
     said_notes = _notes(notes)
     record = {
         "record": TASK_OUTCOME,
@@ -193,12 +193,13 @@ def _lines(
     yield from (f"- {note}" for note in notes)
 
 
-def _text(name: str, value: object) -> str:
+def spoken(name: str, value: object) -> str:
+    """A text that says something, without the spaces around it. Raises InvalidInput."""
     if not isinstance(value, str):
         raise InvalidInput(name, f"expected text, not {type(value).__name__}")
     if not value.strip():
         raise InvalidInput(name, "is empty")
-    return value.strip()
+    return intake.mended(value.strip())
 
 
 def _notes(value: object) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from kingly_memory.cognition.outcomes import (
     TaskStatus,
     assessment_draft,
     outcome_draft,
+    spoken,
 )
 from kingly_memory.cognition.routing import Routing, rank
 from kingly_memory.cognition.working import WorkingContext
@@ -65,7 +66,7 @@ class TaskBook:
 
         With a context, what is at hand there comes along. A store that cannot be written costs only the record.
         """
-        description = _spoken("task", task)
+        description = spoken("task", task)
         context, (results, hits) = await asyncio.gather(self._loaded(context_id), self._experience(description))
         named = None if context is None else context.context_id
         assessment = replace(
@@ -92,14 +93,14 @@ class TaskBook:
 
     async def route(self, description: str, candidates: Sequence[str]) -> Routing:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
-        text = _spoken("description", description)
+        text = spoken("description", description)
         rank(candidates, ())  # names that make no list are refused before anything is searched
         results = await self._searcher.find(self._query(text, ROUTING_LIMIT, tags=(TASK_OUTCOME,)))
         return rank(candidates, by_likeness(text, results))
 
     def begin(self, description: str, context_id: str | None, **said: Any) -> Task:
         """A task to be used with `async with`; `said` is what `outcome_draft` takes. Raises InvalidInput."""
-        task = _spoken("description", description)
+        task = spoken("description", description)
         outcome_draft(task, content_limit_bytes=self.content_limit_bytes, context_id=context_id, **said)
         return Task(self, task, context_id=context_id, **said)
 
@@ -210,7 +211,7 @@ class Task:
     def fail(self, reason: str) -> None:
         """Say that the task failed, and why, without raising anything."""
         self._check_open()
-        self._failure = _spoken("reason", reason)
+        self._failure = spoken("reason", reason)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -233,11 +234,3 @@ def _told(error: Exception) -> str:
         return str(error)
     except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
         return ""
-
-
-def _spoken(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(name, f"expected text, not {type(value).__name__}")
-    if not value.strip():
-        raise InvalidInput(name, "is empty")
-    return intake.mended(value.strip())

@@ -14,9 +14,7 @@ from kingly_memory.ports import Now, Row, StoreReader
 from kingly_memory.router import records
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.local_search import LocalSearch
-from kingly_memory.router.view import Station, View, pages
-
-_SEEN = (Standing.LIVE, Standing.CACHED)
+from kingly_memory.router.view import SEEN, Station, View, pages
 
 
 class Associations:
@@ -43,7 +41,7 @@ class Associations:
         now_s = self._clock.now().timestamp()
 
         def is_shown(row: Row) -> bool:
-            return row.standing in _SEEN and self._local.is_alive(row, now_s)
+            return row.standing in SEEN and self._local.is_alive(row, now_s)
 
         return links.linked_of(self._reader, self._station.project, memory_ids, limit, is_shown)
 

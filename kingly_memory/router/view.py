@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
-_SEEN = (Standing.LIVE, Standing.CACHED)
+SEEN = (Standing.LIVE, Standing.CACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class View:
     def get(self, key_or_id: str) -> Memory | None:
         """The memory that may be shown under that key or id: not expired, archived, forgotten or another project's."""
         row = self.find(key_or_id)
-        if row is None or row.standing not in _SEEN or not self._local.is_alive(row, self._now_s()):
+        if row is None or row.standing not in SEEN or not self._local.is_alive(row, self._now_s()):
             return None
         return row.memory
 
