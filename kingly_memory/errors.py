@@ -80,6 +80,13 @@ class StoreTooNew(StoreError):
         )
 
 
+class SweepUnderWay(StoreError):
+    """Another process is sweeping the same home."""
+
+    def __init__(self) -> None:
+        super().__init__("another process is sweeping this home; nothing was changed. Try again when it has finished")
+
+
 class RouterClosed(KinglyMemoryError):
     """A method was called before the router was opened or after it was closed."""
 

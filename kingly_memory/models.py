@@ -103,6 +103,15 @@ class RetrievalMode(StrEnum):
     RECALL = "recall"
 
 
+class Tier(StrEnum):
+    """How near at hand a memory is kept, the nearest first; `lifecycle/tiers.py` says what follows from it."""
+
+    FAST = "fast"
+    MEDIUM = "medium"
+    SLOW = "slow"
+    GLACIAL = "glacial"
+
+
 class Source(StrEnum):
     """Which way a search was answered."""
 

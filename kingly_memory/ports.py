@@ -118,10 +118,6 @@ class Transaction(Protocol):
         by id, from the first one beyond the id `after`."""
         ...
 
-    def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
-        """Memories whose lifetime facet ended, whatever their standing, the longest ended first, from `offset` on."""
-        ...
-
 
 class MemoryReader(Protocol):
     """Reading by id, key and scope. Safe from any thread; sees every committed change of every process."""
@@ -141,6 +137,11 @@ class MemoryReader(Protocol):
 
         `start` is the position of the last row of the previous page.
         """
+        ...
+
+    def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
+        """Memories of every project whose lifetime facet ended, whatever their standing, the longest ended first, from
+        `offset` on."""
         ...
 
     def counts(self, project: str) -> Mapping[str, int]:

@@ -94,6 +94,12 @@ class Settings:
     procedural_lifetime_s: float = _setting(7_776_000.0, "life of procedural memories after their last use")
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
+    sweep_interval_s: float = _setting(0.0, "how often an open router sweeps by itself; 0 for never")
+    decay_enabled: bool = _setting(True, "whether memories fade; off, the policy `strength` archives nothing")
+    half_life_days: float = _setting(30.0, "days without use after which half of a memory's strength is left", _TIME)
+    forget_threshold: float = _setting(0.1, "strength below which a memory may be forgotten", _SHARE)
+    auto_forget_enabled: bool = _setting(False, "whether a sweep asks the policy `strength` without being told to")
+    tiers_enabled: bool = _setting(False, "whether a sweep asks the policy `tiers` without being told to")
     remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
     verification_threshold: float = _setting(
         0.7, "confidence, or share of its words in a source, from which a memory is verified without a model", _SHARE

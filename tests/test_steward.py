@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,13 +12,17 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.lifecycle.policies import Archive, Expire, Keep
+from kingly_memory.lifecycle.steward import Plan, Policies
+from kingly_memory.lifecycle.verdicts import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
-from kingly_memory.router import delivery, outbox
+from kingly_memory.router import delivery, outbox, sweeps
+from kingly_memory.router.subjects import PAGE, Subjects
+from kingly_memory.router.sweeps import Sweep
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
 REMOTE = "feedfacefeedface"
+LIFETIMES_ONLY = Policies()
 
 
 @pytest.fixture
@@ -53,32 +58,59 @@ def standing(store: DiskStore, memory_id: MemoryId) -> Standing | None:
     return None if row is None else row.standing
 
 
+def subjects(store: DiskStore, *remotes: str) -> Subjects:
+    return Subjects(store.reader, "app", remotes)
+
+
+def planned(store: DiskStore, *remotes: str, policies: Policies = LIFETIMES_ONLY) -> Plan:
+    seen = subjects(store, *remotes)
+    return steward.plan(policies, seen.ended(NOON_S), seen.live(), NOON_S)
+
+
+def carried_out(store: DiskStore, plan: Plan, policies: Policies = LIFETIMES_ONLY) -> tuple[str, ...]:
+    outcomes: tuple[str, ...] = ()
+    while len(outcomes) < len(plan.decisions):
+        change = sweeps.carry_out(Sweep("sweep", NOON_S, policies), plan.decisions[len(outcomes) :], len(outcomes))
+        outcomes += store.write(change).result().outcomes
+    return outcomes
+
+
 @pytest.mark.requirement("KNG-084")
 def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     old = put(store, 1, ends_s=NOON_S - 1)
     scratch = put(store, 2, ends_s=NOON_S - 1, type=MemoryType.WORKING)
     put(store, 3, ends_s=NOON_S + 1)
-    planned, looked_at = store.write(steward.plan(NOON_S, 10, 0)).result()
-    assert looked_at == 2
-    assert isinstance(planned[old], Archive)
-    assert isinstance(planned[scratch], Expire)
-    report = steward.report(planned, dry_run=True)
-    assert (report.archived, report.erased, sum(report.reasons.values())) == (1, 1, 2)
+    plan = planned(store)
+    verdicts = {one.memory_id: one.verdict for one in plan.decisions}
+    assert isinstance(verdicts[old], Archive)
+    assert verdicts[old].reason == "the lifetime of episodic memories has ended"
+    assert isinstance(verdicts[scratch], Expire)
+    assert (plan.before.live, plan.after.live, plan.after.archived) == (3, 1, 1)
 
 
 def test_what_was_used_after_the_plan_is_left_alone(store: DiskStore) -> None:
     old = put(store, 1, ends_s=NOON_S - 1)
-    planned, _ = store.write(steward.plan(NOON_S, 10, 0)).result()
+    plan = planned(store)
     store.write(lambda tx: tx.set_facet("lifetime", old, Lifetime(NOON_S + 60).to_json())).result()
-    store.write(steward.carry_out(planned, NOON_S)).result()
+    assert carried_out(store, plan) == ("skipped",)
     assert standing(store, old) is Standing.LIVE
 
 
-def test_plan_goes_page_by_page(store: DiskStore) -> None:
-    ids = [put(store, number, ends_s=NOON_S - number) for number in range(1, 6)]
-    pages = [store.write(steward.plan(NOON_S, 2, offset)).result() for offset in (0, 2, 4)]
-    assert [looked_at for _, looked_at in pages] == [2, 2, 1]
-    assert {memory_id for planned, _ in pages for memory_id in planned} == set(ids)
+def test_what_was_revised_after_the_plan_is_left_alone(store: DiskStore) -> None:
+    old = put(store, 1, ends_s=NOON_S - 1)
+    plan = planned(store)
+    row = store.reader.row(old)
+    assert row is not None
+    store.write(lambda tx: tx.save(replace(row.memory, content="news", revision=2), Standing.LIVE)).result()
+    assert carried_out(store, plan) == ("skipped",)
+
+
+def test_plan_reads_page_by_page_to_the_end(store: DiskStore) -> None:
+    ids = [put(store, number, ends_s=NOON_S - number) for number in range(1, PAGE + 3)]
+    plan = planned(store)
+    assert {one.memory_id for one in plan.decisions} == set(ids)
+    assert set(carried_out(store, plan)) == {"archived"}
+    assert planned(store).decisions == ()
 
 
 def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> None:
@@ -86,8 +118,8 @@ def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> N
     store.write(outbox.enrol(REMOTE, "http://fake", "app")).result()
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: outbox.set_delivery(tx, REMOTE, scratch, due)).result()
-    planned, _ = store.write(steward.plan(NOON_S, 10, 0)).result()
-    assert isinstance(planned[scratch], Keep)
+    plan = planned(store, REMOTE)
+    assert (plan.decisions, plan.waiting) == ((), 1)
 
 
 @pytest.mark.requirement("KNG-002")

@@ -320,9 +320,9 @@ def test_undelivered_are_live_or_archived_ones_above_the_bound_without_a_facet(s
 def test_expired_are_named_longest_ended_first(store: DiskStore, now_s: float) -> None:
     for owner, ends in (("b", 10.0), ("a", 5.0), ("never", 11.0)):
         set_facet(store, "lifetime", owner, {"expires_at": ends, "sliding_s": None})
-    assert store.write(lambda tx: tx.expired(now_s, 10)).result() == ["a", "b"]
-    assert store.write(lambda tx: tx.expired(now_s, 1)).result() == ["a"]
-    assert store.write(lambda tx: tx.expired(now_s, -1)).result() == ["a", "b"]
+    assert store.reader.expired(now_s, 10) == ["a", "b"]
+    assert store.reader.expired(now_s, 1) == ["a"]
+    assert store.reader.expired(now_s, -1) == ["a", "b"]
 
 
 def test_pages_go_on_where_the_last_one_ended_even_while_memories_are_stored(store: DiskStore) -> None:

@@ -81,6 +81,7 @@ class MemoryRouter(Router):
             clock=time,
             observers=observers,
             embedder=parts.embedder,
+            sweeping=parts.sweep_lock(place),
         )
 
     # --- tasks --------------------------------------------------------------------------------------------------------

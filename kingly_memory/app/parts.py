@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, LanguageModel
     from kingly_memory.router.spine import RemotePart
+    from kingly_memory.router.sweeper import Lock
 
 log = logging.getLogger("kingly_memory")
 
@@ -79,6 +80,14 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
     )
     lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
     return RemotePart(endpoint.remote_name, str(endpoint), remote, lead.take, lead.give_up)
+
+
+def sweep_lock(place: Place) -> Lock:
+    """The lock that decides which process sweeps this home."""
+    from kingly_memory.router.sweeper import Lock
+
+    one = Leadership(place.home / "sweep.lock")
+    return Lock(one.take, one.give_up)
 
 
 def embedder() -> Embedder:

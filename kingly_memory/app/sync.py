@@ -21,12 +21,12 @@ from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Imported
-from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:  # read by whoever has memories checked
@@ -317,9 +317,13 @@ class SyncMemoryRouter:
         """See `MemoryRouter.status`."""
         return self._router.status()
 
-    def sweep(self, dry_run: bool = False) -> SweepReport:
+    def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
         """See `MemoryRouter.sweep`."""
-        return self._call(lambda: self._router.sweep(dry_run))
+        return self._call(lambda: self._router.sweep(policies, dry_run))
+
+    def undo_sweep(self) -> int:
+        """See `MemoryRouter.undo_sweep`."""
+        return self._call(self._router.undo_sweep)
 
     def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""

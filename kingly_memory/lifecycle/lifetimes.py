@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kingly_memory.models import JsonObject, MemoryType
+from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.settings import Settings
+
+PROTECTED_FROM = 0.8
+"""Significance from which nothing but its owner takes a memory away (decision A10)."""
 
 _SLIDING = (MemoryType.WORKING, MemoryType.PROCEDURAL)
 
@@ -50,7 +53,11 @@ class Lifetimes:
             }
         )
 
-    def begin(self, kind: MemoryType, now_s: float) -> Lifetime:
+    def begin(self, memory: Memory, now_s: float) -> Lifetime | None:
+        """None for what is too significant to end by itself; working memories are meant to end."""
+        kind = memory.type
+        if memory.significance >= PROTECTED_FROM and kind is not MemoryType.WORKING:
+            return None
         length = self.by_type[kind]
         return Lifetime(now_s + length, length if kind in _SLIDING else None)
 

@@ -1,126 +1,215 @@
-"""The steward plans a sweep, then carries out exactly that plan. Nothing else forgets."""
+"""The steward asks every policy about every memory and makes one plan of what they say. Nothing else forgets. Pure.
+
+What wins when policies differ, the first line first:
+
+1. The end of a lifetime: erased (working memories and copies) or archived.
+2. Too little strength: archived.
+3. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
+4. A move to another tier, up before down.
+
+Nothing of this takes away what is pinned or of a significance of 0.8 and more (which has no lifetime unless it is a
+working memory), nor, but for the first line, the last memory of its category.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.lifecycle.policies import Archive, Expire, Keep, Subject, Verdict, decide
-from kingly_memory.models import JsonObject, Memory, Standing
-from kingly_memory.ports import Transaction
+from kingly_memory.lifecycle import ending
+from kingly_memory.lifecycle.consolidation import Consolidation, consolidate
+from kingly_memory.lifecycle.forgetting import Category, Forgetting, category, weakest_that_may_go
+from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.tiering import Tiering
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Keep, Promote, Summarise, Verdict
+from kingly_memory.models import JsonObject, Tier
 
-BATCH = 500
-"""Memories per transaction, so that a sweep never holds the writer for long."""
-
-AWAITED = ("pending", "leased", "dead")
+LIFETIMES, STRENGTH, TIERS = "lifetimes", "strength", "tiers"
+POLICIES = (LIFETIMES, STRENGTH, TIERS)
+"""In the order of precedence."""
 
 
 @dataclass(frozen=True, slots=True)
-class SweepReport:
-    """What a sweep did, or with `dry_run` would do. `waiting` are expired ones a remote has yet to acknowledge."""
+class Policies:
+    """What a sweep asks; None leaves a policy out."""
 
-    archived: int = 0
-    erased: int = 0
-    waiting: int = 0
-    dry_run: bool = False
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    lifetimes: bool = True
+    strength: Forgetting | None = None
+    tiers: Tiering | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        asked = (self.lifetimes, self.strength is not None, self.tiers is not None)
+        return tuple(name for name, is_asked in zip(POLICIES, asked, strict=True) if is_asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to become of one memory, as its text was then. `policy` names who wants it."""
+
+    memory_id: MemoryId
+    revision: int
+    policy: str
+    verdict: Verdict
 
     def to_json(self) -> JsonObject:
         return {
+            "memory_id": self.memory_id,
+            "policy": self.policy,
+            "does": type(self.verdict).__name__.lower(),
+            **({"to": self.verdict.to.value} if isinstance(self.verdict, Promote | Demote) else {}),
+            "reason": self.verdict.reason,
+            "figures": {name: round(value, 4) for name, value in self.verdict.figures.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """How many memories of the project there are, by where they are."""
+
+    live: int = 0
+    archived: int = 0
+    tiers: Mapping[Tier, int] = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "live": self.live,
             "archived": self.archived,
-            "erased": self.erased,
-            "waiting": self.waiting,
-            "dry_run": self.dry_run,
-            "reasons": dict(self.reasons),
+            "tiers": {tier.value: count for tier, count in self.tiers.items()},
         }
 
 
-Plan = dict[MemoryId, Verdict]
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep would do, in the order in which it would: nothing in it is kept as it is. `waiting` counts ended
+    memories that a remote has yet to acknowledge, `spared` what protection keeps."""
+
+    at_s: float
+    policies: tuple[str, ...]
+    decisions: tuple[Decision, ...] = ()
+    waiting: int = 0
+    spared: int = 0
+    before: Census = field(default_factory=Census)
+    after: Census = field(default_factory=Census)
+
+    def those(self, kind: type[Verdict]) -> tuple[Decision, ...]:
+        return tuple(one for one in self.decisions if isinstance(one.verdict, kind))
 
 
-def plan(now_s: float, limit: int, offset: int) -> Callable[[Transaction], tuple[Plan, int]]:
-    """A change that decides on a page of what has expired, and says how many it looked at. Writes nothing."""
-
-    def change(transaction: Transaction) -> tuple[Plan, int]:
-        remotes = transaction.owners("remote")
-        expired = transaction.expired(now_s, limit, offset)
-        verdicts = {
-            memory_id: decide(subject, now_s)
-            for memory_id in expired
-            if (subject := _subject(transaction, memory_id, remotes)) is not None
-        }
-        return verdicts, len(expired)
-
-    return change
-
-
-def carry_out(planned: Plan, now_s: float) -> Callable[[Transaction], None]:
-    """A change that executes the plan, leaving alone what another process has touched since."""
-
-    def change(transaction: Transaction) -> None:
-        remotes = transaction.owners("remote")
-        for memory_id, verdict in planned.items():
-            subject = _subject(transaction, memory_id, remotes)
-            if subject is None or decide(subject, now_s) != verdict:
-                continue
-            if isinstance(verdict, Archive):
-                _archive(transaction, subject.memory)
-            elif isinstance(verdict, Expire):
-                _erase(transaction, subject, remotes)
-
-    return change
-
-
-def report(planned: Plan, *, dry_run: bool) -> SweepReport:
-    """Counts of a plan. Memories that are at rest already are not counted."""
-    reasons: dict[str, int] = {}
-    counts = {Archive: 0, Expire: 0, Keep: 0}
-    for verdict in planned.values():
-        counts[type(verdict)] += 1
-        reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
-    return SweepReport(counts[Archive], counts[Expire], counts[Keep], dry_run, reasons)
-
-
-def _subject(transaction: Transaction, memory_id: str, remotes: Sequence[str]) -> Subject | None:
-    row = transaction.row(memory_id)
-    if row is None or row.standing in (Standing.ARCHIVED, Standing.FORGOTTEN):
-        return None
-    lifetime = transaction.facet("lifetime", memory_id)
-    deliveries = (transaction.facet("delivery", f"{remote}:{memory_id}") for remote in remotes)
-    return Subject(
-        memory=row.memory,
-        standing=row.standing,
-        lifetime=None if lifetime is None else Lifetime.from_json(lifetime),
-        awaited=any(_is_awaited(delivery) for delivery in deliveries),
+def chosen(names: Iterable[str] | None, available: Policies, usual: Sequence[str]) -> Policies:
+    """The policies of those names, or the usual ones. Raises InvalidInput."""
+    wanted = tuple(usual if names is None else names)
+    for name in wanted:
+        if name not in POLICIES:
+            raise InvalidInput("policies", f"{str(name)[:40]!r} is unknown; choose of {', '.join(POLICIES)}")
+    return Policies(
+        lifetimes=LIFETIMES in wanted,
+        strength=available.strength if STRENGTH in wanted else None,
+        tiers=available.tiers if TIERS in wanted else None,
     )
 
 
-def _is_awaited(delivery: Mapping[str, Any] | None) -> bool:
-    return delivery is not None and delivery["state"] in AWAITED
+def plan(
+    policies: Policies, ended: Iterable[Subject], subjects: Iterable[Subject], now_s: float, archived: int = 0
+) -> Plan:
+    """One plan for what has ended anywhere in the store, and for the live memories of a project.
+
+    Reads both to their ends, once, and holds little of each. `archived` is how many of the project are so already.
+    """
+    return _Survey(policies, now_s).plan(ended, subjects, archived)
 
 
-def _archive(transaction: Transaction, memory: Memory) -> None:
-    transaction.save(memory, Standing.ARCHIVED)
-    transaction.set_facet("lifetime", memory.id, None)
+class _Survey:
+    """One planning."""
+
+    def __init__(self, policies: Policies, now_s: float) -> None:
+        self._policies = policies
+        self._now_s = now_s
+        self._waiting = 0
+        self._spared = 0
+        self._live = 0
+        self._left: Counter[type[Verdict]] = Counter()
+        self._categories: Counter[Category] = Counter()
+        self._revisions: dict[MemoryId, int] = {}
+        self._fading: list[tuple[Subject, Archive]] = []
+
+    def plan(self, ended: Iterable[Subject], subjects: Iterable[Subject], archived: int) -> Plan:
+        over = self._over(ended) if self._policies.lifetimes else {}
+        faded: list[Decision] = []
+        run = self._consolidated(chain(self._staying(over, subjects), self._spare(faded)))
+        moved = [self._decision(memory_id, TIERS, verdict) for memory_id, verdict in run.verdicts.items()]
+        self._left.update(type(one.verdict) for one in (*faded, *moved))
+        into_archive = self._left[Archive] + self._left[Summarise]
+        return Plan(
+            at_s=self._now_s,
+            policies=self._policies.names,
+            decisions=(*over.values(), *faded, *moved),
+            waiting=self._waiting,
+            spared=self._spared,
+            before=Census(self._live, archived, run.before),
+            after=Census(
+                self._live - into_archive - self._left[Expire] + run.summaries, archived + into_archive, run.after
+            ),
+        )
+
+    def _over(self, ended: Iterable[Subject]) -> dict[MemoryId, Decision]:
+        decided = ((subject.memory.id, self._ended(subject)) for subject in ended)
+        return {memory_id: decision for memory_id, decision in decided if decision is not None}
+
+    def _ended(self, subject: Subject) -> Decision | None:
+        verdict = ending.decide(subject, self._now_s)
+        if isinstance(verdict, Keep):
+            self._waiting += subject.awaited
+            return None
+        self._revisions[subject.memory.id] = subject.memory.revision
+        return self._decision(subject.memory.id, LIFETIMES, verdict)
+
+    def _staying(self, over: Mapping[MemoryId, Decision], subjects: Iterable[Subject]) -> Iterator[Subject]:
+        """Those that no policy but the tiers may take away, while the others are noted."""
+        for subject in subjects:
+            self._live += 1
+            decision = over.get(subject.memory.id)
+            if decision is not None:
+                self._left[type(decision.verdict)] += 1
+                continue
+            self._categories[category(subject.memory)] += 1
+            self._revisions[subject.memory.id] = subject.memory.revision
+            verdict = self._faded(subject)
+            if isinstance(verdict, Archive):
+                self._fading.append((_light(subject), verdict))
+            else:
+                yield subject
+
+    def _faded(self, subject: Subject) -> Verdict | None:
+        strength = self._policies.strength
+        return None if strength is None else strength.decide(subject, self._now_s)
+
+    def _spare(self, faded: list[Decision]) -> Iterator[Subject]:
+        """The last of each category, once all are known; the others leave."""
+        leaving = set(weakest_that_may_go(self._fading, self._categories))
+        for subject, verdict in self._fading:
+            if subject.memory.id in leaving:
+                faded.append(self._decision(subject.memory.id, STRENGTH, verdict))
+            else:
+                self._spared += 1
+                yield subject
+
+    def _consolidated(self, subjects: Iterable[Subject]) -> Consolidation:
+        tiers = self._policies.tiers
+        if tiers is not None:
+            return consolidate(tiers, subjects, self._now_s)
+        for _ in subjects:
+            pass
+        return Consolidation()
+
+    def _decision(self, memory_id: MemoryId, policy: str, verdict: Verdict) -> Decision:
+        return Decision(memory_id, self._revisions[memory_id], policy, verdict)
 
 
-def _erase(transaction: Transaction, subject: Subject, remotes: Sequence[str]) -> None:
-    """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
-    memory_id = subject.memory.id
-    transaction.erase(memory_id)
-    for facet in ("lifetime", "usage", "links"):
-        transaction.set_facet(facet, memory_id, None)
-    for remote in remotes:
-        owner = f"{remote}:{memory_id}"
-        delivery = None if subject.standing is Standing.CACHED else transaction.facet("delivery", owner)
-        transaction.set_facet("delivery", owner, None if delivery is None else _left_behind(delivery))
-
-
-def _left_behind(delivery: JsonObject) -> JsonObject | None:
-    if delivery["remote_id"] is None:
-        return None
-    rest = {"state": "delivered", "acknowledged": delivery["wanted"], "due": None, "owner": None, "last_error": None}
-    return {**delivery, **rest}
+def _light(subject: Subject) -> Subject:
+    """Without what may be long: a plan for many memories must not hold their texts."""
+    return replace(subject, memory=replace(subject.memory, content="", title=None, tags=subject.memory.tags[:1]))

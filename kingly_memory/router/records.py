@@ -12,10 +12,11 @@ from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import contexts, delivery
+from kingly_memory.router import archive, contexts, delivery, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
+from kingly_memory.router.usage import Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +123,21 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
         if row is None:
             return None
         if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED):
-            transaction.save(row.memory, Standing.LIVE)
-            _begin_lifetime(transaction, row.memory, desk)
+            revive(transaction, row.memory, desk)
         if row.standing is Standing.FORGOTTEN:
             _deliver(transaction, row.memory, desk)
         return row.memory
 
     return change
+
+
+def revive(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+    """Back from the archive, with everything that lies beside it. Whoever brings it back uses it: else the next sweep
+    would find it as faded as the last one did."""
+    transaction.save(memory, Standing.LIVE)
+    _begin_lifetime(transaction, memory, desk)
+    transaction.set_facet(archive.FACET, memory.id, None)
+    usage.note(transaction, memory.id, Used(1, desk.now_s))
 
 
 def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
@@ -243,8 +252,8 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
 
 def _begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store."""
-    lifetime = desk.lifetimes.begin(memory.type, desk.now_s)
-    transaction.set_facet("lifetime", memory.id, lifetime.to_json())
+    lifetime = desk.lifetimes.begin(memory, desk.now_s)
+    transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
 
 
 def _deliver(transaction: Transaction, memory: Memory, desk: Desk) -> None:

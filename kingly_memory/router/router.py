@@ -13,15 +13,11 @@ from kingly_memory import intake
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Draft, Imported
-from kingly_memory.lifecycle import steward
-from kingly_memory.lifecycle.steward import SweepReport
 from kingly_memory.models import (
     DEEP_KINDS,
     QUICK_KINDS,
     REMOTE_ABOVE,
     DeliveryState,
-    JsonObject,
-    LinkState,
     Memory,
     Page,
     Query,
@@ -31,13 +27,11 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.observe import MemoryStored
-from kingly_memory.router import contexts, moded, outbox, records
+from kingly_memory.router import moded, records
 from kingly_memory.router.context_gather import RELATED_LIMIT
-from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.moded import Plan
-from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.records import Stored
-from kingly_memory.router.spine import Spine
+from kingly_memory.router.upkeep import Upkeep
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -46,7 +40,7 @@ WHISPERS_WAITED_FOR = 5
 """A store waits for the whispers that it makes due, unless it was a very long note."""
 
 
-class Router(Spine):
+class Router(Upkeep):
     """The spine with its verbs. `kingly_memory.MemoryRouter` is this with the parts picked; use it as `async with`."""
 
     @property
@@ -233,13 +227,6 @@ class Router(Spine):
         self._wake()
         return forgotten
 
-    async def restore(self, key_or_id: str) -> Memory | None:
-        """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
-        name = intake.required("key_or_id", key_or_id)
-        restored = await self._write(records.restore(name, self._desk()))
-        self._wake()
-        return restored
-
     async def remember(self, items: Iterable[Imported]) -> Taken:
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
         waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
@@ -290,53 +277,6 @@ class Router(Spine):
                     return
         except KinglyMemoryError as error:
             log.warning("a whisper waits for the next note: %s", error)
-
-    # --- upkeep -------------------------------------------------------------------------------------------------------
-
-    async def sync(self, timeout: float = 30.0) -> SyncReport:
-        """Try the remote now and deliver what waits, for at most `timeout` seconds."""
-        self._check_open()
-        if self._drainer is None:
-            return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
-        return await self._drainer.sync(intake.seconds("timeout", timeout))
-
-    def status(self) -> JsonObject:
-        """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only."""
-        return self._view.status()
-
-    async def sweep(self, dry_run: bool = False) -> SweepReport:
-        """Archive what has outlived its lifetime, and erase working memories that every remote has.
-
-        `dry_run` reports the same plan without carrying it out."""
-        await self._behind.flush()
-        now_s = self._now_s()
-        planned: steward.Plan = {}
-        offset, last = 0, steward.BATCH
-        while last == steward.BATCH:
-            page, last = await self._write(steward.plan(now_s, steward.BATCH, offset))
-            planned |= page
-            offset += last
-        if not dry_run:
-            verdicts = iter(planned.items())
-            while batch := dict(islice(verdicts, steward.BATCH)):
-                await self._write(steward.carry_out(batch, now_s))
-            await self._write(contexts.tidy(now_s, self._context_rules))
-        return steward.report(planned, dry_run=dry_run)
-
-    async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
-        """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
-        return await self._read(lambda: self._view.outbox(states))
-
-    async def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
-        """Make those deliveries due now; all dead ones when no ids are given. Returns how many."""
-        chosen = [entry.id for entry in await self.outbox(["dead"])] if ids is None else list(ids)
-        count = await self._write(outbox.retry(self._remote_name(), chosen, self._now_s(), self._station.project))
-        self._wake()
-        return count
-
-    async def outbox_drop(self, ids: Sequence[str]) -> int:
-        """Never deliver those. The memories stay in the local layer. Returns how many were taken out."""
-        return await self._write(outbox.drop(self._remote_name(), list(ids), self._station.project))
 
     def __repr__(self) -> str:
         status = self.status()

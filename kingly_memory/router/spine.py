@@ -36,6 +36,7 @@ from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.moded import ModedSearch
 from kingly_memory.router.records import Desk
 from kingly_memory.router.remote_side import RemoteSide
+from kingly_memory.router.sweeper import Lock, Sweeper
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
@@ -71,6 +72,7 @@ class Spine:
         observers: tuple[Observer, ...] = (),
         chance: Callable[[], float] = random.random,
         embedder: Callable[[], Embedder] | None = None,
+        sweeping: Lock | None = None,
     ) -> None:
         self._station = station
         self._agent = agent
@@ -124,6 +126,7 @@ class Spine:
             clock=clock,
             pause_s=settings.usage_flush_s,
         )
+        self._sweeper = Sweeper(store=store, landing=self._landing, lock=sweeping or Lock())
         self._is_open = False
 
     async def __aenter__(self) -> Self:

@@ -49,7 +49,7 @@ class UsageBuffer:
 
         def change(transaction: Transaction) -> None:
             for memory_id, one in taken.items():
-                _write(transaction, memory_id, one)
+                note(transaction, memory_id, one)
 
         return change
 
@@ -65,7 +65,8 @@ def _together(before: Used | None, more: Used) -> Used:
     return Used(before.times + more.times, max(before.last_s, more.last_s))
 
 
-def _write(transaction: Transaction, memory_id: str, used: Used) -> None:
+def note(transaction: Transaction, memory_id: str, used: Used) -> None:
+    """Write a use down and renew a sliding lifetime, as part of a change."""
     if transaction.row(memory_id) is None:
         return
     before = transaction.facet("usage", memory_id) or {"accesses": 0, "last_used": used.last_s}

@@ -58,6 +58,9 @@ class Reader:
             position = raw[-1][0]
         return found[:limit]
 
+    def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
+        return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit, offset))]
+
     def counts(self, project: str) -> Mapping[str, int]:
         live = rows.standing_token(Standing.LIVE)
         archived = rows.standing_token(Standing.ARCHIVED)

@@ -93,9 +93,6 @@ class DiskTransaction:
         found = self._all(sql.UNDELIVERED, (beyond, above, rows.project_in_tag(project), remote, limit))
         return [row.memory for row in parsing.rows(found)]
 
-    def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
-        return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit, offset))]
-
     def _unbind(self, memory_id: str, but: str | None = None) -> None:
         """Let go of the key that the memory has now, unless it is that one."""
         before = self.row(memory_id)

@@ -1,0 +1,193 @@
+"""One run over all tiers: what moves, and what leaves a tier that holds too much (seed 003, decisions R1 and R5). Pure.
+
+The candidates are collected first, so what one move changes is not seen by the next. Then two passes: downward, from
+FAST to the archive, and upward, from GLACIAL to FAST. A tier over its size lets go of the least important: FAST one
+tier down, MEDIUM and SLOW behind summaries that rest in GLACIAL, GLACIAL to the archive. Protected memories hold their
+place, and what moved within the cooldown is not asked to leave again: until that ends, a tier may be too full.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.tiering import Tiering, faded_since_s
+from kingly_memory.lifecycle.tiers import TierRules, below, decayed_importance
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Keep, Promote, Summarise, Verdict
+from kingly_memory.models import JsonObject, Memory, Standing, Tier
+
+Heading = tuple[str, str | None, str]
+"""Whose memories a summary joins: project, agent and topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """What a run does. `verdicts` are in the order of the passes and hold nothing that is kept.
+
+    `before` and `after` count the live memories of each tier, `after` with the summaries in GLACIAL.
+    """
+
+    verdicts: Mapping[MemoryId, Verdict] = field(default_factory=dict)
+    before: Mapping[Tier, int] = field(default_factory=dict)
+    after: Mapping[Tier, int] = field(default_factory=dict)
+    summaries: int = 0
+
+    def ids(self, kind: type[Verdict]) -> tuple[MemoryId, ...]:
+        """Those that it promotes, demotes, …"""
+        return tuple(memory_id for memory_id, verdict in self.verdicts.items() if isinstance(verdict, kind))
+
+    def to_json(self) -> JsonObject:
+        named = {"promoted": Promote, "demoted": Demote, "archived": Archive, "summarised": Summarise}
+        ids = {name: list(self.ids(kind)) for name, kind in named.items()}
+        return {
+            "counts": {name: len(some) for name, some in ids.items()},
+            "ids": ids,
+            "summaries": self.summaries,
+            "tier_counts": {"before": _by_name(self.before), "after": _by_name(self.after)},
+        }
+
+
+def heading(memory: Memory) -> Heading:
+    """The summary that a memory would go into. The topic is `metadata["topic"]`, else the first tag, else the type."""
+    said = memory.metadata.get("topic")
+    topic = said if isinstance(said, str) and said.strip() else next(iter(memory.tags), memory.type.value)
+    return memory.scope.project, memory.scope.agent, topic
+
+
+def consolidate(tiering: Tiering, subjects: Iterable[Subject], now_s: float) -> Consolidation:
+    """Decide on a whole population, whose order makes no difference. The sizes of the tiers are those of each project,
+    so that no project's memories push out another's."""
+    moves: list[_Move] = []
+    before: Counter[Tier] = Counter()
+    projects: defaultdict[str, list[_Resident]] = defaultdict(list)
+    headings: dict[Heading, Heading] = {}
+    for subject in subjects:
+        if subject.standing is not Standing.LIVE:
+            continue
+        tier = tiering.placement(subject).tier
+        before[tier] += 1
+        verdict = tiering.decide(subject, now_s)
+        if not isinstance(verdict, Keep):
+            moves.append(_Move(subject.memory.id, tier, verdict))
+        if not isinstance(verdict, Archive):
+            resident = _resident(tiering, subject, verdict, now_s)
+            shared = headings.setdefault(resident.heading, resident.heading)
+            projects[subject.memory.scope.project].append(replace(resident, heading=shared))
+    crowds = [_Crowd(residents, tiering.rules) for residents in projects.values()]
+    moves += [move for crowd in crowds for move in crowd.let_go()]
+    return Consolidation(
+        verdicts={move.memory_id: move.verdict for move in sorted(moves, key=_turn)},
+        before={tier: before[tier] for tier in Tier},
+        after={tier: sum(crowd.size(tier) for crowd in crowds) for tier in Tier},
+        summaries=sum(len(crowd.headings) for crowd in crowds),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    memory_id: MemoryId
+    source: Tier
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Resident:
+    """A memory in the tier where the decisions on single memories leave it."""
+
+    memory_id: MemoryId
+    heading: Heading
+    tier: Tier
+    importance: float
+    importance_below: float
+    is_protected: bool
+    may_leave: bool
+    may_step_down: bool
+
+
+class _Crowd:
+    """The residents of one project, of whom some let go, from the nearest tier to the farthest."""
+
+    def __init__(self, residents: Iterable[_Resident], rules: TierRules) -> None:
+        self._rules = rules
+        self._tiers: dict[Tier, list[_Resident]] = {tier: [] for tier in Tier}
+        for resident in residents:
+            self._tiers[resident.tier].append(resident)
+        self.headings: set[Heading] = set()
+
+    def size(self, tier: Tier) -> int:
+        return len(self._tiers[tier]) + (len(self.headings) if tier is Tier.GLACIAL else 0)
+
+    def let_go(self) -> Iterator[_Move]:
+        fast = self._tiers[Tier.FAST]
+        stepping = [one for one in self._least(Tier.FAST, fast) if one.may_step_down]
+        self._tiers[Tier.MEDIUM] += [
+            replace(one, tier=Tier.MEDIUM, importance=one.importance_below, may_leave=False) for one in stepping
+        ]
+        yield from self._leave(Tier.FAST, stepping)
+        for tier in (Tier.MEDIUM, Tier.SLOW, Tier.GLACIAL):
+            unprotected = [one for one in self._tiers[tier] if not one.is_protected]
+            leaving = [one for one in self._least(tier, unprotected) if one.may_leave]
+            if tier is not Tier.GLACIAL:
+                self.headings.update(one.heading for one in leaving)
+            yield from self._leave(tier, leaving)
+
+    def _least(self, tier: Tier, among: Sequence[_Resident]) -> list[_Resident]:
+        """As many of the least important as the tier holds too many. Those who may not leave are among them, so that
+        a newcomer of little importance does not push out what matters more."""
+        excess = self.size(tier) - self._rules.configs[tier].max_items
+        return [] if excess <= 0 else nsmallest(excess, among, key=lambda one: (one.importance, one.memory_id))
+
+    def _leave(self, tier: Tier, leaving: Sequence[_Resident]) -> Iterator[_Move]:
+        gone = {one.memory_id for one in leaving}
+        self._tiers[tier] = [one for one in self._tiers[tier] if one.memory_id not in gone]
+        most = self._rules.configs[tier].max_items
+        for one in leaving:
+            yield _Move(one.memory_id, tier, _eviction(one, tier, {"importance": one.importance, "max_items": most}))
+
+
+_TOO_FULL = {tier: f"the {tier.value} tier holds too much, and this is of the least importance there" for tier in Tier}
+
+
+def _eviction(resident: _Resident, tier: Tier, figures: Mapping[str, float]) -> Verdict:
+    reason = _TOO_FULL[tier]
+    if tier is Tier.FAST:
+        return Demote(Tier.MEDIUM, reason, figures)
+    if tier is Tier.GLACIAL:
+        return Archive(reason, figures)
+    return Summarise(resident.heading[-1], reason, figures)
+
+
+def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float) -> _Resident:
+    memory = subject.memory
+    placement = tiering.placement(subject)
+    tier = verdict.to if isinstance(verdict, Promote | Demote) else placement.tier
+    age_s = now_s - faded_since_s(subject)
+    is_settled = isinstance(verdict, Keep) and tiering.enabled and not tiering.is_cooling(placement, now_s)
+    return _Resident(
+        memory_id=memory.id,
+        heading=heading(memory),
+        tier=tier,
+        importance=decayed_importance(memory.significance, age_s, tier, tiering.rules),
+        importance_below=decayed_importance(memory.significance, age_s, below(tier) or tier, tiering.rules),
+        is_protected=subject.is_protected,
+        may_leave=is_settled,
+        may_step_down=is_settled and not tiering.is_held(placement, now_s, upward=False),
+    )
+
+
+_ORDER = {tier: place for place, tier in enumerate(Tier)}
+
+
+def _turn(move: _Move) -> tuple[bool, int, str]:
+    """First downward from FAST, then upward from GLACIAL."""
+    is_upward = isinstance(move.verdict, Promote)
+    place = _ORDER[move.source]
+    return is_upward, -place if is_upward else place, move.memory_id
+
+
+def _by_name(counts: Mapping[Tier, int]) -> dict[str, int]:
+    return {tier.value: counts.get(tier, 0) for tier in Tier}

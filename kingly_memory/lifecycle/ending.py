@@ -1,0 +1,25 @@
+"""The end of a lifetime (seed 004): working memories and copies go for good, all else goes to the archive. Pure."""
+
+from __future__ import annotations
+
+from kingly_memory.lifecycle.lifetimes import is_expired
+from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep
+from kingly_memory.models import MemoryType, Standing
+
+
+def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
+    """Working memories wait until every remote that should have them does."""
+    lifetime = subject.lifetime
+    if lifetime is None or not is_expired(lifetime, now_s):
+        return Keep("its lifetime has not ended")
+    figures = {"ended_s_ago": now_s - lifetime.expires_at}
+    if subject.standing is Standing.CACHED:
+        return Expire("a copy of what the remote holds, past its lifetime", figures)
+    if subject.standing is not Standing.LIVE:
+        return Keep(f"it is {subject.standing.value} already")
+    if subject.memory.type is not MemoryType.WORKING:
+        return Archive(f"the lifetime of {subject.memory.type.value} memories has ended", figures)
+    if subject.awaited:
+        return Keep("it waits for the remote to acknowledge it", figures)
+    return Expire("a working memory past its lifetime", figures)

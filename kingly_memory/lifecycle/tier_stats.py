@@ -1,0 +1,109 @@
+"""How the tiers are doing: sizes, moves of the last hour, how often a search finds something (seed 003, decision R10).
+
+Pure values: an `Activity` is kept beside the memories and replaced by the one after each event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kingly_memory.lifecycle.tiers import HOUR_S, Placement
+from kingly_memory.lifecycle.verdicts import Demote, Promote, Verdict
+from kingly_memory.models import JsonObject, Tier
+
+BUCKET_S = 10.0
+"""Events this near to each other are counted together, so that an hour takes 361 entries at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Events of the last hour: when (Unix seconds, ascending) and how many. What happens within `BUCKET_S` of an entry
+    is counted with that entry, and so leaves the hour up to that much early."""
+
+    entries: tuple[tuple[float, int], ...] = ()
+
+    def add(self, at_s: float, count: int = 1) -> Tally:
+        """The tally with those events. Entries farther than an hour from `at_s` are dropped, also those that lie in the
+        future because a clock was set back."""
+        if count <= 0:
+            return self
+        near = [(at, number) for at, number in self.entries if abs(at_s - at) < HOUR_S]
+        return Tally(_in_buckets([*near, (at_s, count)]))
+
+    def last_hour(self, now_s: float) -> int:
+        """How many happened in the hour that ends now. An event leaves it 3,600 s after it happened."""
+        return sum(number for at, number in self.entries if 0 <= now_s - at < HOUR_S)
+
+
+def _in_buckets(entries: Iterable[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+    merged: list[tuple[float, int]] = []
+    for at, number in sorted(entries):
+        if merged and at - merged[-1][0] < BUCKET_S:
+            merged[-1] = (merged[-1][0], merged[-1][1] + number)
+        else:
+            merged.append((at, number))
+    return tuple(merged)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What has happened in the tiers. `found` and `missed` count the searches that did and did not find something."""
+
+    promotions: Tally = Tally()
+    demotions: Tally = Tally()
+    found: int = 0
+    missed: int = 0
+
+    def looked_up(self, *, found: int = 0, missed: int = 0) -> Activity:
+        return replace(self, found=self.found + found, missed=self.missed + missed)
+
+    def carried_out(self, verdicts: Iterable[Verdict], at_s: float) -> Activity:
+        """After a run: its moves up and down. What left for the archive is neither."""
+        kinds = [type(verdict) for verdict in verdicts]
+        return replace(
+            self,
+            promotions=self.promotions.add(at_s, kinds.count(Promote)),
+            demotions=self.demotions.add(at_s, kinds.count(Demote)),
+        )
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of searches that found something; 0.0 before the first."""
+        lookups = self.found + self.missed
+        return self.found / lookups if lookups else 0.0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "promotions": [list(entry) for entry in self.promotions.entries],
+            "demotions": [list(entry) for entry in self.demotions.entries],
+            "found": self.found,
+            "missed": self.missed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Activity:
+        """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+        promotions, demotions = (Tally(tuple((at, number) for at, number in data[name])) for name in _TALLIES)
+        return cls(promotions, demotions, data["found"], data["missed"])
+
+
+_TALLIES = ("promotions", "demotions")
+
+
+def memory_stats(placements: Iterable[Placement], activity: Activity, now_s: float) -> JsonObject:
+    """What `get_memory_stats` answers. `placements` are those of all live memories; the average of their surprises is
+    0.0 when there is none."""
+    counts = {tier.value: 0 for tier in Tier}
+    surprise = 0.0
+    for placement in placements:
+        counts[placement.tier.value] += 1
+        surprise += placement.surprise
+    return {
+        "tier_counts": counts,
+        "promotions_last_hour": activity.promotions.last_hour(now_s),
+        "demotions_last_hour": activity.demotions.last_hour(now_s),
+        "hit_rate": activity.hit_rate,
+        "avg_surprise_score": surprise / max(sum(counts.values()), 1),
+    }

@@ -1,0 +1,72 @@
+"""What a policy can decide about a memory, with the reason and the figures it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave it as it is."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Move it one tier up."""
+
+    to: Tier
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Demote:
+    """Move it one tier down."""
+
+    to: Tier
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Take it out of sight; `restore` brings it back."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Join it to a memory that says the same; its own text is kept in the archive."""
+
+    into: MemoryId
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise:
+    """Archive it behind a summary that is linked to it. Those with the same `topic` share one."""
+
+    topic: str
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Erase it: only for working memories and copies of what the remote holds."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+Verdict = Keep | Promote | Demote | Archive | Merge | Summarise | Expire

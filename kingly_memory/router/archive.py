@@ -1,0 +1,73 @@
+"""What lies in the archive and why, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.ports import Transaction
+
+FACET = "archived"
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """The facet `archived:<id>`: when a memory went to the archive (Unix seconds), which policy wanted it, why, and on
+    which figures. `sweep` names the sweep, `summary` the memory that sums it up, `merged_into` that which it was joined
+    to."""
+
+    at: float
+    policy: str
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    sweep: str | None = None
+    summary: MemoryId | None = None
+    merged_into: MemoryId | None = None
+
+    def to_json(self) -> JsonObject:
+        told = {"sweep": self.sweep, "summary": self.summary, "merged_into": self.merged_into}
+        return {
+            "at": self.at,
+            "policy": self.policy,
+            "reason": self.reason,
+            "figures": {name: round(value, 4) for name, value in self.figures.items()},
+            **{name: value for name, value in told.items() if value is not None},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Archived:
+        """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+        summary, merged_into = data.get("summary"), data.get("merged_into")
+        return cls(
+            at=float(data["at"]),
+            policy=str(data["policy"]),
+            reason=str(data["reason"]),
+            figures=dict(data["figures"]),
+            sweep=data.get("sweep"),
+            summary=None if summary is None else MemoryId(summary),
+            merged_into=None if merged_into is None else MemoryId(merged_into),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveEntry:
+    """A memory in the archive. `why` is None for what came there with an import."""
+
+    memory: Memory
+    why: Archived | None
+
+    def to_json(self) -> JsonObject:
+        archived = None if self.why is None else self.why.to_json()
+        at = None if self.why is None else datetime.fromtimestamp(self.why.at, UTC).isoformat()
+        return {**self.memory.to_json(), "archived": archived, "archived_at": at}
+
+
+def shelve(transaction: Transaction, memory: Memory, why: Archived) -> None:
+    """Take a memory out of sight. Its facets stay beside it, but for the lifetime, which is over."""
+    transaction.save(memory, Standing.ARCHIVED)
+    transaction.set_facet("lifetime", memory.id, None)
+    transaction.set_facet(FACET, memory.id, why.to_json())

@@ -1,0 +1,352 @@
+"""The design's own names for strengths, over a storage of the caller's own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.errors import InvalidInput, StoreError
+from kingly_memory.lifecycle.decay_manager import DecayManager, MemoryFacts, MemoryStrength, StrengthStorage, utc_now
+from kingly_memory.testing.strengths import MemoryStrengths
+from tests.strength_samples import NOON
+
+
+def noon() -> datetime:
+    return NOON
+
+
+def ago(days: float) -> datetime:
+    return NOON - timedelta(days=days)
+
+
+def strength(**said: Any) -> MemoryStrength:
+    return MemoryStrength("m", **{"created_at": NOON, "last_accessed": NOON, **said})
+
+
+@pytest.fixture
+def storage() -> MemoryStrengths:
+    return MemoryStrengths()
+
+
+def manager(storage: StrengthStorage, now: Callable[[], datetime] = noon, **said: Any) -> DecayManager:
+    return DecayManager(storage, now=now, **said)
+
+
+# --- one strength ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-027")
+def test_a_strength_begins_with_the_designs_figures() -> None:
+    before = utc_now()
+    fresh = MemoryStrength(memory_id="m")
+    assert before <= fresh.created_at <= fresh.last_accessed <= utc_now()
+    assert fresh == MemoryStrength("m", 1.0, 30, fresh.created_at, fresh.last_accessed, 0, [], 0.5)
+
+
+@pytest.mark.requirement("ALM-085")
+@pytest.mark.parametrize(("importance", "least"), [(0.5, 0.7), (1.0, 0.9)])
+def test_fresh_memory_full_strength(importance: float, least: float) -> None:
+    assert MemoryStrength(memory_id="test", explicit_importance=importance).current_strength() > least
+
+
+@pytest.mark.requirement("ALM-086")
+def test_old_memory_decays() -> None:
+    old = MemoryStrength(memory_id="test", last_accessed=utc_now() - timedelta(days=60))
+    assert old.current_strength() < 0.5
+
+
+@pytest.mark.requirement("ALM-087")
+def test_access_reinforces() -> None:
+    old = strength(last_accessed=ago(30))
+    assert old.current_strength(NOON) == pytest.approx(0.375055, abs=1e-6)
+    old.access(NOON)
+    assert old.current_strength(NOON) == pytest.approx(0.801986, abs=1e-6)
+
+
+@pytest.mark.requirement("ALM-032")
+def test_an_access_is_counted_and_dated() -> None:
+    one = strength(last_accessed=ago(3))
+    one.access(NOON)
+    assert (one.access_count, one.last_accessed, one.reinforcement_events) == (1, NOON, [])
+
+
+@pytest.mark.requirement("ALM-033")
+def test_of_fifteen_reinforcements_the_last_ten_are_kept() -> None:
+    one = strength(last_accessed=ago(3))
+    events = [NOON + timedelta(minutes=number) for number in range(15)]
+    for event in events:
+        one.reinforce(event)
+    assert one.reinforcement_events == events[5:]
+    assert (one.last_accessed, one.access_count) == (events[-1], 0)
+
+
+def test_a_clock_that_was_set_back_takes_no_use_back() -> None:
+    one = strength()
+    one.access(ago(100))
+    one.reinforce(ago(100))
+    assert one.last_accessed == NOON
+
+
+@pytest.mark.requirement("ALM-034")
+def test_a_memory_is_to_be_forgotten_below_the_threshold_and_not_at_it() -> None:
+    one = strength(last_accessed=ago(60))
+    exactly = one.current_strength(NOON)
+    assert not one.should_forget(exactly, now=NOON)
+    assert one.should_forget(math.nextafter(exactly, 1), now=NOON)
+    assert (one.should_forget(now=NOON), one.should_forget(now=NOON + timedelta(days=28))) == (False, True)
+
+
+@pytest.mark.requirement("ALM-035")
+@pytest.mark.parametrize(("days", "expected"), [(39, False), (40, True), (87, True), (88, False)])
+def test_weak_but_not_gone_can_be_recovered(days: int, expected: bool) -> None:
+    assert strength(last_accessed=ago(days)).recoverable(now=NOON) == expected
+
+
+def test_the_bounds_of_what_can_be_recovered_are_the_callers() -> None:
+    one = strength(last_accessed=ago(100))
+    exactly = one.current_strength(NOON)
+    assert one.recoverable(0.05, 0.3, now=NOON)
+    assert one.recoverable(exactly, 0.3, now=NOON)
+    assert not one.recoverable(0.05, exactly, now=NOON)
+
+
+def test_naive_times_are_utc() -> None:
+    one = strength(last_accessed=ago(30).replace(tzinfo=None))
+    assert one.last_accessed == ago(30)
+    assert one.current_strength(NOON.replace(tzinfo=None)) == one.current_strength(NOON)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"decay_half_life_days": 0}, "decay_half_life_days: 0 is no half-life; say a number of days above 0"),
+        ({"decay_half_life_days": -3}, "decay_half_life_days: -3 is no half-life"),
+        ({"decay_half_life_days": math.nan}, "decay_half_life_days: nan is no half-life"),
+        ({"explicit_importance": 1.5}, "explicit_importance: 1.5 is outside 0 to 1"),
+        ({"initial_strength": -1}, "initial_strength: -1 is outside 0 to 1"),
+        ({"access_count": -1}, "access_count: -1 is outside 0"),
+        ({"last_accessed": None}, "last_accessed: is missing"),
+        ({"created_at": "yesterday"}, "created_at: 'yesterday' is not an ISO 8601"),
+    ],
+)
+def test_figures_that_make_no_sense_are_refused(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        strength(**said)
+
+
+def test_a_figure_that_was_spoilt_later_is_refused_when_it_is_used() -> None:
+    one = strength()
+    one.decay_half_life_days = 0
+    with pytest.raises(InvalidInput, match="no half-life"):
+        one.current_strength()
+
+
+# --- strengths in a storage -----------------------------------------------------------------------------------------
+
+
+class FileStorage(MemoryStrengths):
+    """Strengths in a file, as after a restart."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(strengths=json.loads(path.read_text(encoding="utf-8")) if path.exists() else {})
+        self.path = path
+        self.add("m", MemoryFacts(ago(40)))
+
+    def update_memory_strength(self, strength: MemoryStrength) -> None:
+        super().update_memory_strength(strength)
+        self.path.write_text(json.dumps(self.strengths), encoding="utf-8")
+
+
+@pytest.mark.requirement("ALM-036")
+def test_a_strength_is_begun_from_the_memorys_own_last_use_and_kept(storage: MemoryStrengths) -> None:
+    storage.add("never used", MemoryFacts(ago(60), importance=0.7))
+    storage.add("used", MemoryFacts(ago(60), last_used=ago(10)))
+    begun = manager(storage, default_half_life=20).get_strength("never used")
+    assert begun == MemoryStrength("never used", 1.0, 20, ago(60), ago(60), explicit_importance=0.7)
+    assert storage.get_memory_strength("never used") == begun
+    assert manager(storage).get_strength("used").last_accessed == ago(10)
+
+
+@pytest.mark.requirement("ALM-036")
+def test_a_strength_that_is_kept_is_loaded(storage: MemoryStrengths) -> None:
+    kept = MemoryStrength("m", 0.9, 12, ago(9), ago(8), 7, [ago(8)], 0.6)
+    storage.update_memory_strength(kept)
+    assert manager(storage).get_strength("m") == kept
+
+
+def test_a_memory_that_nobody_knows_has_no_strength(storage: MemoryStrengths) -> None:
+    with pytest.raises(InvalidInput, match="memory_id: no memory has the id 'lost'"):
+        manager(storage).record_access("lost")
+    assert storage.writes == 0
+
+
+@pytest.mark.requirement("ALM-037")
+def test_an_access_is_there_after_a_restart(tmp_path: Path) -> None:
+    manager(FileStorage(tmp_path / "strengths.json")).record_access("m")
+    again = manager(FileStorage(tmp_path / "strengths.json")).get_strength("m")
+    assert (again.access_count, again.last_accessed) == (1, NOON)
+
+
+@pytest.mark.requirement("ALM-038")
+def test_a_reinforcement_is_there_after_a_restart(tmp_path: Path) -> None:
+    manager(FileStorage(tmp_path / "strengths.json")).reinforce_memory("m")
+    again = manager(FileStorage(tmp_path / "strengths.json")).get_strength("m")
+    assert (again.reinforcement_events, again.last_accessed) == ([NOON], NOON)
+
+
+def test_two_managers_of_one_storage_see_each_others_accesses(storage: MemoryStrengths) -> None:
+    storage.add("m", MemoryFacts(ago(40)))
+    first, second = manager(storage), manager(storage)
+    first.record_access("m")
+    second.record_access("m")
+    assert first.get_strength("m").access_count == 2
+
+
+@pytest.mark.requirement("ALM-039")
+def test_forgettable_memories_are_those_of_the_scope_weakest_first(storage: MemoryStrengths) -> None:
+    storage.add("faded", MemoryFacts(ago(90)))
+    storage.add("gone", MemoryFacts(ago(365)))
+    storage.add("weak", MemoryFacts(ago(60)))
+    storage.add("another agent's", MemoryFacts(ago(365)), agent="bo")
+    storage.add("another project's", MemoryFacts(ago(365)), project_id="web")
+    assert manager(storage).get_forgettable_memories("app", "cleo") == ["gone", "faded"]
+    assert manager(storage).get_forgettable_memories("app", "cleo", 0.2) == ["gone", "faded", "weak"]
+    assert set(manager(storage).get_forgettable_memories("app", None)) == {"gone", "faded", "another agent's"}
+    assert storage.writes == 0
+
+
+@pytest.mark.requirement("ALM-040")
+def test_recoverable_memories_come_with_their_strengths_weakest_first(storage: MemoryStrengths) -> None:
+    for name, days in {"weak": 50, "fresh": 0, "weaker": 80, "gone": 90}.items():
+        storage.add(name, MemoryFacts(ago(days)))
+    found = manager(storage).get_recoverable_memories("app", "cleo")
+    assert [name for name, _ in found] == ["weaker", "weak"]
+    assert dict(found)["weak"] == pytest.approx(0.75 * math.exp(-0.693 * 50 / 30))
+
+
+@pytest.mark.parametrize("half_life", [0, -1, math.nan])
+def test_a_manager_without_a_half_life_is_refused(storage: MemoryStrengths, half_life: float) -> None:
+    with pytest.raises(InvalidInput, match=r"default_half_life: .* is no half-life"):
+        DecayManager(storage, half_life)
+
+
+# --- forgetting -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def faded(storage: MemoryStrengths) -> MemoryStrengths:
+    """Four faded memories of one category beside a fresh one."""
+    for number, days in enumerate([100, 400, 300, 200]):
+        storage.add(f"faded {number}", MemoryFacts(ago(days)))
+    storage.add("fresh", MemoryFacts(NOON))
+    return storage
+
+
+@pytest.mark.requirement("ALM-041")
+@pytest.mark.parametrize("target_count", [0, 1, 3, 4, 9, None])
+def test_the_weakest_go_first_and_no_more_than_wanted(faded: MemoryStrengths, target_count: int | None) -> None:
+    weakest_first = ["faded 1", "faded 2", "faded 3", "faded 0"]
+    gone = manager(faded).smart_forget("app", "cleo", target_count)
+    assert gone == weakest_first[:target_count]
+    assert faded.archived == set(gone)
+    assert set(faded.get_all_memory_ids("app", "cleo")) == {"fresh", *weakest_first} - set(gone)
+
+
+def test_a_dry_run_names_the_same_and_writes_nothing(faded: MemoryStrengths) -> None:
+    planned = manager(faded).smart_forget("app", "cleo", 3, dry_run=True)
+    assert faded.writes == 0
+    assert manager(faded).smart_forget("app", "cleo", 3) == planned
+
+
+def test_forgetting_again_forgets_nothing(faded: MemoryStrengths) -> None:
+    manager(faded).smart_forget("app", "cleo")
+    assert manager(faded).smart_forget("app", "cleo") == []
+
+
+@pytest.mark.requirement("ALM-042")
+@pytest.mark.parametrize("facts", [{"importance": 0.9}, {"importance": 0.8}, {"pinned": True}])
+def test_what_is_important_or_pinned_is_never_forgotten(faded: MemoryStrengths, facts: dict[str, Any]) -> None:
+    faded.add("dear", MemoryFacts(ago(365), **facts))
+    assert "dear" in manager(faded).get_forgettable_memories("app", "cleo")
+    assert "dear" not in manager(faded).smart_forget("app", "cleo")
+
+
+def test_importance_that_only_the_strength_knows_protects_too(faded: MemoryStrengths) -> None:
+    faded.update_memory_strength(strength(last_accessed=ago(365)))
+    faded.update_memory_strength(MemoryStrength("faded 1", last_accessed=ago(365), explicit_importance=0.9))
+    assert "faded 1" not in manager(faded).smart_forget("app", "cleo")
+
+
+@pytest.mark.requirement("ALM-043")
+def test_a_memory_that_cannot_be_archived_is_kept_and_the_others_go(
+    faded: MemoryStrengths, caplog: pytest.LogCaptureFixture
+) -> None:
+    faded.refuses_to_archive = {"faded 2"}
+    with caplog.at_level(logging.WARNING, "kingly_memory"):
+        gone = manager(faded).smart_forget("app", "cleo", 3)
+    assert gone == ["faded 1", "faded 3"]
+    assert "faded 2" in faded.get_all_memory_ids("app", "cleo")
+    assert "memory faded 2 is kept" in caplog.text
+
+
+@pytest.mark.requirement("ALM-043")
+def test_every_memory_is_archived_before_it_is_deleted(faded: MemoryStrengths) -> None:
+    archived_at_deletion = []
+
+    class Watched(MemoryStrengths):
+        def delete_memory(self, memory_id: str) -> None:
+            archived_at_deletion.append(memory_id in self.archived)
+            raise StoreError("the disk is full; free some space")
+
+    watched = Watched(_memories=faded._memories)
+    assert manager(watched).smart_forget("app", "cleo") == []
+    assert archived_at_deletion == [True] * 4
+
+
+def test_a_memory_used_by_another_process_meanwhile_is_kept(faded: MemoryStrengths) -> None:
+    class Busy(MemoryStrengths):
+        def archive_memory(self, memory_id: str) -> None:
+            super().archive_memory(memory_id)
+            manager(self).record_access("faded 2")
+
+    busy = Busy(_memories=faded._memories)
+    assert manager(busy).smart_forget("app", "cleo") == ["faded 1", "faded 3", "faded 0"]
+
+
+@pytest.mark.requirement("ALM-044")
+def test_of_each_category_the_strongest_is_left(storage: MemoryStrengths) -> None:
+    storage.add("alone", MemoryFacts(ago(365), category="heuristic"))
+    storage.add("older", MemoryFacts(ago(400), category="outcome"))
+    storage.add("newer", MemoryFacts(ago(300), category="outcome"))
+    assert manager(storage).smart_forget("app", "cleo") == ["older"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.sampled_from("abc"), st.booleans()), max_size=12),
+    st.none() | st.integers(0, 12),
+)
+def test_no_category_is_ever_emptied(those: list[tuple[int, str, bool]], target_count: int | None) -> None:
+    storage = MemoryStrengths()
+    for number, (days, category, pinned) in enumerate(those):
+        storage.add(str(number), MemoryFacts(ago(days), category=category, pinned=pinned))
+    gone = manager(storage).smart_forget("app", "cleo", target_count)
+    left = [those[int(one)] for one in storage.get_all_memory_ids("app", "cleo")]
+    assert {category for _, category, _ in left} == {category for _, category, _ in those}
+    assert [one for one in gone if those[int(one)][2] or those[int(one)][0] < 87] == []
+    assert len(left) + len(gone) == len(those)
+
+
+@pytest.mark.parametrize("target_count", [-1, 1.5, True])
+def test_a_count_that_makes_no_sense_is_refused(faded: MemoryStrengths, target_count: Any) -> None:
+    with pytest.raises(InvalidInput, match="target_count"):
+        manager(faded).smart_forget("app", "cleo", target_count)
+    assert faded.writes == 0

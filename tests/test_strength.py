@@ -1,0 +1,355 @@
+"""A memory fades while nobody uses it, and every figure of that is the design's."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.lifecycle.strength import (
+    SEEDS_RULES,
+    Strength,
+    StrengthRules,
+    StrengthState,
+    Vitals,
+    current,
+    days_until_forgotten,
+    explained,
+    figures,
+    state,
+)
+from kingly_memory.models import MemoryType
+from tests.strength_samples import DAY_S, NOON_S, memory, samples
+
+
+def idle(days: float, **said: Any) -> Vitals:
+    return Vitals(NOON_S - days * DAY_S, **said)
+
+
+def reinforced(*days_ago: float) -> Strength:
+    return Strength(reinforced=tuple(sorted(NOON_S - days * DAY_S for days in days_ago)))
+
+
+# --- the rule -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-028")
+@pytest.mark.requirement("ALM-029")
+@pytest.mark.requirement("ALM-030")
+@pytest.mark.requirement("ALM-031")
+def test_every_strength_that_was_worked_out_beforehand_comes_out() -> None:
+    wrong = []
+    for one in samples():
+        vitals = idle(
+            one.days,
+            significance=one.significance,
+            accesses=one.accesses,
+            strength=reinforced(*[0.0] * one.reinforcements),
+        )
+        if current(vitals, NOON_S) != pytest.approx(one.strength, abs=6e-7):
+            wrong.append(one)
+    assert wrong == []
+
+
+def test_all_of_the_table_is_looked_at() -> None:
+    assert len(list(samples())) == 216
+
+
+@pytest.mark.requirement("ALM-085")
+@pytest.mark.parametrize(("significance", "expected"), [(0.5, 0.75), (1.0, 1.0)])
+def test_a_fresh_memory_is_strong(significance: float, expected: float) -> None:
+    assert current(idle(0, significance=significance), NOON_S) == expected
+    assert state(expected) is StrengthState.STRONG
+
+
+@pytest.mark.requirement("ALM-086")
+@pytest.mark.parametrize(("days", "expected"), [(30, 0.37505519677182575), (60, 0.18755520083407062)])
+def test_an_old_memory_has_faded(days: int, expected: float) -> None:
+    assert current(idle(days), NOON_S) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.requirement("ALM-087")
+def test_an_access_brings_it_back() -> None:
+    assert current(idle(0, accesses=1), NOON_S) == pytest.approx(0.8019860385419959, abs=1e-12)
+
+
+@pytest.mark.requirement("ALM-028")
+def test_days_count_in_fractions() -> None:
+    assert current(idle(0.999), NOON_S) == pytest.approx(0.75 * math.exp(-0.693 * 0.999 / 30))
+
+
+@pytest.mark.requirement("ALM-030")
+def test_a_reinforcement_counts_for_seven_days_and_not_a_moment_longer() -> None:
+    strength = reinforced(7)
+    assert current(idle(0, strength=strength), NOON_S) == 0.75
+    assert current(idle(0, strength=strength), NOON_S - 1) == pytest.approx(0.825)
+
+
+@pytest.mark.parametrize(
+    ("accesses", "floor"),
+    [(1, 0.052), (2, 0.0824), (3, 0.104), (5, 0.1344), (10, 0.1798), (53, 0.2992), (54, 0.3), (10**9, 0.3)],
+)
+def test_what_was_used_keeps_a_floor_for_ever(accesses: int, floor: float) -> None:
+    assert current(idle(1e6, accesses=accesses), NOON_S) == pytest.approx(floor, abs=6e-5)
+
+
+def test_the_floor_goes_when_accesses_are_to_decay_too() -> None:
+    fading = StrengthRules(decaying_accesses=True)
+    vitals = idle(365, accesses=60)
+    assert current(vitals, NOON_S, fading) < 0.001
+    assert current(idle(0, accesses=60), NOON_S, fading) == current(idle(0, accesses=60), NOON_S)
+    assert days_until_forgotten(vitals, NOON_S) is None
+    assert days_until_forgotten(idle(0, accesses=60), NOON_S, fading) == pytest.approx(30 / 0.693 * math.log(1.4 * 7.5))
+
+
+def test_the_initial_strength_is_what_fading_begins_from() -> None:
+    assert current(idle(0, strength=Strength(initial=0.4)), NOON_S) == pytest.approx(0.3)
+    assert current(idle(0, strength=Strength(initial=0.0)), NOON_S) == 0.0
+
+
+def test_a_memory_with_a_half_life_of_its_own_fades_by_that() -> None:
+    rules = StrengthRules(half_life_days={MemoryType.PROCEDURAL: 90})
+    procedural = idle(90, type=MemoryType.PROCEDURAL)
+    half = current(idle(30), NOON_S)
+    assert current(procedural, NOON_S, rules) == half
+    assert current(replace(procedural, strength=Strength(half_life_days=180.0)), NOON_S, rules) > half
+    assert current(idle(30, type=MemoryType.EPISODIC), NOON_S, rules) == half
+
+
+# --- states and what is to come -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-034")
+@pytest.mark.requirement("ALM-035")
+@pytest.mark.parametrize(
+    ("strength", "expected"),
+    [
+        (0.0, "forgettable"),
+        (math.nextafter(0.1, 0), "forgettable"),
+        (0.1, "weak"),
+        (math.nextafter(0.3, 0), "weak"),
+        (0.3, "normal"),
+        (math.nextafter(0.7, 0), "normal"),
+        (0.7, "strong"),
+        (1.0, "strong"),
+    ],
+)
+def test_each_state_begins_at_its_boundary(strength: float, expected: str) -> None:
+    assert state(strength) == expected
+
+
+@pytest.mark.parametrize(
+    ("significance", "days"), [(0.0, 69.67263690190912), (0.5, 87.22523898451364), (1.0, 99.6790083547206)]
+)
+def test_a_memory_never_accessed_is_forgettable_after_so_many_days(significance: float, days: float) -> None:
+    assert days_until_forgotten(idle(0, significance=significance), NOON_S) == pytest.approx(days, abs=1e-9)
+    assert days_until_forgotten(idle(60, significance=significance), NOON_S) == pytest.approx(days - 60, abs=1e-6)
+
+
+def test_what_is_forgettable_already_has_no_days_left() -> None:
+    assert days_until_forgotten(idle(88), NOON_S) == 0.0
+
+
+@pytest.mark.parametrize(("accesses", "ends"), [(2, True), (3, False)])
+def test_three_accesses_hold_a_memory_for_ever(accesses: int, ends: bool) -> None:
+    assert (days_until_forgotten(idle(0, accesses=accesses), NOON_S) is not None) == ends
+
+
+def test_a_reinforcement_holds_a_faded_memory_until_it_lapses() -> None:
+    vitals = idle(365, strength=reinforced(4, 4))
+    assert days_until_forgotten(vitals, NOON_S) == pytest.approx(3)
+
+
+def test_of_several_reinforcements_the_one_that_is_needed_decides() -> None:
+    vitals = idle(365, strength=reinforced(1, 3, 5))
+    # One alone is not enough at significance 0.5: 0.1 × 0.75.
+    assert days_until_forgotten(vitals, NOON_S) == pytest.approx(4)
+
+
+def test_no_threshold_forgets_nothing() -> None:
+    assert days_until_forgotten(idle(1e6), NOON_S, StrengthRules(forget_threshold=0.0)) is None
+
+
+def test_a_half_life_beyond_all_days_never_ends() -> None:
+    assert days_until_forgotten(idle(0, strength=Strength(half_life_days=1e308)), NOON_S) is None
+
+
+def test_an_account_says_all_there_is_to_know() -> None:
+    account = explained(idle(60, accesses=1, strength=reinforced(3)), NOON_S)
+    assert json.loads(json.dumps(account)) == {
+        "strength": 0.3145,
+        "idle_days": 60.0,
+        "half_life_days": 30.0,
+        "accesses": 1,
+        "state": "normal",
+        "reinforcements": 1,
+        "days_until_forgotten": 58.99,
+    }
+
+
+# --- where it counts from -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-089")
+def test_a_memory_without_a_facet_fades_from_its_own_timestamps() -> None:
+    old = Vitals.of(memory(days_old=60), Strength())
+    assert current(old, NOON_S) == pytest.approx(0.18755520083407062)
+
+
+def test_the_latest_of_writing_use_and_reinforcement_counts() -> None:
+    written = memory(days_old=60)
+    used_s = NOON_S - 20 * DAY_S
+    assert Vitals.of(written, Strength(), accesses=1, last_used=used_s).idle_days(NOON_S) == pytest.approx(20)
+    assert Vitals.of(written, reinforced(10), accesses=1, last_used=used_s).idle_days(NOON_S) == pytest.approx(10)
+    revised = memory(days_old=60, updated_at=memory(days_old=5).updated_at)
+    assert Vitals.of(revised, Strength(), last_used=used_s).idle_days(NOON_S) == pytest.approx(5)
+
+
+def test_what_lies_in_the_future_counts_as_now() -> None:
+    ahead = Vitals(NOON_S + 400 * DAY_S, strength=reinforced(-400))
+    assert ahead.idle_days(NOON_S) == 0.0
+    assert current(ahead, NOON_S) == pytest.approx(0.825)
+
+
+def test_a_clock_that_jumps_a_century_ahead_and_back_leaves_no_trace() -> None:
+    vitals = idle(10)
+    before = current(vitals, NOON_S)
+    assert current(vitals, NOON_S + 36_500 * DAY_S) == 0.0
+    assert current(vitals, NOON_S) == before
+
+
+# --- the facet ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-033")
+def test_the_latest_ten_reinforcements_are_kept() -> None:
+    strength = Strength()
+    for number in range(15):
+        strength = strength.reinforce(NOON_S + number)
+    assert strength.reinforced == tuple(NOON_S + number for number in range(5, 15))
+
+
+def test_a_facet_comes_back_from_json_as_it_was() -> None:
+    strength = Strength(12.5, 0.75, (NOON_S, NOON_S + 1))
+    assert Strength.from_json(json.loads(json.dumps(strength.to_json()))) == strength
+
+
+@pytest.mark.parametrize("days", [0, -1, math.nan, math.inf, True, "30", pytest.param(10**5_000, id="huge")])
+def test_a_half_life_that_is_not_above_zero_is_refused(days: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"half_life_days: .* is no half-life; say a number of days above 0"):
+        Strength(half_life_days=days)
+    with pytest.raises(InvalidSetting, match=r"default_half_life_days: .* is not a number above 0"):
+        StrengthRules(default_half_life_days=days)
+    with pytest.raises(InvalidSetting, match=r"half_life_days\.episodic: .* is not a number above 0"):
+        StrengthRules(half_life_days={MemoryType.EPISODIC: days})
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
+def test_an_initial_strength_outside_0_to_1_is_refused(share: float) -> None:
+    with pytest.raises(InvalidInput, match=r"initial: .* is outside 0 to 1"):
+        Strength(initial=share)
+
+
+def test_an_unknown_type_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(InvalidSetting, match="'dreams' is no type; choose of working, episodic, semantic, procedural"):
+        StrengthRules(half_life_days={"dreams": 3.0})  # type: ignore[dict-item]  # what a settings file may say
+
+
+@pytest.mark.requirement("ALM-090")
+def test_the_rules_are_the_designs_unless_they_are_changed() -> None:
+    assert (SEEDS_RULES.default_half_life_days, SEEDS_RULES.forget_threshold) == (30.0, 0.1)
+    assert SEEDS_RULES.half_life(MemoryType.WORKING) == 30.0
+    assert StrengthRules(default_half_life_days=7).half_life(MemoryType.SEMANTIC) == 7
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"forget_threshold": -0.1},
+        {"forget_threshold": 1.5},
+        {"weak_below": math.nan},
+        {"weak_below": 0.05},
+        {"strong_from": 0.2},
+        {"access_step": -1},
+        {"reinforcement_most": 2},
+        {"reinforcement_days": 0},
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(said: dict[str, float]) -> None:
+    with pytest.raises(InvalidSetting):
+        StrengthRules(**said)  # type: ignore[arg-type]  # figures only
+
+
+# --- laws -----------------------------------------------------------------------------------------------------------
+
+days = st.floats(-400, 40_000)
+shares = st.floats(0, 1)
+rules = st.builds(
+    StrengthRules,
+    default_half_life_days=st.floats(0.001, 10_000),
+    forget_threshold=st.floats(0, 0.3),
+    decaying_accesses=st.booleans(),
+)
+strengths = st.builds(
+    Strength,
+    half_life_days=st.none() | st.floats(0.001, 10_000),
+    initial=shares,
+    reinforced=st.lists(days.map(lambda ago: NOON_S - ago * DAY_S), max_size=10).map(lambda at: tuple(sorted(at))),
+)
+vitals_of_all_sorts = st.builds(
+    Vitals,
+    touched_s=days.map(lambda ago: NOON_S - ago * DAY_S),
+    significance=shares,
+    accesses=st.integers(0, 10**6),
+    strength=strengths,
+    type=st.sampled_from(MemoryType),
+)
+
+
+@given(vitals_of_all_sorts, rules, days)
+def test_a_strength_is_from_0_to_1(vitals: Vitals, rules: StrengthRules, later: float) -> None:
+    assert 0.0 <= current(vitals, NOON_S + later * DAY_S, rules) <= 1.0
+
+
+@given(vitals_of_all_sorts, rules, st.floats(0, 1e6))
+def test_a_strength_never_rises_by_itself(vitals: Vitals, rules: StrengthRules, later: float) -> None:
+    assert current(vitals, NOON_S + later * DAY_S, rules) <= current(vitals, NOON_S, rules)
+
+
+@given(vitals_of_all_sorts, rules)
+def test_a_reinforcement_never_lowers_it(vitals: Vitals, rules: StrengthRules) -> None:
+    after = replace(vitals, strength=vitals.strength.reinforce(NOON_S), touched_s=max(vitals.touched_s, NOON_S))
+    assert current(after, NOON_S, rules) >= current(vitals, NOON_S, rules)
+
+
+@given(vitals_of_all_sorts, rules)
+def test_an_access_never_lowers_it(vitals: Vitals, rules: StrengthRules) -> None:
+    after = replace(vitals, accesses=vitals.accesses + 1, touched_s=max(vitals.touched_s, NOON_S))
+    assert current(after, NOON_S, rules) >= current(vitals, NOON_S, rules)
+
+
+@given(vitals_of_all_sorts, rules)
+def test_the_days_left_end_when_it_falls_below_the_threshold(vitals: Vitals, rules: StrengthRules) -> None:
+    left = days_until_forgotten(vitals, NOON_S, rules)
+    slack = 1e-6
+    if left is None:
+        assert current(vitals, NOON_S + 1e9 * DAY_S, rules) >= rules.forget_threshold - slack
+        return
+    assert left >= 0
+    assert left == 0 or current(vitals, NOON_S, rules) >= rules.forget_threshold
+    moment_s = NOON_S + left * DAY_S
+    step_s = 1e-4 + moment_s * 1e-9
+    assert current(vitals, moment_s + step_s, rules) <= rules.forget_threshold + slack
+    if left > 0:
+        assert current(vitals, max(NOON_S, moment_s - step_s), rules) >= rules.forget_threshold - slack
+
+
+@given(vitals_of_all_sorts, rules)
+def test_figures_are_numbers_that_can_be_written_down(vitals: Vitals, rules: StrengthRules) -> None:
+    assert all(math.isfinite(figure) for figure in figures(vitals, NOON_S, rules).values())

@@ -1,0 +1,347 @@
+"""Tiers: their figures, what a placement remembers, and how importance and surprise are reckoned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.lifecycle.tiers import (
+    KEPT_TRANSITIONS,
+    TIER_CONFIGS,
+    TIER_HALF_LIVES,
+    Placement,
+    TierConfig,
+    TierRules,
+    above,
+    below,
+    decayed_importance,
+    moved,
+    placed,
+    pressure,
+    reinforced,
+    succeeded,
+    surprised,
+    tier_named,
+    utilisation,
+)
+from kingly_memory.models import Tier
+from tests.tier_samples import DAY_S, HOUR_S, NOON_S, subject
+
+DECAYED = {
+    # (significance, hours): what is left with a half-life of 1, 24, 168 and 720 hours
+    (0.5, 0): (0.5, 0.5, 0.5, 0.5),
+    (0.5, 1): (0.25, 0.485766, 0.497941, 0.499519),
+    (0.5, 24): (0.0, 0.25, 0.452862, 0.48858),
+    (0.5, 168): (0.0, 0.003906, 0.25, 0.425334),
+    (0.9, 0): (0.9, 0.9, 0.9, 0.9),
+    (0.9, 1): (0.45, 0.874379, 0.896294, 0.899134),
+    (0.9, 24): (0.0, 0.45, 0.815151, 0.879444),
+    (0.9, 168): (0.0, 0.007031, 0.45, 0.7656),
+}
+AFTER_SURPRISES = [0.3, 0.51, 0.657, 0.7599, 0.8319, 0.8824, 0.9176]
+
+FIGURES = st.floats(0, 1)
+COUNTS = st.integers(0, 50)
+
+
+@pytest.mark.requirement("ARG-001")
+def test_there_are_four_tiers_from_near_to_far() -> None:
+    assert [tier.value for tier in Tier] == ["fast", "medium", "slow", "glacial"]
+    assert [above(tier) for tier in Tier] == [None, Tier.FAST, Tier.MEDIUM, Tier.SLOW]
+    assert [below(tier) for tier in Tier] == [Tier.MEDIUM, Tier.SLOW, Tier.GLACIAL, None]
+
+
+@pytest.mark.requirement("ARG-002", "ARG-003", "ARG-004", "ARG-005")
+@pytest.mark.parametrize(
+    ("tier", "figures"),
+    [
+        (Tier.FAST, (60, 1000, 0.8, "per_event")),
+        (Tier.MEDIUM, (3600, 500, 0.5, "per_round")),
+        (Tier.SLOW, (86400, 200, 0.3, "per_cycle")),
+        (Tier.GLACIAL, (604800, 100, 0.0, "monthly")),
+    ],
+)
+def test_tiers_have_the_seeds_figures(tier: Tier, figures: tuple[object, ...]) -> None:
+    config = TIER_CONFIGS[tier]
+    found = (config.ttl_seconds, config.max_items, config.importance_threshold, config.update_frequency)
+    assert found == figures
+
+
+@pytest.mark.requirement("ARG-006")
+def test_a_config_has_the_seeds_fields() -> None:
+    names = ["ttl_seconds", "max_items", "importance_threshold", "update_frequency"]
+    assert [field.name for field in fields(TierConfig)] == names
+    assert TierConfig(60, 10, 0.5, "monthly").max_items == 10
+
+
+@pytest.mark.requirement("ARG-019")
+def test_the_thresholds_of_a_promotion_have_names_and_defaults() -> None:
+    rules = TierRules()
+    assert (rules.promotion_accesses, rules.surprise_threshold, rules.success_references) == (5, 0.6, 2)
+    assert TierRules(promotion_accesses=1, surprise_threshold=0.1, success_references=9).success_references == 9
+
+
+@pytest.mark.requirement("ARG-019", "ARG-025")
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("ttl_seconds", lambda: TierConfig(0, 10, 0.5, "monthly")),
+        ("ttl_seconds", lambda: TierConfig(float("inf"), 10, 0.5, "monthly")),
+        ("ttl_seconds", lambda: TierConfig(10**400, 10, 0.5, "monthly")),
+        ("max_items", lambda: TierConfig(60, 0, 0.5, "monthly")),
+        ("max_items", lambda: TierConfig(60, -(10**5000), 0.5, "monthly")),
+        ("max_items", lambda: TierConfig(60, True, 0.5, "monthly")),
+        ("importance_threshold", lambda: TierConfig(60, 10, 1.1, "monthly")),
+        ("importance_threshold", lambda: TierConfig(60, 10, float("nan"), "monthly")),
+        ("update_frequency", lambda: TierConfig(60, 10, 0.5, "sometimes")),
+        ("half_lives.slow", lambda: TierRules(half_lives={**TIER_HALF_LIVES, Tier.SLOW: 0})),
+        ("half_lives.fast", lambda: TierRules(half_lives={**TIER_HALF_LIVES, Tier.FAST: -1})),
+        ("half_lives", lambda: TierRules(half_lives={Tier.FAST: 1.0})),
+        ("configs", lambda: TierRules(configs={})),
+        ("promotion_accesses", lambda: TierRules(promotion_accesses=0)),
+        ("success_references", lambda: TierRules(success_references=-2)),
+        ("surprise_threshold", lambda: TierRules(surprise_threshold=0)),
+        ("surprise_alpha", lambda: TierRules(surprise_alpha=1.5)),
+        ("surprise_alpha", lambda: TierRules(surprise_alpha=0)),
+        ("glacial_entry", lambda: TierRules(glacial_entry=-0.1)),
+        ("cooldown_s", lambda: TierRules(cooldown_s=0)),
+        ("turn_cooldown_s", lambda: TierRules(turn_cooldown_s=-1)),
+    ],
+)
+def test_a_figure_that_makes_no_sense_is_named(name: str, make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidSetting, match=rf"^setting {name}: .") as caught:
+        make()
+    assert caught.value.name == name
+
+
+def test_thresholds_fall_from_tier_to_tier() -> None:
+    flat = {**TIER_CONFIGS, Tier.SLOW: replace(TIER_CONFIGS[Tier.SLOW], importance_threshold=0.5)}
+    with pytest.raises(InvalidSetting, match=r"that of medium \(0.5\) must be above that of slow \(0.5\)"):
+        TierRules(configs=flat)
+
+
+def test_figures_may_be_keyed_by_the_tiers_names() -> None:
+    read = json.loads('{"fast": 2, "medium": 24, "slow": 168, "glacial": 720}')
+    assert decayed_importance(0.8, 2 * HOUR_S, Tier.FAST, TierRules(half_lives=read)) == 0.4
+
+
+@pytest.mark.requirement("ARG-028")
+@pytest.mark.parametrize(("alpha", "highest"), [(0.3, 0.657), (0.5, 0.875), (1.0, 1.0)])
+def test_a_surprise_threshold_that_would_never_be_reached_is_refused(alpha: float, highest: float) -> None:
+    TierRules(surprise_alpha=alpha, surprise_threshold=highest)
+    if highest < 1:
+        with pytest.raises(InvalidSetting, match="is never reached"):
+            TierRules(surprise_alpha=alpha, surprise_threshold=highest + 0.001)
+
+
+@pytest.mark.requirement("ARG-024", "ARG-025")
+@pytest.mark.parametrize(("significance", "hours"), DECAYED)
+def test_importance_halves_within_the_half_life_of_its_tier(significance: float, hours: int) -> None:
+    assert [TIER_HALF_LIVES[tier] for tier in Tier] == [1, 24, 168, 720]
+    left = [decayed_importance(significance, hours * HOUR_S, tier) for tier in Tier]
+    assert left == pytest.approx(DECAYED[significance, hours], abs=1e-6)
+
+
+@pytest.mark.requirement("ARG-024")
+def test_the_importance_of_a_fast_memory_passes_its_threshold_after_ten_minutes() -> None:
+    golden_s = 10.195500086538743 * 60
+    assert decayed_importance(0.9, golden_s, Tier.FAST) == pytest.approx(0.8)
+
+
+@pytest.mark.requirement("ARG-024")
+@given(FIGURES, st.floats(-1e18, 1e18), st.floats(0, 1e18), st.sampled_from(Tier))
+def test_importance_only_fades_and_stays_within_its_bounds(
+    significance: float, age_s: float, more_s: float, tier: Tier
+) -> None:
+    before = decayed_importance(significance, age_s, tier)
+    after = decayed_importance(significance, age_s + more_s, tier)
+    assert 0 <= after <= before <= significance
+
+
+def test_what_lies_in_the_future_has_not_faded() -> None:
+    assert decayed_importance(0.9, -5 * DAY_S, Tier.FAST) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("significance", "tier"),
+    [
+        (1.0, Tier.FAST),
+        (0.8, Tier.FAST),
+        (0.79, Tier.MEDIUM),
+        (0.5, Tier.MEDIUM),
+        (0.49, Tier.SLOW),
+        (0.3, Tier.SLOW),
+        (0.29, Tier.GLACIAL),
+        (0.0, Tier.GLACIAL),
+    ],
+)
+def test_a_memory_without_the_facet_stands_where_its_significance_puts_it(significance: float, tier: Tier) -> None:
+    assert placed(subject(significance).memory) == Placement(tier)
+
+
+def test_what_no_threshold_reaches_is_glacial() -> None:
+    strict = {**TIER_CONFIGS, Tier.GLACIAL: replace(TIER_CONFIGS[Tier.GLACIAL], importance_threshold=0.1)}
+    assert placed(subject(0.05).memory, TierRules(configs=strict)).tier is Tier.GLACIAL
+
+
+def test_the_seed_puts_what_it_is_told_to_remember_into_slow() -> None:
+    assert Placement().tier is Tier.SLOW
+
+
+@pytest.mark.requirement("ARG-026")
+@pytest.mark.parametrize(
+    ("said", "surprise"),
+    [
+        ({}, 0.0),
+        ({"actual": 1.0}, 0.5),
+        ({"predicted": 0.0}, 0.5),
+        ({"predicted": 0.2, "actual": 0.9}, 0.7),
+        ({"predicted": 0.9, "actual": 0.2}, 0.0),
+        ({"predicted": 0, "actual": 1}, 1.0),
+    ],
+)
+def test_surprise_is_what_was_found_beyond_what_was_predicted(said: dict[str, Any], surprise: float) -> None:
+    assert surprised(Placement(), NOON_S, **said).surprise == pytest.approx(0.3 * surprise)
+
+
+@pytest.mark.requirement("ARG-027")
+def test_surprise_is_a_moving_average() -> None:
+    placement, found = Placement(), []
+    for number in range(7):
+        placement = surprised(placement, NOON_S + number, predicted=0.0, actual=1.0)
+        found.append(placement.surprise)
+    assert found == pytest.approx(AFTER_SURPRISES, abs=5e-5)
+    assert placement.surprises == 7
+    assert placement.reinforced_at == NOON_S + 6
+
+
+@pytest.mark.requirement("ARG-027")
+def test_an_answer_as_predicted_calms_the_average_and_reinforces_nothing() -> None:
+    before = Placement(surprise=0.8, surprises=3, reinforced_at=NOON_S)
+    after = surprised(before, NOON_S + 1)
+    assert after.surprise == pytest.approx(0.56)
+    assert replace(after, surprise=0.8) == before
+
+
+@pytest.mark.requirement("ARG-026")
+@pytest.mark.parametrize("wrong", [1.01, -0.01, float("nan"), "much", None, True])
+def test_a_usefulness_that_is_no_share_is_refused(wrong: object) -> None:
+    for name in ("actual", "predicted"):
+        with pytest.raises(InvalidInput, match=name):
+            surprised(Placement(), NOON_S, **{name: wrong})  # type: ignore[arg-type]
+
+
+@given(st.lists(st.tuples(FIGURES, FIGURES), max_size=30), st.floats(0.2, 1))
+def test_surprise_stays_between_nothing_and_everything(answers: list[tuple[float, float]], alpha: float) -> None:
+    placement = Placement()
+    for predicted, actual in answers:
+        rules = TierRules(surprise_alpha=alpha, surprise_threshold=0.1)
+        placement = surprised(placement, NOON_S, predicted=predicted, actual=actual, rules=rules)
+        assert 0 <= placement.surprise <= 1
+
+
+def test_a_success_counts_and_reinforces() -> None:
+    after = succeeded(Placement(successes=1), NOON_S)
+    assert (after.successes, after.reinforced_at) == (2, NOON_S)
+
+
+def test_a_reinforcement_never_goes_back_in_time() -> None:
+    later = reinforced(Placement(), NOON_S)
+    assert reinforced(later, NOON_S - DAY_S) == later
+    assert reinforced(later, NOON_S + 1).reinforced_at == NOON_S + 1
+
+
+@pytest.mark.requirement("ARG-036")
+def test_a_move_notes_where_the_counts_stood_and_changes_none() -> None:
+    before = Placement(surprise=0.7, surprises=4, successes=3, reinforced_at=NOON_S - 9)
+    after = moved(before, Tier.MEDIUM, NOON_S, accesses=6, reason="used")
+    assert (after.surprise, after.surprises, after.successes, after.reinforced_at) == (0.7, 4, 3, NOON_S - 9)
+    assert (after.accesses_at_move, after.surprises_at_move, after.successes_at_move) == (6, 4, 3)
+    assert (after.tier, after.moved_at) == (Tier.MEDIUM, NOON_S)
+    (move,) = after.history
+    assert (move.at, move.source, move.target, move.reason) == (NOON_S, Tier.SLOW, Tier.MEDIUM, "used")
+
+
+def test_a_move_to_the_same_tier_is_none() -> None:
+    assert moved(Placement(), Tier.SLOW, NOON_S, accesses=6, reason="used") == Placement()
+
+
+def test_only_the_latest_moves_are_remembered() -> None:
+    placement = Placement()
+    for number in range(25):
+        to = Tier.MEDIUM if placement.tier is Tier.SLOW else Tier.SLOW
+        placement = moved(placement, to, float(number), accesses=0, reason="again")
+    assert [move.at for move in placement.history] == [*range(25 - KEPT_TRANSITIONS, 25)]
+
+
+def test_a_placement_knows_when_it_last_turned() -> None:
+    placement, known = Placement(), []
+    for number, to in enumerate([Tier.MEDIUM, Tier.FAST, Tier.MEDIUM, Tier.SLOW]):
+        placement = moved(placement, to, float(number), accesses=0, reason="so")
+        known.append((placement.turned_at(upward=True), placement.turned_at(upward=False)))
+    # The way it goes is no turn; neither is the first change of direction, before which there was none.
+    assert known == [(None, None), (None, None), (2.0, None), (2.0, None)]
+
+
+@given(
+    st.sampled_from(Tier),
+    st.tuples(FIGURES, COUNTS, COUNTS),
+    st.lists(st.tuples(st.sampled_from(Tier), st.floats(0, 2e9), st.text(max_size=9)), max_size=12),
+)
+def test_a_placement_survives_json(
+    tier: Tier, counts: tuple[float, int, int], path: list[tuple[Tier, float, str]]
+) -> None:
+    surprise, surprises, successes = counts
+    placement = Placement(tier, surprise=surprise, surprises=surprises, successes=successes)
+    for to, at_s, reason in path:
+        placement = moved(reinforced(placement, at_s), to, at_s, accesses=surprises, reason=reason)
+    assert Placement.from_json(json.loads(json.dumps(placement.to_json()))) == placement
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"tier": "slow"},
+        *(
+            {**Placement().to_json(), **wrong}
+            for wrong in (
+                {"tier": "warm"},
+                {"moved_at": "yesterday"},
+                {"surprise": None},
+                {"surprise": float("nan")},
+                {"successes": 10**400},
+                {"accesses_at_move": True},
+                {"reinforced_at": float("inf")},
+                {"history": [{"at": 0.0}]},
+                {"history": 7},
+            )
+        ),
+    ],
+)
+def test_a_facet_that_is_none_is_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Placement.from_json(broken)
+
+
+def test_a_tier_is_named_by_its_word() -> None:
+    assert tier_named("tier", "slow") is Tier.SLOW
+    with pytest.raises(InvalidInput, match="tier: 'warm' is no tier; choose one of fast, medium, slow, glacial"):
+        tier_named("tier", "warm")
+    with pytest.raises(InvalidInput):
+        tier_named("tier", ["slow"])
+
+
+def test_pressure_is_that_of_the_fullest_tier() -> None:
+    counts = {Tier.FAST: 100, Tier.SLOW: 150}
+    assert utilisation(counts) == {Tier.FAST: 0.1, Tier.MEDIUM: 0.0, Tier.SLOW: 0.75, Tier.GLACIAL: 0.0}
+    assert pressure(counts) == 0.75
+    assert pressure({}) == 0.0
+    assert (utilisation({Tier.GLACIAL: 150})[Tier.GLACIAL], pressure({Tier.GLACIAL: 150})) == (1.5, 1.0)
