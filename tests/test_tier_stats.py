@@ -122,3 +122,11 @@ def test_an_activity_survives_json(events: list[tuple[float, int]], found: int, 
         activity = activity.carried_out([Promote(Tier.FAST, "so"), *[Demote(Tier.SLOW, "so")] * count], at_s)
     assert Activity.from_json(json.loads(json.dumps(activity.to_json()))) == activity
     assert 0 <= activity.hit_rate <= 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"found": "many"}, {"missed": None}, {"promotions": [[NOON_S]]}, {"demotions": [["noon", 1]]}]
+)
+def test_a_facet_that_is_none_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Activity.from_json({**Activity().to_json(), **wrong})

@@ -74,9 +74,9 @@ def consolidate(tiering: Tiering, subjects: Iterable[Subject], now_s: float) -> 
         if not isinstance(verdict, Keep):
             moves.append(_Move(subject.memory.id, tier, verdict))
         if not isinstance(verdict, Archive):
-            resident = _resident(tiering, subject, verdict, now_s)
-            shared = headings.setdefault(resident.heading, resident.heading)
-            projects[subject.memory.scope.project].append(replace(resident, heading=shared))
+            own = heading(subject.memory)
+            resident = _resident(tiering, subject, verdict, now_s, headings.setdefault(own, own))
+            projects[subject.memory.scope.project].append(resident)
     crowds = [_Crowd(residents, tiering.rules) for residents in projects.values()]
     moves += [move for crowd in crowds for move in crowd.let_go()]
     return Consolidation(
@@ -161,7 +161,7 @@ def _eviction(resident: _Resident, tier: Tier, figures: Mapping[str, float]) -> 
     return Summarise(resident.heading[-1], reason, figures)
 
 
-def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float) -> _Resident:
+def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float, joins: Heading) -> _Resident:
     memory = subject.memory
     placement = tiering.placement(subject)
     tier = verdict.to if isinstance(verdict, Promote | Demote) else placement.tier
@@ -169,7 +169,7 @@ def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float
     is_settled = isinstance(verdict, Keep) and tiering.enabled and not tiering.is_cooling(placement, now_s)
     return _Resident(
         memory_id=memory.id,
-        heading=heading(memory),
+        heading=joins,
         tier=tier,
         importance=decayed_importance(memory.significance, age_s, tier, tiering.rules),
         importance_below=decayed_importance(memory.significance, age_s, below(tier) or tier, tiering.rules),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kingly_memory.lifecycle.tiers import HOUR_S, Placement
+from kingly_memory.lifecycle.tiers import HOUR_S, Placement, finite
 from kingly_memory.lifecycle.verdicts import Demote, Promote, Verdict
 from kingly_memory.models import JsonObject, Tier
 
@@ -85,11 +85,15 @@ class Activity:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Activity:
         """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-        promotions, demotions = (Tally(tuple((at, number) for at, number in data[name])) for name in _TALLIES)
-        return cls(promotions, demotions, data["found"], data["missed"])
+        return cls(_tally(data["promotions"]), _tally(data["demotions"]), _count(data["found"]), _count(data["missed"]))
 
 
-_TALLIES = ("promotions", "demotions")
+def _tally(entries: Iterable[tuple[object, object]]) -> Tally:
+    return Tally(tuple((finite(at), _count(number)) for at, number in entries))
+
+
+def _count(value: object) -> int:
+    return int(finite(value))
 
 
 def memory_stats(placements: Iterable[Placement], activity: Activity, now_s: float) -> JsonObject:

@@ -237,15 +237,15 @@ class Placement:
     def from_json(cls, data: Mapping[str, Any]) -> Placement:
         """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
         history = (
-            Transition(_figure(one["at"]), Tier(one["from"]), Tier(one["to"]), str(one["reason"]))
+            Transition(finite(one["at"]), Tier(one["from"]), Tier(one["to"]), str(one["reason"]))
             for one in data["history"]
         )
         return cls(
             tier=Tier(data["tier"]),
             moved_at=_moment(data["moved_at"]),
             reinforced_at=_moment(data["reinforced_at"]),
-            surprise=_figure(data["surprise"]),
-            **{name: int(_figure(data[name])) for name in _COUNTS},
+            surprise=finite(data["surprise"]),
+            **{name: int(finite(data[name])) for name in _COUNTS},
             history=tuple(history),
         )
 
@@ -254,11 +254,11 @@ _COUNTS = ("surprises", "successes", "accesses_at_move", "surprises_at_move", "s
 
 
 def _moment(value: object) -> float | None:
-    return None if value is None else _figure(value)
+    return None if value is None else finite(value)
 
 
-def _figure(value: object) -> float:
-    """A facet is read from a file that anybody may have written, and figures are reckoned with."""
+def finite(value: object) -> float:
+    """A number of a facet: the file may have been written by anybody, and it is reckoned with. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not _FINITE.holds(value):
         raise ValueError("a facet holds something that is no figure")
     return float(value)

@@ -135,7 +135,7 @@ def revive(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     """Back from the archive, with everything that lies beside it. Whoever brings it back uses it: else the next sweep
     would find it as faded as the last one did."""
     transaction.save(memory, Standing.LIVE)
-    _begin_lifetime(transaction, memory, desk)
+    begin_lifetime(transaction, memory, desk)
     transaction.set_facet(archive.FACET, memory.id, None)
     usage.note(transaction, memory.id, Used(1, desk.now_s))
 
@@ -233,7 +233,7 @@ def _memory(
 def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk) -> Receipt:
     transaction.save(memory, standing)
     if standing is Standing.LIVE:
-        _begin_lifetime(transaction, memory, desk)
+        begin_lifetime(transaction, memory, desk)
     if standing is not Standing.FORGOTTEN:
         _deliver(transaction, memory, desk)
     return receipt(transaction, memory, desk.remote)
@@ -250,7 +250,7 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     _save(transaction, happened, Standing.LIVE, desk)
 
 
-def _begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store."""
     lifetime = desk.lifetimes.begin(memory, desk.now_s)
     transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from kingly_memory import intake
-from kingly_memory.lifecycle import steward
-from kingly_memory.lifecycle.forgetting import Forgetting
+from kingly_memory.lifecycle import steward, strength
+from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
 from kingly_memory.lifecycle.steward import LIFETIMES, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.strength import StrengthRules
 from kingly_memory.lifecycle.tiering import Tiering
-from kingly_memory.models import JsonObject, LinkState, Memory
-from kingly_memory.router import contexts, outbox, records
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules
+from kingly_memory.models import JsonObject, LinkState, Memory, Standing
+from kingly_memory.router import contexts, feedback, outbox, records
+from kingly_memory.router.condition import ArchivePage, Condition
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.spine import Spine
@@ -74,11 +79,82 @@ class Upkeep(Spine):
         self._wake()
         return restored
 
+    # --- what users say of memories -----------------------------------------------------------------------------------
+
+    async def reinforce(self, key_or_id: str) -> JsonObject:
+        """Hold a memory against fading, and begin its lifetime anew. Answers with its strength and what that rests on.
+        Raises InvalidInput, StoreError."""
+        await self._behind.flush()
+        name = intake.required("key_or_id", key_or_id)
+        one = await self._write(feedback.reinforce(name, self._desk()))
+        return {
+            "memory_id": one.memory.id,
+            **strength.explained(vitals(one), self._now_s(), self._rules.strength),
+        }
+
+    async def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
+        """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
+        Raises InvalidInput, and then notes nothing; StoreError."""
+        names = [intake.required("keys_or_ids", name) for name in keys_or_ids]
+        return await self._write(feedback.used(names, self._desk(), self._rules.tiers, succeeded=succeeded))
+
+    async def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
+        """Note how useful a memory was (0 to 1) against what had been predicted, such as its relevance. Answers with
+        its surprise, a moving average; from 0.6 on it lifts the memory a tier. Raises InvalidInput, StoreError."""
+        name = intake.required("key_or_id", key_or_id)
+        said = {"predicted": intake.share("predicted", predicted), "actual": intake.share("actual", actual)}
+        placement = await self._write(feedback.judged(name, self._desk(), self._rules.tiers, **said))
+        return placement.surprise
+
+    # --- how memories are doing ---------------------------------------------------------------------------------------
+
+    async def weak(self, agent: str | None = None) -> WeakMemories:
+        """The memories that have faded: forgettable, recoverable by a use, and forgettable but protected."""
+        await self._behind.flush()
+        now_s = self._now_s()
+        return await asyncio.to_thread(self._condition.weak, now_s, intake.label("agent", agent))
+
+    async def explain(self, key_or_id: str) -> JsonObject | None:
+        """A memory's standing, strength, uses, lifetime, tier, and why it is in the archive; None when there is none.
+        Does not count as a use. Raises InvalidInput."""
+        await self._behind.flush()
+        row = await self._read(lambda: self._view.find(key_or_id))
+        if row is None or row.standing is Standing.FORGOTTEN:
+            return None
+        now_s = self._now_s()
+        return await self._read(lambda: self._condition.explained(row, now_s))
+
+    async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
+        """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
+        InvalidInput."""
+        most = intake.count("limit", limit, least=1, most=1_000)
+        start = None if before is None else intake.count("before", before, least=0, most=2**62)
+        return await self._read(lambda: self._condition.archived(most, start))
+
     def _policies(self, names: Sequence[str] | None) -> Policies:
         settings = self._settings
-        rules = StrengthRules(
-            default_half_life_days=settings.half_life_days, forget_threshold=settings.forget_threshold
+        available = Policies(
+            strength=Forgetting(self._rules.strength, enabled=settings.decay_enabled), tiers=Tiering(self._rules.tiers)
         )
-        available = Policies(strength=Forgetting(rules, enabled=settings.decay_enabled), tiers=Tiering())
         usual = (LIFETIMES, *(STRENGTH,) * settings.auto_forget_enabled, *(TIERS,) * settings.tiers_enabled)
         return steward.chosen(names, available, usual)
+
+    @cached_property
+    def _rules(self) -> _Rules:
+        settings = self._settings
+        half_life, threshold = settings.half_life_days, settings.forget_threshold
+        return _Rules(StrengthRules(default_half_life_days=half_life, forget_threshold=threshold), SEEDS_TIERS)
+
+    @cached_property
+    def _condition(self) -> Condition:
+        return Condition(
+            self._store.reader,
+            self._station.project,
+            strength_rules=self._rules.strength,
+            tiering=Tiering(self._rules.tiers),
+        )
+
+
+class _Rules(NamedTuple):
+    strength: StrengthRules
+    tiers: TierRules

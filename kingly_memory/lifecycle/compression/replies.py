@@ -104,6 +104,8 @@ _HEADER = re.compile(
 _LOUD = "|".join(name.upper() for name in _SECTIONS if "_" in name)
 _INSIDE_A_LINE = re.compile(rf"(?<![#>|•*-])(?<!\d[.)])\s(?=(?:\d{{1,2}}[.)]\s)?[*_]{{0,3}}(?:{_LOUD})[*_]{{0,3}}:)")
 _BULLET = re.compile(r"(?:[-*+•‣·–]|\(?\d{1,2}[.)])\s+|[-•‣·](?=[^\W\d])")
+_ASIDE = re.compile(r"\([^()]{0,80}\)")
+"""What a header repeats of the question: (max 5)."""
 _NEXT_BULLET = re.compile(r"\s[-•‣*]\s")
 _NOTHING = re.compile(
     r"[(\[]?(?:none(?: (?:were|was|are|is|explicitly|yet|specifically)){0,2}"
@@ -163,7 +165,7 @@ def _in_header(text: str) -> list[str]:
     """The entries that stand behind a header: one, or a list in one line."""
     bullet = _BULLET.match(text)
     if bullet is None:
-        return [text] if text else []
+        return [text] if text and not _ASIDE.fullmatch(text) else []
     return _NEXT_BULLET.split(text[bullet.end() :])
 
 

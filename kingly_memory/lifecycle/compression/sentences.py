@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kingly_memory.writing import STOP_WORDS
+
 
 class Form(StrEnum):
     """What a sentence stands in."""
@@ -46,7 +48,7 @@ _INDENT = re.compile(r"[ \t]*")
 _QUOTE = re.compile(r"(?:>[ \t]?){1,20}")
 _HEADING = re.compile(r"#{1,6}[ \t]+")
 _ITEM = re.compile(r"(?:[-*+•‣·–][ \t]+|\(?(?:\d{1,3}|[a-z])[.)][ \t]+)(?:\[[ xX]\][ \t]+)?")
-_LABEL = re.compile(r"\*{0,2}[^\W\d_][\w.-]{0,30}(?: [\w.-]{1,30}){0,3}\*{0,2}:(?=[ \t*]|$)")
+_LABEL = re.compile(r"\*{0,2}(?:[^\W\d_][\w.-]{0,30}|[A-Z][\w.-]{0,30}(?: [\w.-]{1,30}){1,3})\*{0,2}:(?=[ \t*]|$)")
 """A speaker, or a word like "error", in front of what is said."""
 _STAMP = re.compile(r"\[?\d{1,4}[-:/.]\d{1,2}[-:/.T]\d")
 """A line of a log begins with its time."""
@@ -187,6 +189,7 @@ _MAYBE_LAST = frozenset(
 """Abbreviations that a sentence may end with: it does when a capital follows."""
 _BEFORE_NUMBERS = frozenset("no nos p v ver rev".split())
 """Not the end of a sentence when a number follows."""
+_NEXT_WORD = re.compile(r"[^\W\d_]{1,20}")
 _ENUMERATOR = re.compile(r"\W*(?:\d{1,3}|[^\W\d_])\W*")
 
 
@@ -245,21 +248,29 @@ def _ends(text: str, start: int, stop: re.Match[str], end: int, limit: int) -> b
         return True
     if run != ".":
         return not then.islower()
-    return _full_stop_ends(text, start, stop.start(), then)
+    return _full_stop_ends(text, start, stop.start(), then, _goes_on_anew(text, upcoming))
 
 
-def _full_stop_ends(text: str, start: int, stop: int, then: str) -> bool:
+def _goes_on_anew(text: str, at: int) -> bool:
+    """Whether a word like The or We follows, with its capital: no name begins with one."""
+    word = _NEXT_WORD.match(text, at)
+    return word is not None and word.group()[0].isupper() and word.group().casefold() in STOP_WORDS
+
+
+def _full_stop_ends(text: str, start: int, stop: int, then: str, is_new: bool) -> bool:
     if stop - start < _WORD_READ and _ENUMERATOR.fullmatch(text, start, stop):
         return False
     word = _word_before(text, start, stop)
     bare = word.casefold()
     if bare in _NEVER_LAST or (bare in _BEFORE_NUMBERS and then.isdigit()):
         return False
+    if len(word) > 1 and all(len(one) == 1 and one.isupper() for one in word.split(".")):
+        return is_new
     if bare in _MAYBE_LAST or (len(bare) > 1 and all(len(one) == 1 and one.isalpha() for one in bare.split("."))):
         return not then.islower() and not then.isdigit()
     if word.isdigit() and then.isdigit():
         return False
-    return not _is_initial(text, start, stop, word)
+    return is_new or not _is_initial(text, start, stop, word)
 
 
 def _word_before(text: str, start: int, stop: int) -> str:

@@ -1,0 +1,202 @@
+"""Sweeps through the router: what is planned is done, what is done can be taken back, what is protected stays."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.errors import InvalidInput
+from kingly_memory.testing import ManualClock
+
+DAY_S = 86_400
+LASTING = Settings(durability="process", semantic_lifetime_s=10_000 * DAY_S, procedural_lifetime_s=10_000 * DAY_S)
+"""Nothing ends by itself, so that what leaves was taken by another policy."""
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with MemoryRouter.open(tmp_path / "home", project="app", settings=LASTING, clock=clock) as router:
+        yield router
+
+
+async def keys(memory: MemoryRouter) -> list[str]:
+    return sorted(one.key or "" for one in await memory.list(limit=100))
+
+
+@pytest.mark.requirement("ALM-041")
+async def test_what_has_faded_goes_to_the_archive_and_what_was_used_stays(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    for name in ("old", "used", "kept"):
+        await memory.store(f"a note named {name}", key=name)
+    clock.jump(95 * DAY_S)
+    await memory.get("used")
+    report = await memory.sweep(["strength"])
+    assert (report.archived, report.spared) == (2, 0)
+    assert await keys(memory) == ["used"]
+    [old] = [one for one in (await memory.archived()).entries if one.memory.key == "old"]
+    assert old.why is not None
+    assert (old.why.policy, old.why.reason) == ("strength", "its strength 0.08 is below 0.1")
+    assert old.why.figures["idle_days"] == 95
+
+
+@pytest.mark.requirement("ALM-044")
+async def test_the_last_of_a_category_stays(memory: MemoryRouter, clock: ManualClock) -> None:
+    await memory.store("weaker", key="weaker", significance=0.4)
+    await memory.store("stronger", key="stronger", significance=0.5)
+    clock.jump(365 * DAY_S)
+    report = await memory.sweep(["strength"])
+    assert (report.archived, report.spared) == (1, 1)
+    assert await keys(memory) == ["stronger"]
+
+
+@pytest.mark.requirement("ALM-042")
+async def test_what_is_significant_outlives_every_policy(tmp_path: Path, clock: ManualClock) -> None:
+    async with MemoryRouter.open(tmp_path / "home", project="app", clock=clock) as memory:
+        await memory.store("our one promise", key="promise", significance=0.9)
+        for number in range(3):
+            await memory.store(f"note {number}", key=f"note-{number}", significance=0.4)
+        clock.jump(365 * DAY_S)
+        report = await memory.sweep(["lifetimes", "strength", "tiers"])
+        assert report.archived == 3
+        assert await keys(memory) == ["promise"]
+        assert len(await memory.search("promise")) == 1
+
+
+@pytest.mark.requirement("SMT-045")
+async def test_dry_run_says_what_the_sweep_then_does(memory: MemoryRouter, clock: ManualClock) -> None:
+    for number in range(5):
+        await memory.store(f"note {number}", key=f"note-{number}", significance=0.3 + number / 10)
+    clock.jump(100 * DAY_S)
+    dry = await memory.sweep(["lifetimes", "strength", "tiers"], dry_run=True)
+    assert len(await keys(memory)) == 5
+    wet = await memory.sweep(["lifetimes", "strength", "tiers"])
+    assert {**dry.to_json(), "dry_run": False} == wet.to_json()
+    assert wet.after.live == len(await keys(memory))
+    assert wet.after.archived == memory.status()["memories"]["archived"]
+
+
+async def test_sweeping_again_changes_nothing(memory: MemoryRouter, clock: ManualClock) -> None:
+    for number in range(5):
+        await memory.store(f"note {number}", significance=0.3 + number / 10)
+    clock.jump(100 * DAY_S)
+    await memory.sweep(["lifetimes", "strength", "tiers"])
+    again = await memory.sweep(["lifetimes", "strength", "tiers"])
+    assert (again.archived, again.erased, again.promoted, again.demoted, again.actions) == (0, 0, 0, 0, ())
+    assert again.before == again.after
+
+
+async def test_undo_brings_back_what_the_last_sweep_took(memory: MemoryRouter, clock: ManualClock) -> None:
+    for number in range(4):
+        await memory.store(f"note {number}", key=f"note-{number}")
+    clock.jump(100 * DAY_S)
+    assert (await memory.sweep(["strength"])).archived == 3
+    assert await memory.undo_sweep() == 3
+    assert len(await keys(memory)) == 4
+    assert len(await memory.search("note")) == 4
+    assert await memory.undo_sweep() == 0
+    assert (await memory.sweep(["strength"])).archived == 0
+
+
+async def test_undo_leaves_alone_what_was_restored_and_changed_since(memory: MemoryRouter, clock: ManualClock) -> None:
+    for number in range(3):
+        await memory.store(f"note {number}", key=f"note-{number}")
+    clock.jump(100 * DAY_S)
+    await memory.sweep(["strength"])
+    await memory.restore("note-0")
+    await memory.store("changed since", key="note-0")
+    assert await memory.undo_sweep() == 1
+    note = await memory.get("note-0")
+    assert note is not None
+    assert note.content == "changed since"
+
+
+async def test_what_was_restored_is_not_taken_by_the_next_sweep(memory: MemoryRouter, clock: ManualClock) -> None:
+    for number in range(3):
+        await memory.store(f"note {number}", key=f"note-{number}")
+    clock.jump(100 * DAY_S)
+    await memory.sweep(["strength"])
+    await memory.restore("note-0")
+    await memory.sweep(["strength"])
+    assert "note-0" in await keys(memory)
+    explained = await memory.explain("note-0")
+    assert explained is not None
+    assert explained["archived"] is None
+
+
+@pytest.mark.requirement("ALM-038")
+async def test_reinforced_memory_does_not_fade(memory: MemoryRouter, clock: ManualClock) -> None:
+    for name in ("held", "left", "other"):
+        await memory.store(f"a note named {name}", key=name)
+    clock.jump(95 * DAY_S)
+    weak = await memory.weak()
+    assert len(weak.forgettable) == 3
+    answer = await memory.reinforce("held")
+    assert (answer["state"], answer["reinforcements"]) == ("strong", 1)
+    assert len((await memory.weak()).forgettable) == 2
+    await memory.sweep(["strength"])
+    assert "held" in await keys(memory)
+
+
+@pytest.mark.requirement("ARG-018")
+async def test_successes_lift_a_memory_by_one_tier(memory: MemoryRouter, clock: ManualClock) -> None:
+    await memory.store("the way that worked", key="way", significance=0.4)
+    for _ in range(3):
+        assert await memory.mark_used(["way"], succeeded=True) == 1
+    report = await memory.sweep(["tiers"])
+    assert (report.promoted, report.demoted) == (1, 0)
+    [action] = report.actions
+    assert (action["does"], action["to"]) == ("promote", "medium")
+    explained = await memory.explain("way")
+    assert explained is not None
+    assert explained["tier"]["name"] == "medium"
+    assert await memory.undo_sweep() == 1
+    explained = await memory.explain("way")
+    assert explained is not None
+    assert explained["tier"]["name"] == "slow"
+
+
+@pytest.mark.requirement("ARG-029")
+async def test_feedback_moves_the_surprise_of_a_memory(memory: MemoryRouter) -> None:
+    await memory.store("it came in handy", key="handy")
+    assert await memory.feedback("handy", actual=1.0, predicted=0.0) == pytest.approx(0.3)
+    assert await memory.feedback("handy", actual=1.0, predicted=0.0) == pytest.approx(0.51)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (lambda memory: memory.reinforce("nobody"), "nothing is stored under 'nobody'"),
+        (lambda memory: memory.mark_used(["there", "nobody"]), "nothing is stored under 'nobody'"),
+        (lambda memory: memory.feedback("there", actual=1.5), "actual"),
+        (lambda memory: memory.archived(limit=0), "limit"),
+    ],
+)
+async def test_wrong_words_are_refused_and_change_nothing(memory: MemoryRouter, call, says: str) -> None:  # type: ignore[no-untyped-def]  # any verb
+    await memory.store("there it is", key="there")
+    with pytest.raises(InvalidInput, match=says):
+        await call(memory)
+    explained = await memory.explain("there")
+    assert explained is not None
+    assert explained["uses"]["accesses"] == 0
+
+
+async def test_archived_memory_can_not_be_reinforced_before_it_is_restored(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    for number in range(2):
+        await memory.store(f"note {number}", key=f"note-{number}", significance=0.4)
+    clock.jump(100 * DAY_S)
+    await memory.sweep(["strength"])
+    [entry] = (await memory.archived()).entries
+    with pytest.raises(InvalidInput, match="restore it first"):
+        await memory.reinforce(entry.memory.id)
