@@ -64,7 +64,26 @@ class LinkChanged:
     reason: str | None
 
 
-Event = MemoryStored | DeliveryStarted | MemoriesLeased | MemorySent | MemoryDelivered | DeliveryFailed | LinkChanged
+@dataclass(frozen=True, slots=True)
+class MemoriesSwept:
+    """A sweep has carried out its plan."""
+
+    archived: int
+    erased: int
+    promoted: int
+    demoted: int
+
+
+Event = (
+    MemoryStored
+    | DeliveryStarted
+    | MemoriesLeased
+    | MemorySent
+    | MemoryDelivered
+    | DeliveryFailed
+    | LinkChanged
+    | MemoriesSwept
+)
 Observer = Callable[[Event], None]
 
 

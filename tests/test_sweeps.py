@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput
+from kingly_memory.observe import Event, MemoriesSwept
 from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400
 LASTING = Settings(durability="process", semantic_lifetime_s=10_000 * DAY_S, procedural_lifetime_s=10_000 * DAY_S)
@@ -200,3 +203,37 @@ async def test_archived_memory_can_not_be_reinforced_before_it_is_restored(
     [entry] = (await memory.archived()).entries
     with pytest.raises(InvalidInput, match="restore it first"):
         await memory.reinforce(entry.memory.id)
+
+
+@pytest.mark.requirement("ARG-056", "ARG-057")
+async def test_stats_count_tiers_moves_of_the_last_hour_and_what_searches_found(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await memory.store("the way that worked", key="way", significance=0.4)
+    for _ in range(3):
+        await memory.mark_used(["way"], succeeded=True)
+    await memory.sweep(["tiers"])
+    await memory.search("way")
+    await memory.search("zzz")
+    stats = await memory.stats()
+    assert stats["tier_counts"] == {"fast": 0, "medium": 1, "slow": 0, "glacial": 0}
+    assert (stats["promotions_last_hour"], stats["hit_rate"]) == (1, 0.5)
+    clock.jump(3_600)
+    assert (await memory.stats())["promotions_last_hour"] == 0
+
+
+async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path, clock: ManualClock) -> None:
+    settings = Settings(durability="process", sweep_interval_s=3_600.0, usage_flush_s=100_000.0)
+    swept = asyncio.Event()
+
+    def note(event: Event) -> None:
+        if event == MemoriesSwept(archived=1, erased=0, promoted=0, demoted=0):
+            swept.set()
+
+    store = PromptStore(tmp_path / "home")
+    async with router_over(store, None, clock, settings=settings, observers=(note,)) as memory:
+        await memory.store("an episode", key="episode", type="episodic")
+        clock.jump(8 * DAY_S)
+        await clock.advance(3_600)
+        await asyncio.wait_for(swept.wait(), 10)
+        assert memory.status()["memories"]["archived"] == 1

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kingly_memory.lifecycle.tier_stats import BUCKET_S, Activity, Tally, memory_stats
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.lifecycle.verdicts import Archive, Demote, Keep, Promote, Verdict
 from kingly_memory.models import Tier
 from tests.tier_samples import DAY_S, HOUR_S, NOON_S
 
@@ -32,14 +31,7 @@ def test_before_anything_has_happened_everything_is_zero() -> None:
 
 @pytest.mark.requirement("ARG-056")
 def test_the_stats_say_how_full_how_busy_and_how_surprising_the_tiers_are() -> None:
-    verdicts: list[Verdict] = [
-        Promote(Tier.FAST, "so"),
-        Demote(Tier.SLOW, "so"),
-        Demote(Tier.SLOW, "so"),
-        Archive("so"),
-        Keep("so"),
-    ]
-    activity = Activity().carried_out(verdicts, NOON_S).looked_up(found=3, missed=1)
+    activity = Activity().moved(NOON_S, promotions=1, demotions=2).looked_up(found=3, missed=1)
     placements = [Placement(Tier.FAST, surprise=0.6), Placement(Tier.SLOW), Placement(Tier.SLOW, surprise=0.3)]
     assert memory_stats(placements, activity, NOON_S) == {
         "tier_counts": {"fast": 1, "medium": 0, "slow": 2, "glacial": 0},
@@ -57,7 +49,7 @@ def test_keys_are_plain_texts() -> None:
 
 @pytest.mark.requirement("ARG-057")
 def test_a_move_counts_for_exactly_one_hour() -> None:
-    activity = Activity().carried_out([Promote(Tier.FAST, "so")], NOON_S)
+    activity = Activity().moved(NOON_S, promotions=1)
     seen = [
         memory_stats([], activity, NOON_S + after_s)["promotions_last_hour"]
         for after_s in (0.0, HOUR_S - 0.001, HOUR_S, DAY_S)
@@ -105,7 +97,7 @@ def test_a_busy_day_leaves_an_hour_of_entries() -> None:
 
 def test_events_that_were_none_are_not_kept() -> None:
     assert Tally().add(NOON_S, 0) == Tally()
-    assert Activity().carried_out([Keep("so")], NOON_S) == Activity()
+    assert Activity().moved(NOON_S) == Activity()
 
 
 def test_a_clock_set_back_by_a_day_does_not_stop_the_counting() -> None:
@@ -119,7 +111,7 @@ def test_a_clock_set_back_by_a_day_does_not_stop_the_counting() -> None:
 def test_an_activity_survives_json(events: list[tuple[float, int]], found: int, missed: int) -> None:
     activity = Activity().looked_up(found=found, missed=missed)
     for at_s, count in events:
-        activity = activity.carried_out([Promote(Tier.FAST, "so"), *[Demote(Tier.SLOW, "so")] * count], at_s)
+        activity = activity.moved(at_s, promotions=1, demotions=count)
     assert Activity.from_json(json.loads(json.dumps(activity.to_json()))) == activity
     assert 0 <= activity.hit_rate <= 1
 

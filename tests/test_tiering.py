@@ -205,6 +205,13 @@ def test_a_glacial_memory_does_not_leave_for_its_importance_but_for_its_idleness
     assert verdict.figures == {"importance": 0.0, "idle_s": 7 * DAY_S + 1}
 
 
+@pytest.mark.requirement("ARG-005")
+def test_no_threshold_makes_a_glacial_memory_leave() -> None:
+    strict = {**TIER_CONFIGS, Tier.GLACIAL: replace(TIER_CONFIGS[Tier.GLACIAL], importance_threshold=0.1)}
+    used = subject(0.05, Tier.GLACIAL, age_s=300 * DAY_S, used_s=NOON_S)
+    assert isinstance(Tiering(TierRules(configs=strict)).decide(used, NOON_S), Keep)
+
+
 @pytest.mark.parametrize(("significance", "pinned"), [(0.8, False), (0.1, True)])
 def test_a_protected_memory_moves_between_tiers_and_is_not_archived(significance: float, pinned: bool) -> None:
     old = replace(subject(significance, Tier.GLACIAL, age_s=300 * DAY_S), pinned=pinned)
@@ -315,6 +322,34 @@ def test_a_tier_that_holds_too_much_lets_go_of_the_least_important(tier: Tier, k
     assert run.ids(kind) == (some[0].memory.id, some[1].memory.id)
     assert len(run.verdicts) == 2
     assert run.after[tier] == 3
+
+
+@pytest.mark.requirement("ARG-032")
+def test_what_steps_down_from_a_crowded_fast_has_a_day_in_medium() -> None:
+    """After six minutes 0.81 has faded to 0.756 in FAST, and would be 0.808 in MEDIUM, where 0.8 is 0.798."""
+    hour_long = {**SMALL.rules.configs, Tier.FAST: replace(TIER_CONFIGS[Tier.FAST], ttl_seconds=HOUR_S, max_items=3)}
+    tiering = Tiering(replace(SMALL.rules, configs=hour_long))
+    near = [subject(0.81 + number / 100, Tier.FAST, number=number, age_s=360, accesses=0) for number in range(4)]
+    middle = [subject(0.79, Tier.MEDIUM, number=50 + number, age_s=360) for number in range(3)]
+    run = consolidate(tiering, [*near, *middle], NOON_S)
+    assert run.ids(Demote) == (near[0].memory.id,)
+    assert run.ids(Summarise) == (middle[0].memory.id,), "what matters least in MEDIUM, by the half-life of MEDIUM"
+    poor = replace(near[0], memory=replace(near[0].memory, significance=0.6))
+    crowded = consolidate(tiering, [poor, *near[1:], *middle], NOON_S)
+    assert (crowded.ids(Demote), crowded.ids(Summarise)) == ((poor.memory.id,), ())
+    assert crowded.after[Tier.MEDIUM] == 4
+
+
+@pytest.mark.requirement("ARG-023")
+def test_a_crowded_fast_does_not_make_a_memory_change_direction_again() -> None:
+    turned = (
+        Transition(NOON_S - 3 * DAY_S, Tier.FAST, Tier.MEDIUM, "so"),
+        Transition(NOON_S - 2 * DAY_S, Tier.MEDIUM, Tier.FAST, "so"),
+    )
+    held = crowd(Tier.FAST, 5, 0.79, moved_at=NOON_S - 2 * DAY_S, history=turned)
+    assert consolidate(SMALL, held, NOON_S).verdicts == {}
+    free = [replace(one, placement=replace(placement_of(one), history=turned[1:])) for one in held]
+    assert len(consolidate(SMALL, free, NOON_S).verdicts) == 2
 
 
 @pytest.mark.requirement("ARG-033")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kingly_memory.lifecycle.tiers import HOUR_S, Placement, finite
-from kingly_memory.lifecycle.verdicts import Demote, Promote, Verdict
 from kingly_memory.models import JsonObject, Tier
 
 BUCKET_S = 10.0
@@ -59,13 +58,10 @@ class Activity:
     def looked_up(self, *, found: int = 0, missed: int = 0) -> Activity:
         return replace(self, found=self.found + found, missed=self.missed + missed)
 
-    def carried_out(self, verdicts: Iterable[Verdict], at_s: float) -> Activity:
-        """After a run: its moves up and down. What left for the archive is neither."""
-        kinds = [type(verdict) for verdict in verdicts]
+    def moved(self, at_s: float, *, promotions: int = 0, demotions: int = 0) -> Activity:
+        """After moves up and down. What left for the archive is neither."""
         return replace(
-            self,
-            promotions=self.promotions.add(at_s, kinds.count(Promote)),
-            demotions=self.demotions.add(at_s, kinds.count(Demote)),
+            self, promotions=self.promotions.add(at_s, promotions), demotions=self.demotions.add(at_s, demotions)
         )
 
     @property

@@ -177,14 +177,18 @@ class Router(Upkeep):
         self._check_open()
         query = replace(query, context_id=self._contexts.resolve(query.context_id))
         results = await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        self._usage.note([hit.memory.id for hit in results], self._now_s())
+        self._note_found(results)
         return results
 
     async def _find_in_mode(self, query: Query, plan: Plan, *, prefer_speed: bool, include_semantic: bool) -> Results:
         query = replace(query, context_id=self._contexts.resolve(query.context_id))
         results = await self._moded.search(query, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        self._usage.note([hit.memory.id for hit in results], self._now_s())
+        self._note_found(results)
         return results
+
+    def _note_found(self, results: Results) -> None:
+        self._usage.note([hit.memory.id for hit in results], self._now_s())
+        self._lookups.note(found=len(results) > 0)
 
     async def get(self, key_or_id: str) -> Memory | None:
         """The memory under that key or id, or None. Counts as a use. Raises InvalidInput on a hostile name."""

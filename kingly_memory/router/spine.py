@@ -22,6 +22,7 @@ from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, Embedder, LocalStore, Remote, Transaction
 from kingly_memory.router import records
+from kingly_memory.router.activity import Lookups
 from kingly_memory.router.associations import Associations
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
@@ -83,6 +84,7 @@ class Spine:
         self._events = Events(observers)
         self._lifetimes = Lifetimes.of(settings)
         self._usage = UsageBuffer()
+        self._lookups = Lookups(station.project)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
         local = LocalSearch(store.reader, self._usage.last_use)
         self._view = View(station, store=store, local=local, clock=clock)
@@ -120,7 +122,7 @@ class Spine:
             settings=settings,
         )
         self._behind = WriteBehind(
-            [self._usage, self._contexts, *([] if self._side is None else [self._side.keepsakes])],
+            [self._usage, self._lookups, self._contexts, *([] if self._side is None else [self._side.keepsakes])],
             store=store,
             landing=self._landing,
             clock=clock,

@@ -89,10 +89,15 @@ class Sweeper:
             raise SweepUnderWay
         try:
             plan = await self._plan(policies, desk)
-            sweep = Sweep(new_id(desk.now), plan.at_s, policies)
+            sweep = Sweep(new_id(desk.now), desk.project, plan.at_s, policies)
             return report(plan, await self._carry_out(plan, sweep), dry_run=False)
         finally:
             self._lock.give_up()
+
+    def last_s(self) -> float | None:
+        """When the last sweep of this home began, in Unix seconds."""
+        last = self._last()
+        return None if last is None else last["at"]
 
     async def undo(self, desk: Desk) -> int:
         """Bring back what the last sweep archived, and put back what it moved, but for what was touched since. Says how
@@ -100,14 +105,16 @@ class Sweeper:
         if not self._lock.take():
             raise SweepUnderWay
         try:
-            last = self._store.reader.facets(sweeps.FACET, [sweeps.LAST]).get(sweeps.LAST)
-            pages = 0 if last is None else last["pages"]
+            last = self._last() or {"id": "", "pages": 0}
             count = 0
-            for page in reversed(range(pages)):
-                count += await self._write(sweeps.take_back(last["id"], page, desk))  # type: ignore[index]  # has pages
+            for page in reversed(range(last["pages"])):
+                count += await self._write(sweeps.take_back(last["id"], page, desk))
             return count
         finally:
             self._lock.give_up()
+
+    def _last(self) -> JsonObject | None:
+        return self._store.reader.facets(sweeps.FACET, [sweeps.LAST]).get(sweeps.LAST)
 
     async def _plan(self, policies: Policies, desk: Desk) -> Plan:
         """On a thread of its own: those that searches read on are for searches."""

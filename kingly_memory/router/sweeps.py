@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Promote, Summarise
 from kingly_memory.models import JsonObject, MemoryType, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
+from kingly_memory.router import activity, records
 from kingly_memory.router.archive import FACET as ARCHIVED
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.records import Desk
@@ -34,6 +35,7 @@ class Sweep:
     """One sweep under way: what is written down beside whatever it does."""
 
     id: str
+    project: str
     at_s: float
     policies: Policies
 
@@ -82,6 +84,13 @@ def carry_out(sweep: Sweep, decisions: Sequence[Decision], page: int) -> Callabl
             if time.monotonic() - began > HOLD_S:
                 break
         if entries:
+            moves = Counter(entry["did"] for entry in entries)
+            if moves[PROMOTING] or moves[DEMOTING]:
+                activity.add(
+                    transaction,
+                    sweep.project,
+                    lambda now: now.moved(sweep.at_s, promotions=moves[PROMOTING], demotions=moves[DEMOTING]),
+                )
             transaction.set_facet(FACET, _page(sweep.id, page), {"entries": entries})
             transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": sweep.at_s, "pages": page + 1})
         return Done(tuple(outcomes))

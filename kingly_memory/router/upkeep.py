@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kingly_memory import intake
+from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.lifecycle import steward, strength
 from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
 from kingly_memory.lifecycle.steward import LIFETIMES, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.strength import StrengthRules
+from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules
 from kingly_memory.models import JsonObject, LinkState, Memory, Standing
-from kingly_memory.router import contexts, feedback, outbox, records
+from kingly_memory.observe import MemoriesSwept
+from kingly_memory.router import activity, contexts, feedback, outbox, records
 from kingly_memory.router.condition import ArchivePage, Condition
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.spine import Spine
 from kingly_memory.router.sweeper import SweepReport
 
+log = logging.getLogger("kingly_memory.router")
+
 
 class Upkeep(Spine):
     """The spine with the verbs of upkeep."""
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        if self._settings.sweep_interval_s:
+            self._tasks.append(asyncio.create_task(self._sweep_regularly(), name="kingly-sweep"))
+        return self
+
+    async def _sweep_regularly(self) -> None:
+        """Once per interval, however many processes have the home open."""
+        interval_s = self._settings.sweep_interval_s
+        while True:
+            await self._clock.sleep(interval_s)
+            try:
+                last_s = await self._read(self._sweeper.last_s)
+                if last_s is None or self._now_s() - last_s >= interval_s:
+                    await self.sweep()
+            except KinglyMemoryError as error:
+                log.warning("a sweep waits for its next turn: %s", error)
 
     async def sync(self, timeout: float = 30.0) -> SyncReport:
         """Try the remote now and deliver what waits, for at most `timeout` seconds."""
@@ -49,6 +73,7 @@ class Upkeep(Spine):
         report = await self._sweeper.sweep(chosen, self._desk(), dry_run=dry_run)
         if not dry_run:
             await self._write(contexts.tidy(self._now_s(), self._context_rules))
+            self._events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report
 
     async def undo_sweep(self) -> int:
@@ -124,12 +149,22 @@ class Upkeep(Spine):
         now_s = self._now_s()
         return await self._read(lambda: self._condition.explained(row, now_s))
 
+    async def stats(self) -> JsonObject:
+        """How many memories are in each tier and in each state of strength, moves of the last hour, how often a search
+        finds something, and the average surprise."""
+        await self._behind.flush()
+        now_s, happened = self._now_s(), await self._read(self._activity)
+        return await asyncio.to_thread(self._condition.stats, happened, now_s)
+
     async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
         InvalidInput."""
         most = intake.count("limit", limit, least=1, most=1_000)
         start = None if before is None else intake.count("before", before, least=0, most=2**62)
         return await self._read(lambda: self._condition.archived(most, start))
+
+    def _activity(self) -> Activity:
+        return activity.read(self._store.reader, self._station.project)
 
     def _policies(self, names: Sequence[str] | None) -> Policies:
         settings = self._settings

@@ -189,7 +189,7 @@ _MAYBE_LAST = frozenset(
 """Abbreviations that a sentence may end with: it does when a capital follows."""
 _BEFORE_NUMBERS = frozenset("no nos p v ver rev".split())
 """Not the end of a sentence when a number follows."""
-_NEXT_WORD = re.compile(r"[^\W\d_]{1,20}")
+_NEXT_WORD = re.compile(r"[^\W\d_]{1,20}(?![\w.])")
 _ENUMERATOR = re.compile(r"\W*(?:\d{1,3}|[^\W\d_])\W*")
 
 
