@@ -12,7 +12,18 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import calibration, hanging, hook_start, locomo, mcp_serving, processes, searching, storing, working
+from benchmarks import (
+    calibration,
+    hanging,
+    hook_start,
+    locomo,
+    mcp_serving,
+    processes,
+    searching,
+    storing,
+    sweeping,
+    working,
+)
 from benchmarks.measure import Figure, Plan
 from benchmarks.report import Table, as_json, as_markdown
 from benchmarks.texts import Writer
@@ -21,6 +32,7 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "storing": storing.measure,
     "searching": searching.measure,
     "hanging": hanging.measure,
+    "sweeping": sweeping.measure,
     "processes": processes.measure,
     "working": working.measure,
     "hooks": hook_start.measure,

@@ -25,10 +25,10 @@ async def measure(plan: Plan) -> list[Figure]:
     async with MemoryRouter.open(folder, remote=False, project="bench", settings=settings) as memory:
         for number in range(plan.samples):
             if number == plan.samples // 10:
-                settled_bytes = _resident_bytes()
+                settled_bytes = resident_bytes()
             seconds.append(await timed(_work(memory, notes[number])))
         gc.collect()
-        grown_bytes = max(_resident_bytes() - settled_bytes, 0)
+        grown_bytes = max(resident_bytes() - settled_bytes, 0)
     tenth = max(len(seconds) // 10, 1)
     first, last = seconds[:tenth], seconds[-tenth:]
     remark = f"{plan.samples} tasks; {grown_bytes / 1e6:.1f} MB more memory after the last than after the first tenth"
@@ -46,7 +46,7 @@ async def _work(memory: MemoryRouter, note: str) -> None:
     await memory.working_context("release")
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     status = Path("/proc/self/status")
     if status.exists():
         for line in status.read_text().splitlines():

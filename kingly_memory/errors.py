@@ -81,10 +81,10 @@ class StoreTooNew(StoreError):
 
 
 class SweepUnderWay(StoreError):
-    """Another process is sweeping the same home."""
+    """Somebody is sweeping the same home: another process, or another task of this one."""
 
     def __init__(self) -> None:
-        super().__init__("another process is sweeping this home; nothing was changed. Try again when it has finished")
+        super().__init__("this home is being swept already; nothing was changed. Try again when that is finished")
 
 
 class RouterClosed(KinglyMemoryError):

@@ -89,12 +89,20 @@ class Transaction(Protocol):
         """Write the memory, its key and its index entries, replacing what was there under the same id."""
         ...
 
+    def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
+        """Change the standing of memories and nothing else about them; of many at once far quicker than one by one."""
+        ...
+
     def erase(self, memory_id: str) -> None:
         """Remove the memory, its key and its index entries. Nothing brings it back. Its facets stay."""
         ...
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
         """The facet `<name>:<owner>`; `owner` is a memory id, or `<remote>:<id>` for deliveries."""
+        ...
+
+    def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
+        """Those of the owner's facets of these names that exist, by name."""
         ...
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:

@@ -46,6 +46,10 @@ _TIME = Range(above=True)
 _SHARE = Range(most=1)
 _DURABILITIES: Choices = ("power", "process")
 _MODES: Choices = tuple(RetrievalMode)
+_LEVELS: Choices = ("none", "light", "medium", "aggressive")
+CONFIG_FILES = ("config.toml", "config.yaml", "config.yml")
+_FOLDERS = (".kingly", "kingly")
+"""Folders that hold a home and nothing else but what belongs to it."""
 _FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 """How the environment says whether something is on."""
 
@@ -107,6 +111,9 @@ class Settings:
     verification_s: float = _setting(30.0, "time for the verdicts of one verified search", _TIME)
     llm_timeout_s: float = _setting(10.0, "deadline of one question to the language model", _TIME)
     llm_at_once: int = _setting(4, "questions to the language model under way at the same time", _COUNT)
+    compression_enabled: bool = _setting(True, "whether what is learned is compressed; off, it is kept as it is")
+    compression_level: str = _setting("medium", "how much compression leaves out unless it is told", _LEVELS)
+    llm_required: bool = _setting(False, "whether compressing without a language model is an error")
     hook_tokens: int = _setting(1_000, "tokens of recalled notes that a hook puts in at most; 0 for none")
     hook_deadline_s: float = _setting(0.3, "time after which a hook that recalls gives up and says nothing", _TIME)
     capture_most: int = _setting(50, "statements kept each time a hook captures; 0 switches that off")
@@ -116,15 +123,60 @@ class Settings:
             _check(one, getattr(self, one.name))
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Settings with every `KINGLY_<NAME>` that is set; raises InvalidSetting on one that cannot be read."""
+    def from_environment(cls, environment: Mapping[str, str] | None = None, home: Path | None = None) -> Settings:
+        """Settings with every `KINGLY_<NAME>` that is set, and those of the settings file that the environment does not
+        say: of KINGLY_CONFIG, else of the file beside that home.
+
+        Raises InvalidSetting on one that cannot be read.
+        """
         env = os.environ if environment is None else environment
-        changes: dict[str, object] = {}
-        for one in fields(cls):
-            name = f"KINGLY_{one.name.upper()}"
-            if name in env:
-                changes[one.name] = _parsed(name, env[name], type(one.default))
+        changes = {name: one.value for name, one in said(env, home).items()}
         return cls(**changes)  # type: ignore[arg-type]  # checked in __post_init__
+
+
+class Said(NamedTuple):
+    """What a setting is, and who says so: a variable, or a key of a file."""
+
+    value: object
+    by: str
+
+
+def said(environment: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, Said]:
+    """What the settings file and, over it, the environment say; see `Settings.from_environment`."""
+    env = os.environ if environment is None else environment
+    path = settings_file(home, env)
+    found = {} if path is None else _said_in(path)
+    for one in fields(Settings):
+        name = f"KINGLY_{one.name.upper()}"
+        if name in env:
+            found[one.name] = Said(_parsed(name, env[name], type(one.default)), name)
+    return found
+
+
+def settings_file(home: Path | None, environment: Mapping[str, str] | None = None) -> Path | None:
+    """The file that KINGLY_CONFIG names, else `config.toml`, `.yaml` or `.yml` beside the home: next to it in `.kingly`
+    (or the user's data folder), inside it elsewhere. None when there is none; raises InvalidSetting for two."""
+    env = os.environ if environment is None else environment
+    named = env.get("KINGLY_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    if home is None:
+        return None
+    folder = home.parent if home.parent.name in _FOLDERS else home
+    there = [path for name in CONFIG_FILES if (path := folder / name).exists()]
+    if len(there) > 1:
+        raise InvalidSetting("KINGLY_CONFIG", f"{' and '.join(map(str, there))} are both there; keep one of them")
+    return there[0] if there else None
+
+
+def _said_in(path: Path) -> dict[str, Said]:
+    from kingly_memory.settings_file import read
+
+    known = {one.name: one for one in fields(Settings)}
+    found = {name: (key, value) for name, (key, value) in read(path, known).items()}
+    for name, (key, value) in found.items():
+        _check(known[name], value, f"{key} in {path}")
+    return {name: Said(value, f"{key} in {path}") for name, (key, value) in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,22 +280,23 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
 
 
-def _check(one: Field[Any], value: object) -> None:
+def _check(one: Field[Any], value: object, said_as: str | None = None) -> None:
+    name = said_as or one.name
     allowed: Range | Choices = one.metadata["range"]
     if isinstance(one.default, bool):
         if not isinstance(value, bool):
-            raise InvalidSetting(one.name, f"{value!r} is neither True nor False")
+            raise InvalidSetting(name, f"{value!r} is neither True nor False")
         return
     if not isinstance(allowed, Range):
         if value not in allowed:
-            raise InvalidSetting(one.name, f"{value!r} is unknown; choose {' or '.join(allowed)}")
+            raise InvalidSetting(name, f"{value!r} is unknown; choose {' or '.join(allowed)}")
         return
     whole = isinstance(one.default, int)
     kind = int if whole else int | float
     if not isinstance(value, kind) or isinstance(value, bool) or not allowed.holds(value):
         number = "a whole number" if whole else "a number"
         shown = "that" if isinstance(value, int) and abs(value) > sys.float_info.max else repr(value)
-        raise InvalidSetting(one.name, f"{shown} is not {number} {allowed}")
+        raise InvalidSetting(name, f"{shown} is not {number} {allowed}")
 
 
 def _parsed(name: str, text: str, kind: type) -> object:

@@ -7,7 +7,7 @@ From each state, once nothing fails any more, the remote must come to hold what 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -36,7 +36,7 @@ class Shelf:
 
     def __init__(self, rows: dict[str, tuple[str, Standing]], facets: dict[str, str]) -> None:
         self.rows = dict(rows)
-        self.facets = dict(facets)
+        self.beside = dict(facets)
 
     def row(self, memory_id: str) -> Row | None:
         found = self.rows.get(memory_id)
@@ -48,20 +48,28 @@ class Shelf:
     def save(self, memory: Memory, standing: Standing) -> None:
         self.rows[memory.id] = (json.dumps(memory.to_json()), standing)
 
+    def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
+        for memory_id in memory_ids:
+            self.rows[memory_id] = (self.rows[memory_id][0], standing)
+
     def erase(self, memory_id: str) -> None:
         del self.rows[memory_id]
 
     def facet(self, name: str, owner: str) -> JsonObject | None:
-        found = self.facets.get(f"{name}:{owner}")
+        found = self.beside.get(f"{name}:{owner}")
         return None if found is None else json.loads(found)
 
+    def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
+        found = {name: self.facet(name, owner) for name in names}
+        return {name: facet for name, facet in found.items() if facet is not None}
+
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
-        self.facets.pop(f"{name}:{owner}", None)
+        self.beside.pop(f"{name}:{owner}", None)
         if value is not None:
-            self.facets[f"{name}:{owner}"] = json.dumps(value)
+            self.beside[f"{name}:{owner}"] = json.dumps(value)
 
     def owners(self, facet: str) -> list[str]:
-        return [name.partition(":")[2] for name in self.facets if name.startswith(facet + ":")]
+        return [name.partition(":")[2] for name in self.beside if name.startswith(facet + ":")]
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         waiting = (DeliveryState.PENDING, DeliveryState.LEASED)
@@ -124,7 +132,7 @@ class State:
     def changed(self, change: Callable[[Transaction], object]) -> State:
         shelf = self.shelf
         change(shelf)
-        return replace(self, rows=frozenset(shelf.rows.items()), facets=frozenset(_plain(shelf).facets.items()))
+        return replace(self, rows=frozenset(shelf.rows.items()), facets=frozenset(_plain(shelf).beside.items()))
 
     def sending(self, parcel: Parcel | None) -> State:
         return replace(self, parcel=None if parcel is None else (_fingerprint(parcel), parcel))
@@ -140,6 +148,7 @@ def _fingerprint(parcel: Parcel) -> str:
 def _plain(shelf: Shelf) -> Shelf:
     """Figures that only grow would make every state a new one."""
     for memory_id in shelf.rows:
+        shelf.set_facet("usage", memory_id, None)
         facet = delivery_of(shelf, REMOTE, memory_id)
         if facet is not None:
             calm = replace(facet, attempts=min(facet.attempts, 1), last_error=None)

@@ -6,15 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, category, spare_last_of_category, weak
+from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, weak
 from kingly_memory.lifecycle.strength import Strength, StrengthRules
 from kingly_memory.lifecycle.subject import Subject, Usage
-from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep, Merge, Promote, Summarise, Verdict
-from kingly_memory.models import MemoryType, Scope, Standing, Tier
+from kingly_memory.lifecycle.verdicts import Archive, Keep
+from kingly_memory.models import MemoryType, Standing
 from tests.strength_samples import DAY_S, NOON_S, memory
 
 
@@ -22,16 +19,6 @@ def subject(number: int = 1, *, days_old: float = 365, **said: Any) -> Subject:
     """A live memory, by default faded; what is no field of a Subject is one of its memory."""
     own = {name: said.pop(name) for name in ("usage", "strength", "pinned", "standing") if name in said}
     return Subject(memory(number, days_old=days_old, **said), **{"standing": Standing.LIVE, **own})
-
-
-def decided(*subjects: Subject, forgetting: Forgetting | None = None) -> dict[MemoryId, Verdict]:
-    policy = forgetting or Forgetting()
-    return {one.memory.id: policy.decide(one, NOON_S) for one in subjects}
-
-
-def archived(verdicts: dict[MemoryId, Verdict]) -> list[int]:
-    """The numbers of those that would go."""
-    return [int(memory_id[-12:], 16) for memory_id, verdict in verdicts.items() if isinstance(verdict, Archive)]
 
 
 # --- one memory -----------------------------------------------------------------------------------------------------
@@ -138,120 +125,3 @@ def test_what_is_recoverable_is_left_out_on_request() -> None:
 
 def test_nothing_is_weak_among_no_memories() -> None:
     assert weak([], NOON_S) == WeakMemories()
-
-
-# --- the last of a category -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("ALM-044")
-def test_of_a_category_that_would_leave_altogether_the_strongest_stays() -> None:
-    population = [subject(1, days_old=300), subject(2, days_old=200), subject(3, days_old=400)]
-    spared = spare_last_of_category(decided(*population), population)
-    assert archived(spared) == [1, 3]
-    assert spared[population[1].memory.id].reason == "it is the last of its category"
-
-
-@pytest.mark.requirement("ALM-044")
-def test_a_category_of_which_one_stays_anyway_loses_all_the_faded() -> None:
-    population = [subject(1), subject(2), subject(3, days_old=0)]
-    assert archived(spare_last_of_category(decided(*population), population)) == [1, 2]
-
-
-def test_a_pinned_memory_is_the_one_that_stays() -> None:
-    population = [subject(1), subject(2, pinned=True)]
-    assert archived(spare_last_of_category(decided(*population), population)) == [1]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"type": MemoryType.PROCEDURAL},
-        {"metadata": {"category": "deployment"}},
-        {"scope": Scope("web")},
-        {"scope": Scope("app", "cleo")},
-    ],
-)
-def test_memories_of_different_categories_do_not_stand_for_each_other(said: dict[str, Any]) -> None:
-    population = [subject(1), subject(2, **said)]
-    assert archived(spare_last_of_category(decided(*population), population)) == []
-
-
-@pytest.mark.parametrize(
-    "said",
-    [{"tags": ("rare",)}, {"scope": Scope("app", None, "a talk")}, {"metadata": {"category": 7}}, {"key": "k"}],
-)
-def test_tags_and_contexts_make_no_category(said: dict[str, Any]) -> None:
-    assert category(memory(**said)) == category(memory())
-
-
-def test_what_is_archived_already_does_not_count_as_staying() -> None:
-    population = [subject(1), subject(2, standing=Standing.ARCHIVED)]
-    assert archived(spare_last_of_category(decided(*population), population)) == []
-
-
-LEAVING = [Expire("past"), Merge(memory(9).id, "same"), Summarise("t", "old"), Archive("its lifetime has ended")]
-
-
-@pytest.mark.parametrize("verdict", LEAVING, ids=lambda verdict: type(verdict).__name__)
-def test_what_leaves_for_another_reason_neither_stays_nor_is_spared(verdict: Verdict) -> None:
-    population = [subject(1), subject(2)]
-    verdicts = {**decided(population[0]), population[1].memory.id: verdict}
-    spared = spare_last_of_category(verdicts, population)
-    assert isinstance(spared[population[0].memory.id], Keep)
-    assert spared[population[1].memory.id] == verdict
-
-
-def test_what_only_moves_between_tiers_stays() -> None:
-    population = [subject(1), subject(2)]
-    verdicts = {**decided(population[0]), population[1].memory.id: Promote(Tier.FAST, "used")}
-    assert archived(spare_last_of_category(verdicts, population)) == [1]
-
-
-def test_between_equally_strong_ones_the_more_significant_stays() -> None:
-    used = Usage(0, NOON_S - 1e6 * DAY_S)
-    population = [
-        subject(number, days_old=1e5, usage=used, significance=share) for number, share in enumerate([0.2, 0.7, 0.5])
-    ]
-    assert archived(spare_last_of_category(decided(*population), population)) == [0, 2]
-
-
-def test_a_verdict_on_a_memory_outside_the_population_is_left_alone() -> None:
-    verdicts = decided(subject(1))
-    assert spare_last_of_category(verdicts, []) == verdicts
-
-
-populations = st.lists(
-    st.fixed_dictionaries(
-        {
-            "days_old": st.floats(0, 400),
-            "type": st.sampled_from(MemoryType),
-            "significance": st.floats(0, 1),
-            "pinned": st.booleans(),
-            "standing": st.sampled_from([Standing.LIVE, Standing.LIVE, Standing.ARCHIVED]),
-        }
-    ),
-    max_size=12,
-).map(lambda those: [subject(number, **said) for number, said in enumerate(those)])
-
-
-@given(populations)
-def test_no_category_is_ever_emptied(population: list[Subject]) -> None:
-    spared = spare_last_of_category(decided(*population), population)
-    live = [one for one in population if one.standing is Standing.LIVE]
-    left = [one for one in live if isinstance(spared[one.memory.id], Keep)]
-    assert {category(one.memory) for one in left} == {category(one.memory) for one in live}
-    assert not any(isinstance(spared[one.memory.id], Archive) for one in population if one.is_protected)
-
-
-@given(populations)
-def test_sparing_twice_or_in_another_order_changes_nothing(population: list[Subject]) -> None:
-    once = spare_last_of_category(decided(*population), population)
-    assert spare_last_of_category(once, population) == once
-    assert spare_last_of_category(decided(*reversed(population)), reversed(population)) == once
-
-
-@given(populations)
-def test_after_a_sweep_another_one_forgets_nothing(population: list[Subject]) -> None:
-    spared = spare_last_of_category(decided(*population), population)
-    left = [one for one in population if isinstance(spared[one.memory.id], Keep)]
-    assert archived(spare_last_of_category(decided(*left), left)) == []

@@ -34,6 +34,8 @@ SEEDS = {
 }
 BESIDES = {"record_task_outcome", "record_thought", "memory_status", "memory_get", "memory_forget", "memory_link"}
 ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
+UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
+LIFECYCLE = {"memory_sweep", "memory_restore", "get_memory_stats"}
 LEGACY = {"remember", "recall", "list"}
 
 
@@ -55,7 +57,7 @@ def arguments(tool: Tool) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
     first, second = await listed(tmp_path, mode=mode), await listed(tmp_path, mode=mode)
-    assert set(first) == SEEDS | BESIDES | ALMA | LEGACY
+    assert set(first) == SEEDS | BESIDES | ALMA | UPKEEP | LIFECYCLE | LEGACY
     assert list(first) == list(second)
 
 
@@ -127,11 +129,12 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
+        "alma_get_weak_memories", "get_memory_stats",
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
-    assert destroying == {"memory_intelligent_store", "memory_forget", "remember"}
+    assert destroying == {"memory_intelligent_store", "memory_forget", "remember", "memory_sweep"}
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
-    assert repeatable == reading | {"memory_link"}
+    assert repeatable == reading | {"memory_link", "memory_sweep", "memory_restore"}
 
 
 async def test_schemas_say_what_may_be_given_and_which_other_names_are_taken(tmp_path: Path) -> None:

@@ -70,7 +70,9 @@ def planned(store: DiskStore, *remotes: str, policies: Policies = LIFETIMES_ONLY
 def carried_out(store: DiskStore, plan: Plan, policies: Policies = LIFETIMES_ONLY) -> tuple[str, ...]:
     outcomes: tuple[str, ...] = ()
     while len(outcomes) < len(plan.decisions):
-        change = sweeps.carry_out(Sweep("sweep", "app", NOON_S, policies), plan.decisions[len(outcomes) :], len(outcomes))
+        change = sweeps.carry_out(
+            Sweep("sweep", "app", NOON_S, policies), plan.decisions[len(outcomes) :], len(outcomes)
+        )
         outcomes += store.write(change).result().outcomes
     return outcomes
 

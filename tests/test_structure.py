@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "version"),
-    ("models", "writing", "redaction"),
+    ("models", "writing", "redaction", "settings_file"),
     ("intake",),
     ("ports", "settings", "observe"),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kingly_memory import intake
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.app import parts
+from kingly_memory.app.learning import Learner
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
@@ -25,14 +26,13 @@ from kingly_memory.models import Receipt
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router import chains, memory_links
-from kingly_memory.router.router import Router
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
 
 
-class MemoryRouter(Router):
+class MemoryRouter(Learner):
     """A memory that keeps working when the network doesn't.
 
     `async with MemoryRouter.open() as memory:` works with nothing set: no remote, no key, no model, no network.
@@ -68,8 +68,8 @@ class MemoryRouter(Router):
         http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
         Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted; an unusable remote is only logged.
         """
-        chosen = settings or Settings.from_environment()
         place = parts.checked(Place.resolve(home, remote, token, project, agent))
+        chosen = settings or Settings.from_environment(home=place.home)
         time = clock or SystemClock()
         endpoint = parts.endpoint_of(place)
         return cls(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,12 @@ class LocalReader:
     def get(self, key_or_id: str) -> Memory | None:
         return self._view.get(key_or_id)
 
+    def named(self, ids: Iterable[str]) -> dict[str, Memory]:
+        """Those of the project's memories that have these ids, expired and archived ones too: for lists of what becomes
+        of them."""
+        rows = ((memory_id, self._view.find(memory_id)) for memory_id in ids)
+        return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
+
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         query = intake.query("", project=self._place.project, limit=limit, **filters)
         return self._view.page(query, before)
@@ -90,4 +96,4 @@ def open_reader(place: Place, settings: Settings | None = None, *, repairs: bool
 
     Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted.
     """
-    return LocalReader(parts.checked(place), settings or Settings.from_environment(), repairs=repairs)
+    return LocalReader(parts.checked(place), settings or Settings.from_environment(home=place.home), repairs=repairs)

@@ -21,16 +21,20 @@ from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Imported
+from kingly_memory.lifecycle.forgetting import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
+from kingly_memory.router.condition import ArchivePage
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.router.outlook import Outlook
 from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
+    from kingly_memory.router.lessons import Lesson
 
 T = TypeVar("T")
 
@@ -101,6 +105,11 @@ class SyncMemoryRouter:
     def project(self) -> str:
         """See `MemoryRouter.project`."""
         return self._router.project
+
+    @property
+    def agent(self) -> str | None:
+        """See `MemoryRouter.agent`."""
+        return self._router.agent
 
     def store(
         self,
@@ -324,6 +333,72 @@ class SyncMemoryRouter:
     def undo_sweep(self) -> int:
         """See `MemoryRouter.undo_sweep`."""
         return self._call(self._router.undo_sweep)
+
+    def reinforce(self, key_or_id: str) -> JsonObject:
+        """See `MemoryRouter.reinforce`."""
+        return self._call(lambda: self._router.reinforce(key_or_id))
+
+    def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
+        """See `MemoryRouter.mark_used`."""
+        return self._call(lambda: self._router.mark_used(keys_or_ids, succeeded=succeeded))
+
+    def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
+        """See `MemoryRouter.feedback`."""
+        return self._call(lambda: self._router.feedback(key_or_id, actual, predicted))
+
+    def weak(self, agent: str | None = None) -> WeakMemories:
+        """See `MemoryRouter.weak`."""
+        return self._call(lambda: self._router.weak(agent))
+
+    def explain(self, key_or_id: str) -> JsonObject | None:
+        """See `MemoryRouter.explain`."""
+        return self._call(lambda: self._router.explain(key_or_id))
+
+    def stats(self) -> JsonObject:
+        """See `MemoryRouter.stats`."""
+        return self._call(self._router.stats)
+
+    def outlook(self, limit: int = 6) -> Outlook:
+        """See `MemoryRouter.outlook`."""
+        return self._call(lambda: self._router.outlook(limit))
+
+    def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
+        """See `MemoryRouter.archived`."""
+        return self._call(lambda: self._router.archived(limit, before))
+
+    def compress_and_learn(
+        self,
+        content: str,
+        memory_type: str = "outcome",
+        significance: float = SIGNIFICANCE,
+        *,
+        key: str | None = None,
+        level: str | None = None,
+        confidence: float = CONFIDENCE,
+        tags: Sequence[str] = (),
+        title: str | None = None,
+        context_id: str | None = None,
+        origin: str = "agent",
+        metadata: Mapping[str, Any] | None = None,
+        language_model: LanguageModel | None = None,
+    ) -> Lesson:
+        """See `MemoryRouter.compress_and_learn`."""
+        return self._call(
+            lambda: self._router.compress_and_learn(
+                content,
+                memory_type,
+                significance,
+                key=key,
+                level=level,
+                confidence=confidence,
+                tags=tags,
+                title=title,
+                context_id=context_id,
+                origin=origin,
+                metadata=metadata,
+                language_model=language_model,
+            )
+        )
 
     def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""

@@ -88,6 +88,7 @@ _ARCHIVED = argument("--archived", "show archived memories as well", action="sto
 _LIMIT_20 = argument("--limit", "how many to show (default 20)", metavar="N", type=whole_number, default=20)
 
 GROUPS: Mapping[str, str] = {
+    "archive": "what sweeps have put away.",
     "outbox": "what the remote has not acknowledged.",
     "task": "what came of tasks.",
     "thought": "chains of reasoning.",
@@ -164,7 +165,12 @@ COMMANDS = (
             argument("--archived", "search archived memories as well", action="store_true"),
         ),
     ),
-    Command("get", "Show one memory.", f"{_ROOM}.memories:get", (_NAMED,)),
+    Command(
+        "get",
+        "Show one memory.",
+        f"{_ROOM}.memories:get",
+        (_NAMED, argument("--explain", "show how strong it is, its tier, and what becomes of it", action="store_true")),
+    ),
     Command(
         "list",
         "List memories, the latest first.",
@@ -262,9 +268,50 @@ COMMANDS = (
     ),
     Command(
         "sweep",
-        "Archive memories whose lifetime has ended, and erase such working memories.",
-        f"{_ROOM}.upkeep:sweep",
-        (argument("--dry-run", "say what would happen and change nothing", action="store_true"),),
+        "Archive memories whose lifetime has ended, and those that other policies want to; erase ended working ones.",
+        f"{_ROOM}.lifecycle:sweep",
+        (
+            repeatable(
+                "--policy",
+                "lifetimes, strength or tiers (default: lifetimes, and what the settings switch on)",
+                "POLICY",
+            ),
+            argument("--dry-run", "say what would happen and change nothing", action="store_true"),
+            argument("--undo", "take back what the last sweep archived and moved", action="store_true"),
+        ),
+    ),
+    Command(
+        "weak",
+        "List memories that have faded: which may be forgotten, which a use brings back.",
+        f"{_ROOM}.lifecycle:weak",
+        (_LIMIT_20,),
+    ),
+    Command(
+        "reinforce",
+        "Hold a memory against fading, and begin its lifetime anew.",
+        f"{_ROOM}.lifecycle:reinforce",
+        (_NAMED,),
+    ),
+    Command(
+        "archive list",
+        "List what lies in the archive, and why.",
+        f"{_ROOM}.lifecycle:archive_list",
+        (
+            _LIMIT_20,
+            argument(
+                "--before",
+                "go on from this position, which the page before names",
+                metavar="POSITION",
+                type=whole_number,
+            ),
+        ),
+    ),
+    Command("archive restore", "Bring a memory back from the archive.", f"{_ROOM}.memories:restore", (_NAMED,)),
+    Command(
+        "stats",
+        "Show how many memories are in which tier and how strong they are.",
+        f"{_ROOM}.lifecycle:stats",
+        (argument("--html", "write a page with pictures of it to this file instead", metavar="FILE"),),
     ),
     Command(
         "outbox list",
@@ -354,7 +401,7 @@ COMMANDS = (
         (
             argument(
                 "--tools",
-                "which tools, with commas: memory, tasks, thoughts, alma, legacy (default: all)",
+                "which tools, with commas: memory, tasks, thoughts, alma, lifecycle, legacy (default: all)",
                 metavar="SETS",
             ),
             argument("--http", "serve Streamable HTTP at /mcp instead of stdio", action="store_true"),

@@ -53,7 +53,7 @@ class Finding:
 
 def doctor(options: Namespace, out: Output) -> int:
     """Exit code 1 when something needs the user."""
-    found = [Finding(Level.OK, "versions", _versions()), *_settings()]
+    found = [Finding(Level.OK, "versions", _versions()), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
         place = place_of(options, out)
         found += _place(place, datetime.now(UTC), out)
@@ -87,11 +87,11 @@ def _versions() -> str:
     return f"kingly-memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
 
 
-def _settings() -> Iterator[Finding]:
+def _settings(home: str | None) -> Iterator[Finding]:
     try:
-        Settings.from_environment()
+        Settings.from_environment(home=Place.resolve(home).home)
     except InvalidSetting as error:
-        yield Finding(Level.PROBLEM, "settings", str(error), "set the variable to such a value, or unset it")
+        yield Finding(Level.PROBLEM, "settings", str(error), "set it to such a value, or take it out")
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:

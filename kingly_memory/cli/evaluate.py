@@ -19,7 +19,7 @@ from kingly_memory.cli.signals import ended_by_signals
 from kingly_memory.cli.trial import Arrangement, Row, Trial, closeness, spread
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Place, Settings
 
 QUESTIONS_LIMIT = 1_000_000
 REDRAW_S = 0.1
@@ -31,7 +31,7 @@ def evaluate(options: Namespace, out: Output) -> int:
     """Everything is stored in a temporary folder that is gone afterwards, however this ends."""
     configurations = chosen(options.config)
     limit = None if options.limit is None else intake.count("limit", options.limit, most=QUESTIONS_LIMIT)
-    settings = Settings.from_environment()
+    settings = Settings.from_environment(home=Place.resolve(options.home).home)
     found = questions.read(
         Path(options.file),
         partial(_memories_of_project, options, out, settings),

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from kingly_memory.integrations import hooks
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Place, Settings, settings_file
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -104,6 +104,8 @@ def _answer(
             watch.deadline_s = began + CAPTURE_DEADLINE_S
         place = _place(call, home, project, agent)
         watch.home = place.home
+        if settings_file(place.home) is not None:
+            settings = Settings.from_environment(home=place.home)
         said = hooks.answer(call, place, settings)
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
         _note(event, error, None if watch is None else watch.home)

@@ -12,7 +12,8 @@ from kingly_memory.settings import Settings, mcp_token
 
 def mcp(options: Namespace, out: Output) -> int:
     """Serve until input ends, or over HTTP until stopped. `--agent` is who stores; what others stored is found too."""
-    place, settings = place_of(options, out), Settings.from_environment()
+    place = place_of(options, out)
+    settings = Settings.from_environment(home=place.home)
     from kingly_memory.server import run, toolsets  # the SDK, which no other command needs
 
     offered = toolsets.chosen(options.tools)

@@ -42,7 +42,7 @@ _TITLE_ROOM = 48
 
 def store(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    content = _standard_input() if options.content == "-" else options.content
+    content = _standard_input(place) if options.content == "-" else options.content
     metadata = _metadata(options.metadata)
     with routing(place, out) as router:
         receipt = router.store(
@@ -82,7 +82,20 @@ def get(options: Namespace, out: Output) -> int:
         memory = reader.get(options.memory)
     if memory is None:
         raise NothingUnder(options.memory, place.project)
+    if options.explain:
+        return _explained_memory(place, memory, out)
     out.show(memory.to_json(), _details(memory))
+    return 0
+
+
+def _explained_memory(place: Place, memory: Memory, out: Output) -> int:
+    from kingly_memory.cli.vitals import explanation
+
+    with routing(place, out) as router:
+        told = router.explain(memory.id)
+    if told is None:
+        raise NothingUnder(memory.id, place.project)
+    out.show({**memory.to_json(), "explained": told}, [*_details(memory), "", *explanation(told)])
     return 0
 
 
@@ -264,9 +277,9 @@ def _wait_s(options: Namespace, place: Place) -> float | None:
     return None if options.require_remote or place.remote is None else REMOTE_WAIT_S
 
 
-def _standard_input() -> str:
+def _standard_input(place: Place) -> str:
     """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
-    limit = Settings.from_environment().content_limit_bytes
+    limit = Settings.from_environment(home=place.home).content_limit_bytes
     read = sys.stdin.buffer.read(limit + 1)
     if len(read) > limit:
         raise InvalidInput("content", f"has more than the {limit:,} bytes that are stored; split it")

@@ -33,6 +33,9 @@ _SETTINGS_HEAD = """\
 Each is a field of `Settings` and an environment variable. Times are in seconds, sizes in bytes. This page is generated:
 `python -m kingly_memory.cli.reference settings > docs/settings.md`.
 
+A file may say them too: `.kingly/config.toml`, `.yaml` or `.yml` beside the memories, or the one that `KINGLY_CONFIG`
+names; [lifecycle.md](lifecycle.md#switching-it-on-and-off) shows one. The environment wins over it.
+
 Where a router works is not a setting but an argument, or one of `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`,
 `KINGLY_PROJECT` and `KINGLY_AGENT`. The hub's token is `KINGLY_HUB_TOKEN`, that of the MCP server over HTTP
 `KINGLY_MCP_TOKEN`. A language model that checks memories is named by `KINGLY_LLM_URL` (that of an OpenAI-compatible

@@ -54,7 +54,7 @@ def export(options: Namespace, out: Output) -> int:
 def import_path(options: Namespace, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
-    limit = Settings.from_environment().content_limit_bytes
+    limit = Settings.from_environment(home=place.home).content_limit_bytes
     found = source(path, content_limit_bytes=limit, format_name=options.format)
     tally = Tally(str(found.format))
     with routing(place, out) as router:

@@ -1,4 +1,4 @@
-"""The verbs about the store itself: status, sync, sweep, outbox, config, version."""
+"""The verbs about the store itself: status, sync, outbox, config, version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kingly_memory.cli.output import Output, counted, duration, facts, table
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, user_data_folder
+from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, said, user_data_folder
 from kingly_memory.version import __version__
 
 OUTBOX_STATES = ("pending", "leased", "dead")
@@ -48,17 +48,6 @@ def sync(options: Namespace, out: Output) -> int:
     return FAILED if report.reason else 0
 
 
-def sweep(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        report = router.sweep(dry_run=options.dry_run)
-    would = "would be " if report.dry_run else ""
-    lines = [f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased"]
-    if report.waiting:
-        lines.append(f"{report.waiting:,} stay until the remote has acknowledged them")
-    out.show(report.to_json(), [*lines, *(f"  {reason}: {count:,}" for reason, count in report.reasons.items())])
-    return 0
-
-
 def outbox_list(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
     with reading(place, out) as reader:
@@ -88,7 +77,8 @@ def outbox_drop(options: Namespace, out: Output) -> int:
 
 
 def config(options: Namespace, out: Output) -> int:
-    rows = [*_place_rows(options, place_of(options, out)), *_setting_rows(Settings.from_environment())]
+    place = place_of(options, out)
+    rows = [*_place_rows(options, place), *_setting_rows(place.home)]
     settings = [{"name": name, "value": value, "from": source} for name, value, source in rows]
     shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
     out.show({"settings": settings}, table(shown, ("SETTING", "VALUE", "FROM")))
@@ -214,9 +204,7 @@ def _source(given: object, option: str, is_default: bool, default: str, variable
     return default if is_default else variable
 
 
-def _setting_rows(settings: Settings) -> Iterator[Setting]:
-    defaults = Settings()
+def _setting_rows(home: Path) -> Iterator[Setting]:
+    settings, told = Settings.from_environment(home=home), said(home=home)
     for one in fields(Settings):
-        value = getattr(settings, one.name)
-        changed = value != getattr(defaults, one.name)
-        yield one.name, value, f"KINGLY_{one.name.upper()}" if changed else "default"
+        yield one.name, getattr(settings, one.name), told[one.name].by if one.name in told else "default"

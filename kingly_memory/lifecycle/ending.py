@@ -18,6 +18,8 @@ def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
         return Expire("a copy of what the remote holds, past its lifetime", figures)
     if subject.standing is not Standing.LIVE:
         return Keep(f"it is {subject.standing.value} already")
+    if subject.pinned:
+        return Keep("it is pinned", figures)
     if subject.memory.type is not MemoryType.WORKING:
         return Archive(f"the lifetime of {subject.memory.type.value} memories has ended", figures)
     if subject.awaited:

@@ -11,18 +11,16 @@ from typing import TypeVar
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.strength import SEEDS_RULES, StrengthRules, StrengthState, Vitals, current, figures, state
 from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep, Merge, Summarise, Verdict
+from kingly_memory.lifecycle.verdicts import Archive, Keep
 from kingly_memory.models import JsonObject, Memory, Standing
 
 _Name = TypeVar("_Name", bound=Hashable)
 _Kind = TypeVar("_Kind", bound=Hashable)
 
-_LEAVING = (Archive, Expire, Merge, Summarise)
-
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """The policy. What it says of one memory looks at no other; `spare_last_of_category` does that afterwards."""
+    """The policy. What it says of one memory looks at no other; the steward spares the last of each category."""
 
     rules: StrengthRules = SEEDS_RULES
     enabled: bool = True
@@ -103,27 +101,6 @@ def category(memory: Memory) -> Category:
     return memory.scope.project, memory.scope.agent, memory.type.value, named if isinstance(named, str) else None
 
 
-def spare_last_of_category(
-    verdicts: Mapping[MemoryId, Verdict], subjects: Iterable[Subject]
-) -> dict[MemoryId, Verdict]:
-    """The verdicts, in their order, where the strongest of a category is kept when all of it would leave.
-
-    `subjects` are the whole population; those without a verdict stay. Only what would be archived for its strength is
-    spared: what has another reason to leave would be of no use to those who look for it.
-    """
-    live = {one.memory.id: one for one in subjects if one.standing is Standing.LIVE}
-    fading = [memory_id for memory_id, verdict in verdicts.items() if memory_id in live and _is_faded(verdict)]
-    fading.sort(key=lambda memory_id: (verdicts[memory_id].figures["strength"], *_rank(live[memory_id].memory)))
-    gone = {memory_id for memory_id, verdict in verdicts.items() if isinstance(verdict, _LEAVING)} - set(fading)
-    categories = {memory_id: category(one.memory) for memory_id, one in live.items() if memory_id not in gone}
-    weakest_first = ((memory_id, categories[memory_id]) for memory_id in fading)
-    spared = set(fading).difference(those_that_may_go(weakest_first, Counter(categories.values())))
-    return {
-        memory_id: Keep("it is the last of its category", verdict.figures) if memory_id in spared else verdict
-        for memory_id, verdict in verdicts.items()
-    }
-
-
 def weakest_that_may_go(faded: Sequence[tuple[Subject, Archive]], there: Mapping[Category, int]) -> Iterator[MemoryId]:
     """Those that may leave while the strongest of each category stays. `there` counts all of each that are there."""
     weakest_first = sorted(faded, key=lambda one: (one[1].figures["strength"], *_rank(one[0].memory)))
@@ -143,10 +120,6 @@ def those_that_may_go(weakest_first: Iterable[tuple[_Name, _Kind]], there: Mappi
 def vitals(subject: Subject) -> Vitals:
     usage = subject.usage
     return Vitals.of(subject.memory, subject.strength, accesses=usage.accesses, last_used=usage.last_used)
-
-
-def _is_faded(verdict: Verdict) -> bool:
-    return isinstance(verdict, Archive) and "strength" in verdict.figures
 
 
 def _rank(memory: Memory) -> tuple[float, float, str]:

@@ -49,10 +49,12 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to become of one memory, as its text was then. `policy` names who wants it."""
+    """What is to become of one memory, as its text (`revision`) and its facets (`mark`) were then. `policy` names who
+    wants it."""
 
     memory_id: MemoryId
     revision: int
+    mark: int
     policy: str
     verdict: Verdict
 
@@ -134,7 +136,7 @@ class _Survey:
         self._live = 0
         self._left: Counter[type[Verdict]] = Counter()
         self._categories: Counter[Category] = Counter()
-        self._revisions: dict[MemoryId, int] = {}
+        self._seen: dict[MemoryId, tuple[int, int]] = {}
         self._fading: list[tuple[Subject, Archive]] = []
 
     def plan(self, ended: Iterable[Subject], subjects: Iterable[Subject], archived: int) -> Plan:
@@ -165,7 +167,7 @@ class _Survey:
         if isinstance(verdict, Keep):
             self._waiting += subject.awaited
             return None
-        self._revisions[subject.memory.id] = subject.memory.revision
+        self._seen[subject.memory.id] = subject.memory.revision, subject.mark
         return self._decision(subject.memory.id, LIFETIMES, verdict)
 
     def _staying(self, over: Mapping[MemoryId, Decision], subjects: Iterable[Subject]) -> Iterator[Subject]:
@@ -177,7 +179,7 @@ class _Survey:
                 self._left[type(decision.verdict)] += 1
                 continue
             self._categories[category(subject.memory)] += 1
-            self._revisions[subject.memory.id] = subject.memory.revision
+            self._seen[subject.memory.id] = subject.memory.revision, subject.mark
             verdict = self._faded(subject)
             if isinstance(verdict, Archive):
                 self._fading.append((_light(subject), verdict))
@@ -207,7 +209,7 @@ class _Survey:
         return Consolidation()
 
     def _decision(self, memory_id: MemoryId, policy: str, verdict: Verdict) -> Decision:
-        return Decision(memory_id, self._revisions[memory_id], policy, verdict)
+        return Decision(memory_id, *self._seen[memory_id], policy, verdict)
 
 
 def _light(subject: Subject) -> Subject:

@@ -33,5 +33,11 @@ class Subject:
     awaited: bool = False
 
     @property
+    def mark(self) -> int:
+        """Another number after any use, reinforcement, judgement, move or pin, whatever the clock said then. Holds
+        within one process."""
+        return hash((self.usage, self.strength, self.placement, self.weight, self.pinned))
+
+    @property
     def is_protected(self) -> bool:
         return self.pinned or self.memory.significance >= PROTECTED_FROM

@@ -66,8 +66,9 @@ class ArchiveEntry:
         return {**self.memory.to_json(), "archived": archived, "archived_at": at}
 
 
-def shelve(transaction: Transaction, memory: Memory, why: Archived) -> None:
-    """Take a memory out of sight. Its facets stay beside it, but for the lifetime, which is over."""
-    transaction.save(memory, Standing.ARCHIVED)
-    transaction.set_facet("lifetime", memory.id, None)
-    transaction.set_facet(FACET, memory.id, why.to_json())
+def shelve(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
+    """Take memories out of sight. Their facets stay beside them, but for the lifetimes, which are over."""
+    transaction.restand(list(why), Standing.ARCHIVED)
+    for memory_id, one in why.items():
+        transaction.set_facet("lifetime", memory_id, None)
+        transaction.set_facet(FACET, memory_id, one.to_json())

@@ -17,6 +17,7 @@ from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
+from kingly_memory.router.outlook import Outlook, outlook
 from kingly_memory.router.subjects import Subjects
 
 
@@ -43,6 +44,9 @@ class Condition:
 
     def weak(self, now_s: float, agent: str | None = None) -> WeakMemories:
         return forgetting.weak(self._subjects.live(agent=agent), now_s, self._strength_rules)
+
+    def outlook(self, now_s: float, limit: int) -> Outlook:
+        return outlook(self._subjects.live(), now_s, self._strength_rules, limit)
 
     def explained(self, row: Row, now_s: float) -> JsonObject:
         """What becomes of a memory, and the figures that this rests on."""

@@ -54,6 +54,7 @@ def store(
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, desk.project, draft.key)
         memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
+        _leave_archive(transaction, before)
         receipt = _save(transaction, memory, Standing.LIVE, desk)
         if not noted or memory.scope.context_id is None:
             return Stored(receipt, memory.scope.context_id)
@@ -123,7 +124,7 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
         if row is None:
             return None
         if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED):
-            revive(transaction, row.memory, desk)
+            revive(transaction, [row.memory], desk)
         if row.standing is Standing.FORGOTTEN:
             _deliver(transaction, row.memory, desk)
         return row.memory
@@ -131,13 +132,14 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
     return change
 
 
-def revive(transaction: Transaction, memory: Memory, desk: Desk) -> None:
-    """Back from the archive, with everything that lies beside it. Whoever brings it back uses it: else the next sweep
-    would find it as faded as the last one did."""
-    transaction.save(memory, Standing.LIVE)
-    begin_lifetime(transaction, memory, desk)
-    transaction.set_facet(archive.FACET, memory.id, None)
-    usage.note(transaction, memory.id, Used(1, desk.now_s))
+def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk) -> None:
+    """Back from the archive, with everything that lies beside them. Whoever brings them back uses them: else the next
+    sweep would find them as faded as the last one did."""
+    transaction.restand([memory.id for memory in memories], Standing.LIVE)
+    for memory in memories:
+        begin_lifetime(transaction, memory, desk)
+        transaction.set_facet(archive.FACET, memory.id, None)
+        usage.note(transaction, memory.id, Used(1, desk.now_s))
 
 
 def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
@@ -193,6 +195,7 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
         return receipt(transaction, before.memory, desk.remote), "unchanged"
     if before is not None and _is_older(item, before.memory):
         return receipt(transaction, before.memory, desk.remote), "kept"
+    _leave_archive(transaction, before)
     taken = _save(transaction, memory, item.standing, desk)
     return taken, "stored" if before is None else "revised"
 
@@ -237,6 +240,12 @@ def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: De
     if standing is not Standing.FORGOTTEN:
         _deliver(transaction, memory, desk)
     return receipt(transaction, memory, desk.remote)
+
+
+def _leave_archive(transaction: Transaction, before: Row | None) -> None:
+    """Why a memory went there is no longer true once it says something else."""
+    if before is not None and before.standing is not Standing.LIVE:
+        transaction.set_facet(archive.FACET, before.memory.id, None)
 
 
 def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, desk: Desk) -> None:

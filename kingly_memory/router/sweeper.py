@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -80,19 +81,16 @@ class Sweeper:
         self._store = store
         self._landing = landing
         self._lock = lock
+        self._is_busy = False
 
     async def sweep(self, policies: Policies, desk: Desk, *, dry_run: bool) -> SweepReport:
         """Raises SweepUnderWay, StoreError."""
         if dry_run:
             return report(await self._plan(policies, desk), Counter(), dry_run=True)
-        if not self._lock.take():
-            raise SweepUnderWay
-        try:
+        with self._alone():
             plan = await self._plan(policies, desk)
             sweep = Sweep(new_id(desk.now), desk.project, plan.at_s, policies)
             return report(plan, await self._carry_out(plan, sweep), dry_run=False)
-        finally:
-            self._lock.give_up()
 
     def last_s(self) -> float | None:
         """When the last sweep of this home began, in Unix seconds."""
@@ -102,15 +100,23 @@ class Sweeper:
     async def undo(self, desk: Desk) -> int:
         """Bring back what the last sweep archived, and put back what it moved, but for what was touched since. Says how
         many. Raises SweepUnderWay, StoreError."""
-        if not self._lock.take():
-            raise SweepUnderWay
-        try:
+        with self._alone():
             last = self._last() or {"id": "", "pages": 0}
             count = 0
             for page in reversed(range(last["pages"])):
                 count += await self._write(sweeps.take_back(last["id"], page, desk))
             return count
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The lock keeps out other processes, but not another task of this one."""
+        if self._is_busy or not self._lock.take():
+            raise SweepUnderWay
+        self._is_busy = True
+        try:
+            yield
         finally:
+            self._is_busy = False
             self._lock.give_up()
 
     def _last(self) -> JsonObject | None:

@@ -23,6 +23,7 @@ from kingly_memory.router import activity, contexts, feedback, outbox, records
 from kingly_memory.router.condition import ArchivePage, Condition
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.router.outlook import Outlook
 from kingly_memory.router.spine import Spine
 from kingly_memory.router.sweeper import SweepReport
 
@@ -155,6 +156,13 @@ class Upkeep(Spine):
         await self._behind.flush()
         now_s, happened = self._now_s(), await self._read(self._activity)
         return await asyncio.to_thread(self._condition.stats, happened, now_s)
+
+    async def outlook(self, limit: int = 6) -> Outlook:
+        """How strengths are spread, and the course of those memories that fall below the threshold next. Raises
+        InvalidInput."""
+        most = intake.count("limit", limit, least=0, most=100)
+        await self._behind.flush()
+        return await asyncio.to_thread(self._condition.outlook, self._now_s(), most)
 
     async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises

@@ -39,7 +39,7 @@ class AlmaTools:
         if not query.strip():
             raise InvalidInput("query", "is empty; say what to look for")
         router = await self._memory.get()
-        _check_project(project_id, router.project)
+        check_project(project_id, router.project)
         return FoundInMode.of(await router.search(query, agent=agent, mode=mode or "auto", top_k=top_k))
 
     async def alma_retrieve_verified(
@@ -58,11 +58,11 @@ class AlmaTools:
         Example: {"query": "how many reviews does a deploy need", "ground_truth": ["Deploys need two reviews."]}
         """
         router = await self._memory.get()
-        _check_project(project_id, router.project)
+        check_project(project_id, router.project)
         return FoundVerified.of(await router.search_verified(query, top_k, ground_truth, agent=agent))
 
 
-def _check_project(project_id: str | None, own: str) -> None:
+def check_project(project_id: str | None, own: str) -> None:
     if project_id is not None and project_id != own:
         problem = f"{shown(project_id)!r} is not the project of this server ({shown(own)!r})"
         raise InvalidInput("project_id", f"{problem}; leave it out, or start a server with --project for the other")

@@ -21,6 +21,7 @@ from kingly_memory.server.legacy_tools import LegacyTools
 from kingly_memory.server.memory_tools import MemoryTools
 from kingly_memory.server.task_tools import TaskTools
 from kingly_memory.server.thought_tools import ThoughtTools
+from kingly_memory.server.upkeep_tools import AlmaUpkeepTools, LifecycleTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Entry:
     repeatable: bool = False
 
 
-TOOLSETS = ("memory", "tasks", "thoughts", "alma", "legacy")
+TOOLSETS = ("memory", "tasks", "thoughts", "alma", "lifecycle", "legacy")
 
 
 def entries(memory: LazyRouter) -> tuple[Entry, ...]:
@@ -49,6 +50,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         AlmaTools(memory),
         LegacyTools(memory),
     )
+    upkeep, lifecycle = AlmaUpkeepTools(memory), LifecycleTools(memory)
     return (
         Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store, destroys=True),
         Entry("memory", "memory_hybrid_search", "Search memories", memories.memory_hybrid_search, reads=True),
@@ -68,6 +70,12 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("thoughts", "record_thought", "Record a thought", thoughts.record_thought),
         Entry("alma", "alma_retrieve_for_mode", "Search in a mode", alma.alma_retrieve_for_mode, reads=True),
         Entry("alma", "alma_retrieve_verified", "Search and verify", alma.alma_retrieve_verified, reads=True),
+        Entry("alma", "alma_reinforce", "Hold against fading", upkeep.alma_reinforce),
+        Entry("alma", "alma_get_weak_memories", "See what has faded", upkeep.alma_get_weak_memories, reads=True),
+        Entry("alma", "alma_compress_and_learn", "Learn a long text", upkeep.alma_compress_and_learn),
+        Entry("lifecycle", "memory_sweep", "Sweep", lifecycle.memory_sweep, destroys=True, repeatable=True),
+        Entry("lifecycle", "memory_restore", "Restore a memory", lifecycle.memory_restore, repeatable=True),
+        Entry("lifecycle", "get_memory_stats", "See how memories do", lifecycle.get_memory_stats, reads=True),
         Entry("legacy", "remember", "Keep a value", legacy.remember, destroys=True),
         Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
         Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),

@@ -23,7 +23,7 @@ _TOOLS_WORDS: Mapping[str, tuple[str, ...]] = {
     "type": ("memory_type",),
     "types": ("memory_types",),
     "task": ("task_description", "taskDescription"),
-    "key_or_id": ("key",),
+    "key_or_id": ("key", "memory_id"),
     "content": ("value",),
 }
 """What tools call what the library calls by another name."""

@@ -133,6 +133,8 @@ WRITE_PRAGMAS = ("PRAGMA cell_size_check = ON",)
 GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
 GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
+RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')) WHERE raw = 1 AND key IN ({marks})"
+"""The standing is the first word of a memory's tag. Many in one statement: FTS5 writes a segment for each statement."""
 OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
 
 # --- salvage ------------------------------------------------------------------------------------------------------

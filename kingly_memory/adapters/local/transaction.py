@@ -46,6 +46,10 @@ class DiskTransaction:
         if memory.key is not None:
             self._put(rows.key_row(memory.scope.project, memory.key), {"id": memory.id})
 
+    def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
+        statement = sql.RESTAND.format(marks=_marks(memory_ids))
+        self._connection.execute(statement, (rows.standing_token(standing), *map(rows.memory_row, memory_ids)))
+
     def erase(self, memory_id: str) -> None:
         self._unbind(memory_id)
         self._cache.delete(rows.memory_row(memory_id))
@@ -57,6 +61,12 @@ class DiskTransaction:
     def facet(self, name: str, owner: str) -> JsonObject | None:
         found = self._all(sql.GET, (rows.facet_row(name, owner),))
         return parsing.facet(name, found[0][0]) if found else None
+
+    def facets(self, names: Sequence[str], owner: str) -> dict[str, JsonObject]:
+        wanted = [rows.facet_row(name, owner) for name in names]
+        found = self._all(sql.GET_MANY.format(marks=_marks(wanted)), wanted)
+        parsed = {row.split(":", 1)[0]: parsing.facet(row, value) for row, value in found}
+        return {name: facet for name, facet in parsed.items() if facet is not None}
 
     def set_facet(self, name: str, owner: str, value: JsonObject | None) -> None:
         row = rows.facet_row(name, owner)
@@ -107,3 +117,7 @@ class DiskTransaction:
 
     def _all(self, statement: str, values: Sequence[Any] | Iterable[Any]) -> list[Any]:
         return self._connection.execute(statement, tuple(values)).fetchall()
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))

@@ -1,0 +1,132 @@
+"""A sweep over all that is stored: its time, its memory, and what stores and searches meanwhile notice of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from benchmarks.measure import Figure, Goal, Plan, figure, timed
+from benchmarks.texts import Note, Question
+from benchmarks.working import resident_bytes
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.intake import Imported, draft
+from kingly_memory.testing import ManualClock
+
+FULL = 100_000
+QUICK_TIMES = 5
+"""A quick run sweeps over so many times the largest store of the other families."""
+FADED = 20
+"""Every twentieth memory has faded, and there are as many of another project whose lifetimes end."""
+ROUNDS = 3
+DAY_S = 86_400.0
+LASTING = Settings(semantic_lifetime_s=10_000 * DAY_S)
+PASSING = Settings(semantic_lifetime_s=DAY_S)
+AT_FULL = (Goal("max", 10_000.0),)
+MEANWHILE = (Goal("ratio_p99", 2.0),)
+
+
+async def measure(plan: Plan) -> list[Figure]:
+    largest = max(plan.sizes)
+    size = largest if largest >= FULL else largest * QUICK_TIMES
+    notes = plan.writer.notes(size)
+    clock = ManualClock()
+    async with _opened(plan.folder / "sweep", notes, clock) as memory:
+        planned = await _swept(memory, "plan of a sweep", size, dry_run=True)
+        carried_out = await _swept(memory, "sweep", size, dry_run=False)
+        questions = plan.writer.questions(notes, plan.samples)
+        return [planned, carried_out, *await _meanwhile(memory, clock, questions)]
+
+
+@asynccontextmanager
+async def _opened(home: Path, notes: Sequence[Note], clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    """A project with all of the notes, of which some have faded, beside another one with some that will end."""
+    async with MemoryRouter.open(home, project="passing", settings=PASSING, clock=clock) as memory:
+        await memory.remember(_said(note) for note in notes[::FADED])
+    async with MemoryRouter.open(home, project="lasting", settings=LASTING, clock=clock) as memory:
+        long_ago = clock.now() - timedelta(days=365)
+        await memory.remember(_said(note, None if at % FADED else long_ago) for at, note in enumerate(notes))
+        yield memory
+
+
+def _said(note: Note, at: datetime | None = None) -> Imported:
+    limit = LASTING.content_limit_bytes
+    return Imported(draft(note.content, content_limit_bytes=limit, tags=note.tags, created_at=at))
+
+
+async def _swept(memory: MemoryRouter, what: str, size: int, *, dry_run: bool) -> Figure:
+    """In the time of a processor: on a shared machine the time on the wall says how busy the others were."""
+    with _peak_bytes() as peak:
+        began, began_cpu = time.perf_counter(), time.process_time()
+        report = await memory.sweep(["lifetimes", "strength"], dry_run=dry_run)
+        cpu_s, wall_s = time.process_time() - began_cpu, time.perf_counter() - began
+    return figure(
+        f"{what} over {size:,}, processor",
+        [cpu_s],
+        goals=AT_FULL if size == FULL else (),
+        remark=f"{report.archived:,} {'to go' if dry_run else 'archived'}; {wall_s:.1f} s on the wall; "
+        f"{max(peak) / 1e6:.0f} MB more at most",
+    )
+
+
+@contextmanager
+def _peak_bytes() -> Iterator[list[int]]:
+    """How much larger the process grows on the way, looked at many times a second."""
+    before, done = resident_bytes(), threading.Event()
+    grown = [0]
+
+    def look() -> None:
+        while not done.wait(0.02):
+            grown.append(resident_bytes() - before)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield grown
+    finally:
+        done.set()
+        looking.join()
+
+
+async def _meanwhile(memory: MemoryRouter, clock: ManualClock, questions: Sequence[Question]) -> list[Figure]:
+    """Stores and searches by turns: while nothing is swept (twice, A and A) and while a sweep is under way (B)."""
+    seconds: dict[str, list[float]] = {f"{verb} {arm}": [] for verb in ("store", "search") for arm in "AaB"}
+    asked = itertools.cycle(questions)
+    for round_number in range(ROUNDS):
+        clock.jump(2 * DAY_S)
+        sweep = asyncio.create_task(memory.sweep(["lifetimes", "strength"]))
+        pairs = 0
+        while not sweep.done():
+            await _pair(memory, next(asked), seconds, "B")
+            pairs += 1
+        await sweep
+        await memory.undo_sweep()
+        for arm in ("Aa", "aA")[round_number % 2]:
+            for _ in range(pairs):
+                await _pair(memory, next(asked), seconds, arm)
+    return [
+        one
+        for verb in ("store", "search")
+        for one in (
+            figure(f"{verb}, nothing is swept", seconds[f"{verb} A"]),
+            _against(verb, "the same again (A/A), {}", seconds, "a"),
+            _against(verb, "{} during a sweep", seconds, "B", goals=MEANWHILE),
+        )
+    ]
+
+
+async def _pair(memory: MemoryRouter, question: Question, seconds: dict[str, list[float]], arm: str) -> None:
+    seconds[f"store {arm}"].append(await timed(memory.store(f"{question.note.content} {question.text}")))
+    seconds[f"search {arm}"].append(await timed(memory.search(question.text)))
+
+
+def _against(verb: str, name: str, seconds: dict[str, list[float]], arm: str, goals: tuple[Goal, ...] = ()) -> Figure:
+    floor = seconds[f"{verb} A"]
+    return figure(
+        name.format(verb), seconds[f"{verb} {arm}"], floor=floor, against=f"{verb}, nothing is swept", goals=goals
+    )

@@ -1,0 +1,258 @@
+"""The verbs about what becomes of memories: sweep, weak, archive, stats, reinforce."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.cli.memories import LAST_POSITION, summary
+from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
+from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.cli.vitals import strength_line
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject, Memory
+from kingly_memory.settings import Place
+
+if TYPE_CHECKING:
+    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.lifecycle.forgetting import Faded
+    from kingly_memory.router.archive import ArchiveEntry
+    from kingly_memory.router.sweeper import SweepReport
+
+ACTIONS_SHOWN = 20
+ARCHIVE_PAGE = 500
+MOST_PAGES = 200
+"""Of the archive, read to count reasons: 100,000 memories."""
+
+_DOES = {"archive": "archive", "summarise": "archive", "expire": "erase", "promote": "up", "demote": "down"}
+
+
+def sweep(options: Namespace, out: Output) -> int:
+    if options.undo:
+        return _undo(options, out)
+    place = place_of(options, out)
+    with routing(place, out) as router:
+        report = router.sweep(options.policy, options.dry_run)
+    told = report.to_json()
+    names = _named(place, out, [action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
+    out.show(told, sweep_lines(report, names))
+    return 0
+
+
+def weak(options: Namespace, out: Output) -> int:
+    limit = intake.count("limit", options.limit, most=1_000)
+    place = place_of(options, out)
+    with routing(place, out) as router:
+        found = router.weak(options.agent)
+    lists: Mapping[str, Sequence[Faded]] = {
+        "forgettable": found.forgettable,
+        "weak": found.recoverable,
+        "protected": found.protected,
+    }
+    shown = {state: several[:limit] for state, several in lists.items()}
+    names = _named(place, out, [one.memory_id for several in shown.values() for one in several])
+    rows = [
+        (state, f"{one.strength:.2f}", *_labels(names.get(one.memory_id), one.memory_id))
+        for state, several in shown.items()
+        for one in several
+    ]
+    lines = table(rows, ("STATE", "STRENGTH", "MEMORY", "TEXT")) if rows else ["no memory has faded"]
+    hidden = sum(map(len, lists.values())) - len(rows)
+    more = [f"{hidden:,} more; --limit shows them"] if hidden else []
+    out.show(found.to_json(), [*lines, *more, *_advice(found.forgettable, found.recoverable)])
+    return 0
+
+
+def archive_list(options: Namespace, out: Output) -> int:
+    limit = intake.count("limit", options.limit, most=1_000)
+    before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
+    with routing(place_of(options, out), out) as router:
+        page = router.archived(limit, before)
+    now = datetime.now(UTC)
+    lines = [line for entry in page.entries for line in _archived_lines(entry, now)] or ["the archive is empty"]
+    if page.next_before is not None:
+        lines.append(f"more: --before {page.next_before}")
+    out.show(page.to_json(), lines)
+    return 0
+
+
+def reinforce(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        held = router.reinforce(options.memory)
+    out.show(held, [f"reinforced {options.memory}: {strength_line(held)}"])
+    return 0
+
+
+def stats(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    with routing(place, out) as router:
+        found = router.stats()
+        page = None if options.html is None else _page(router, place, found, out)
+    if page is None:
+        out.show(found, _stats_lines(found))
+        return 0
+    path = Path(options.html)
+    _write(path, page)
+    out.show({**found, "html": str(path)}, [f"wrote {path}: open it in a browser"])
+    return 0
+
+
+def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[str]:
+    """What a sweep did or would do, with before → after, and the first memories with the reasons."""
+    would = "would be " if report.dry_run else ""
+    yield f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased" + (
+        f", {report.promoted:,} {would}moved up, {report.demoted:,} {would}moved down"
+        if report.promoted or report.demoted
+        else ""
+    )
+    before, after = report.before.to_json(), report.after.to_json()
+    moves = [("live", before["live"], after["live"]), ("archive", before["archived"], after["archived"])]
+    tiers = ((tier, count, after["tiers"].get(tier, 0)) for tier, count in before["tiers"].items())
+    moves += [(tier, old, new) for tier, old, new in tiers if old != new]
+    yield f"  {'; '.join(f'{name} {old:,} → {new:,}' for name, old, new in moves)}  ({', '.join(report.policies)})"
+    if report.waiting:
+        yield f"  {report.waiting:,} stay until the remote has acknowledged them"
+    if report.spared:
+        yield f"  {counted(report.spared, 'memory')} stay as the last of a category"
+    if report.skipped:
+        yield f"  {report.skipped:,} were used meanwhile and stay as they are"
+    for reason, count in _without_figures(report.reasons).items():
+        yield f"  {reason}: {count:,}"
+    actions = report.actions[:ACTIONS_SHOWN]
+    if actions:
+        yield ""
+        for action in actions:
+            yield from _action_lines(action, names)
+        total = report.archived + report.erased + report.promoted + report.demoted
+        if total > len(actions):
+            yield f"and {total - len(actions):,} more"
+    if not report.dry_run and (report.archived or report.promoted or report.demoted):
+        yield "undo: kingly-memory sweep --undo"
+
+
+def _undo(options: Namespace, out: Output) -> int:
+    given = [name for name, value in (("policy", options.policy), ("dry_run", options.dry_run)) if value]
+    if given:
+        raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
+    with routing(place_of(options, out), out) as router:
+        count = router.undo_sweep()
+    line = f"{counted(count, 'memory')} as before the last sweep" if count else "there is nothing to take back"
+    out.show({"undone": count}, [line])
+    return 0
+
+
+def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[str]:
+    """What becomes of one memory, and below it why."""
+    name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
+    does = _DOES[action["does"]]
+    what = f"{does} to {action['to']}" if "to" in action else does
+    yield shortened(f"{what:15}  {name}  {text}".rstrip(), width())
+    idle_days = action["figures"].get("idle_days")
+    idle = "" if idle_days is None else f", idle for {counted(round(idle_days), 'day', 'days')}"
+    yield shortened(f"{'':15}  {action['policy']}: {one_line(action['reason'])}{idle}", width())
+
+
+def _without_figures(reasons: Mapping[str, int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        counts[kind_of(reason)] += count
+    return counts
+
+
+def kind_of(reason: str) -> str:
+    """`its strength 0.08 is below 0.1` says of each memory something else, and of all the same."""
+    return re.sub(r"^its strength [\d.]+ is", "its strength is", one_line(reason))
+
+
+def _named(place: Place, out: Output, ids: Iterable[str]) -> dict[str, Memory]:
+    """The memories of those ids that are there, archived ones too. Looking at them is no use of them."""
+    with reading(place, out) as reader:
+        return reader.named(ids)
+
+
+def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
+    """What a person calls a memory, and what it says."""
+    return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory))
+
+
+def _advice(forgettable: Sequence[Faded], recoverable: Sequence[Faded]) -> Iterator[str]:
+    if forgettable:
+        yield "archive the forgettable: kingly-memory sweep --policy strength"
+    if forgettable or recoverable:
+        yield "hold one: kingly-memory reinforce KEY_OR_ID"
+
+
+def _archived_lines(entry: ArchiveEntry, now: datetime) -> Iterator[str]:
+    memory, why = entry.memory, entry.why
+    yield shortened("  ".join(_labels(memory, memory.id)), width())
+    if why is None:
+        yield "    it came with an import"
+    else:
+        when = ago(datetime.fromtimestamp(why.at, UTC), now)
+        yield shortened(f"    {when}, {why.policy}: {one_line(why.reason)}", width())
+
+
+def _stats_lines(found: JsonObject) -> list[str]:
+    tiers = " · ".join(f"{count:,} {tier}" for tier, count in found["tier_counts"].items())
+    strengths = " · ".join(f"{count:,} {state}" for state, count in found["strength"].items())
+    return facts(
+        [
+            ("tiers", tiers),
+            ("strength", strengths),
+            ("archive", counted(found["archived"], "memory")),
+            (
+                "moves",
+                f"{found['promotions_last_hour']:,} up and {found['demotions_last_hour']:,} down in the last hour",
+            ),
+            ("searches", f"{found['hit_rate']:.0%} found something"),
+            ("surprise", f"{found['avg_surprise_score']:.2f} on average"),
+        ]
+    )
+
+
+def _page(router: SyncMemoryRouter, place: Place, found: JsonObject, out: Output) -> str:
+    from kingly_memory.cli.stats_page import View, page
+
+    shown = router.sweep(dry_run=True)
+    everything = router.sweep(("lifetimes", "strength", "tiers"), dry_run=True)
+    ids = [action["memory_id"] for one in (shown, everything) for action in one.actions[:ACTIONS_SHOWN]]
+    return page(
+        View(
+            project=place.project,
+            at=datetime.now(UTC),
+            stats=found,
+            outlook=router.outlook(),
+            sweep=shown,
+            everything=everything,
+            reasons=_reasons(router),
+            names=_named(place, out, ids),
+        )
+    )
+
+
+def _reasons(router: SyncMemoryRouter) -> Counter[tuple[str, str]]:
+    """How many lie in the archive, by policy and reason without its figures."""
+    counts: Counter[tuple[str, str]] = Counter()
+    before: int | None = None
+    for _ in range(MOST_PAGES):
+        found = router.archived(ARCHIVE_PAGE, before)
+        for entry in found.entries:
+            why = entry.why
+            counts[("import", "it came with an import") if why is None else (why.policy, kind_of(why.reason))] += 1
+        before = found.next_before
+        if before is None:
+            break
+    return counts
+
+
+def _write(path: Path, text: str) -> None:
+    from kingly_memory.adapters.files.atomic import replacing
+
+    with replacing(path) as file:
+        file.write(text)

@@ -1,0 +1,35 @@
+"""How one memory is doing, in lines for a person: its strength, its uses, its tier, why it is in the archive."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kingly_memory.cli.output import counted, facts
+from kingly_memory.models import JsonObject
+
+
+def explanation(told: JsonObject) -> list[str]:
+    """What becomes of a memory and why, a fact a line: below `get --explain`."""
+    tier, uses, archived = told["tier"], told["uses"], told["archived"]
+    used = f", the last {_day(uses['last_used'])}" if uses["last_used"] else ""
+    rows = {
+        "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
+        "strength": strength_line(told["strength"]),
+        "uses": f"{uses['accesses']:,}{used}",
+        "lifetime": "without end" if told["lifetime"] is None else f"ends {_day(told['lifetime']['ends'])}",
+        "tier": f"{tier['name']}: importance {tier['importance']:.2f}, surprise {tier['surprise']:.2f}, "
+        f"{counted(tier['successes'], 'success', 'successes')}",
+        "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
+    }
+    return facts((name, text) for name, text in rows.items() if text is not None)
+
+
+def strength_line(told: JsonObject) -> str:
+    days = told["days_until_forgotten"]
+    until = "never fades away" if days is None else "has faded" if days == 0 else f"fades away in {days:,.0f} days"
+    uses = f"{counted(int(told['accesses']), 'use')}, {counted(told['reinforcements'], 'reinforcement')}"
+    return f"{told['strength']:.2f} ({told['state']}; {uses}; idle {told['idle_days']:,.0f} days; {until})"
+
+
+def _day(moment: str) -> str:
+    return datetime.fromisoformat(moment).strftime("%Y-%m-%d")

@@ -1,0 +1,124 @@
+"""Settings from a file, TOML or YAML: our own names at the top level, and those of the seed under `alma`.
+
+Loaded only where there is a file: nobody else pays for its parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.errors import InvalidSetting
+
+LIMIT_BYTES = 65_536
+"""A file of settings takes a few hundred."""
+
+SEEDS_KEYS: Mapping[str, str] = {
+    "alma.decay.enabled": "decay_enabled",
+    "alma.decay.default_half_life_days": "half_life_days",
+    "alma.decay.forget_threshold": "forget_threshold",
+    "alma.decay.auto_forget_enabled": "auto_forget_enabled",
+    "alma.retrieval.mode_aware": "mode_aware",
+    "alma.retrieval.default_mode": "default_mode",
+    "alma.retrieval.verification_enabled": "verification_enabled",
+    "alma.compression.enabled": "compression_enabled",
+    "alma.compression.level": "compression_level",
+    "alma.compression.llm_required": "llm_required",
+}
+"""What the seed's keys set (seed 000, configuration)."""
+
+
+def read(path: Path, known: Collection[str]) -> dict[str, tuple[str, object]]:
+    """For each setting that the file speaks of, the key under which it does and the value, which is not checked yet.
+
+    `known` are the names of all settings. Raises InvalidSetting for a file that cannot be read, a key that does not
+    exist, and a setting that is said twice.
+    """
+    found: dict[str, tuple[str, object]] = {}
+    for key, value in _leaves(_parsed(path), path):
+        name = SEEDS_KEYS.get(key, key)
+        if key not in SEEDS_KEYS and key not in known:
+            raise InvalidSetting(key, f"{path} has it and there is no such setting; {_nearest(key, known)}")
+        if name not in known:
+            if value is not False:
+                raise InvalidSetting(key, f"{path} switches it on, which this version cannot; take it out")
+            continue
+        if name in found:
+            raise InvalidSetting(key, f"{path} says it twice, as {found[name][0]} too; keep one of them")
+        found[name] = (key, value)
+    return found
+
+
+def _parsed(path: Path) -> Mapping[object, object]:
+    text = _text(path)
+    try:
+        data = _toml(text) if path.suffix == ".toml" else _yaml(text, path)
+    except RecursionError:
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read") from None
+    if data is None:
+        return {}
+    if not isinstance(data, Mapping):
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} holds no names with values; write lines such as lease_s: 60")
+    return data
+
+
+def _text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise InvalidSetting("KINGLY_CONFIG", f"{path} is no file; name another one, or take it away")
+        with path.open("rb") as file:
+            data = file.read(LIMIT_BYTES + 1)
+        if len(data) > LIMIT_BYTES:
+            raise InvalidSetting("KINGLY_CONFIG", f"{path} has more than {LIMIT_BYTES:,} bytes, which no settings take")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} is no text in UTF-8") from None
+
+
+def _toml(text: str) -> object:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSetting("KINGLY_CONFIG", f"the settings file is no TOML: {error}") from None
+
+
+def _yaml(text: str, path: Path) -> object:
+    try:
+        import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
+    except ImportError:
+        problem = f"{path} is YAML, which PyYAML reads; run `pip install 'kingly-memory[yaml]'`, or write config.toml"
+        raise InvalidSetting("KINGLY_CONFIG", problem) from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = "" if where is None else f" (line {where.line + 1})"
+        raise InvalidSetting(
+            "KINGLY_CONFIG", f"{path} is no YAML{line}; indent with spaces, one name per line"
+        ) from None
+
+
+def _leaves(data: Mapping[Any, Any], path: Path, before: str = "") -> Iterator[tuple[str, object]]:
+    """Values with their names, joined by dots. Tables are entered as far as the seed has some."""
+    for name, value in data.items():
+        key = f"{before}{name}"
+        inside = any(one.startswith(f"{key}.") for one in SEEDS_KEYS)
+        if inside and isinstance(value, Mapping):
+            yield from _leaves(value, path, f"{key}.")
+        elif inside and value is not None:
+            raise InvalidSetting(key, f"{path} gives it a value, and it is a group; put the names beneath it")
+        elif not inside:
+            yield key, value
+
+
+def _nearest(key: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches
+
+    names = [*known, *SEEDS_KEYS]
+    nearest = get_close_matches(key[:80], names, n=1, cutoff=0.0)
+    return f"the nearest is {nearest[0]}" if nearest else "docs/settings.md lists them all"

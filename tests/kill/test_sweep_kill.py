@@ -1,0 +1,131 @@
+"""Sweeps and undoings killed before any of their statements: every memory is whole, live or in the archive, and the
+next sweep or undoing goes on where that one was. The long run is `make crash`."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter
+from kingly_memory.intake import Imported, draft
+from kingly_memory.models import Standing
+from tests.kill.harness import all_rows, complaints
+from tests.kill.remotes import ROOT
+from tests.kill.sweeper import LASTING
+from tests.kill.writer import PROJECT
+
+FADED = 48
+KILLED = -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with what has faded, linked to something fresh."""
+    home = tmp_path_factory.mktemp("seeded") / "home"
+    asyncio.run(seed(home))
+    return home
+
+
+@pytest.fixture
+def home(seeded: Path, tmp_path: Path) -> Path:
+    shutil.copytree(seeded, tmp_path / "home")
+    return tmp_path / "home"
+
+
+async def seed(home: Path) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=400)
+    async with opened(home) as memory:
+        await memory.store("fresh", key="fresh")
+        await memory.remember(
+            Imported(draft(text(number), content_limit_bytes=10_000, key=f"k{number}", created_at=long_ago))
+            for number in range(FADED)
+        )
+        for number in range(0, FADED, 8):
+            await memory.link_memories("fresh", f"k{number}")
+
+
+def opened(home: Path) -> MemoryRouter:
+    return MemoryRouter.open(home, project=PROJECT, settings=LASTING)
+
+
+def text(number: int) -> str:
+    return f"faded memory {number} " + "lantern harbour granite " * 8
+
+
+def killed(home: Path, verb: str, statement: int) -> bool:
+    """Whether it was killed before it was done."""
+    command = [sys.executable, "-m", "tests.kill.sweeper", str(home), verb, str(statement)]
+    code = subprocess.run(command, cwd=ROOT, check=False, stderr=subprocess.DEVNULL, timeout=120).returncode
+    assert code in (0, KILLED)
+    return code == KILLED
+
+
+def archived(home: Path) -> set[str]:
+    """The keys of what is in the archive, after making sure that everything is whole and where it says it is."""
+    assert complaints(home) == []
+    rows = {row.memory.key or "": row for row in all_rows(home)}
+    assert {key: row.memory.content for key, row in rows.items() if key != "fresh"} == {
+        f"k{number}": text(number) for number in range(FADED)
+    }
+    assert {row.standing for row in rows.values()} <= {Standing.LIVE, Standing.ARCHIVED}
+    assert rows["fresh"].standing is Standing.LIVE
+    return {key for key, row in rows.items() if row.standing is Standing.ARCHIVED}
+
+
+async def check_goes_on(home: Path) -> None:
+    """What was taken is known and comes back; what was not is taken by the next sweep; nothing is taken twice."""
+    before = archived(home)
+    async with opened(home) as memory:
+        entries = (await memory.archived()).entries
+        assert {one.memory.key for one in entries if one.why is not None} == before
+        report = await memory.sweep(["lifetimes", "strength"])
+        assert report.archived + len(before) == FADED
+        assert await memory.undo_sweep() == report.archived
+        for key in before:
+            await memory.restore(key)
+        links = await memory.links("fresh")
+        assert len(links) == FADED // 8
+    assert archived(home) == set()
+
+
+@pytest.mark.parametrize("statement", [1, 130, 230, 300, 380])
+async def test_sweep_killed_before_a_statement_loses_nothing_and_the_next_one_goes_on(
+    home: Path, statement: int
+) -> None:
+    assert killed(home, "sweep", statement)
+    await check_goes_on(home)
+
+
+@pytest.mark.parametrize("statement", [60, 230])
+async def test_undoing_killed_before_a_statement_goes_on(home: Path, statement: int) -> None:
+    async with opened(home) as memory:
+        await memory.sweep(["strength"])
+    assert killed(home, "undo", statement)
+    left = len(archived(home))
+    async with opened(home) as memory:
+        assert await memory.undo_sweep() == left
+    assert archived(home) == set()
+
+
+@pytest.mark.crash
+@pytest.mark.requirement("UNI-010")
+async def test_kills_swept_over_the_statements_of_a_sweep(home: Path, tmp_path: Path) -> None:
+    kills, taken = 0, set()
+    for statement in range(1, 10_000, 6):
+        one = tmp_path / f"home-{statement}"
+        shutil.copytree(home, one)
+        if not killed(one, "sweep", statement):
+            break
+        kills += 1
+        taken.add(len(archived(one)))
+        await check_goes_on(one)
+        shutil.rmtree(one)
+    assert kills >= 50
+    assert {0, FADED} < taken

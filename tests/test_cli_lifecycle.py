@@ -1,0 +1,155 @@
+"""sweep, weak, archive, stats, reinforce, get --explain."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import Settings, SyncMemoryRouter
+from kingly_memory.testing import ManualClock
+from tests.cli_runner import Run, runner
+
+LASTING = Settings(durability="process", closing_s=0.0, semantic_lifetime_s=1e10, episodic_lifetime_s=86_400.0)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.setenv("KINGLY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KINGLY_PROJECT", "app")
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def years_ago(run: Run, tmp_path: Path) -> None:
+    """Three faded memories and one that matters, stored in 2020."""
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING, clock=clock) as memory:
+        for name in ("one", "two", "three"):
+            memory.store(f"a note named {name}", key=name, significance=0.4)
+        memory.store("our one promise", key="promise", significance=0.9)
+
+
+def live(run: Run) -> set[str]:
+    return {one["key"] for one in run("list", "--json").json["memories"]}
+
+
+@pytest.mark.usefixtures("years_ago")
+def test_dry_run_says_memory_by_memory_what_would_happen_and_why(run: Run) -> None:
+    said = run("sweep", "--policy", "strength", "--dry-run").out.splitlines()
+    assert said[0] == "3 memories would be archived, 0 would be erased"
+    assert said[1] == "  live 4 → 1; archive 0 → 3  (strength)"
+    assert "  its strength is below 0.1: 3" in said
+    [at] = [number for number, line in enumerate(said) if line.startswith("archive") and "  one  a note" in line]
+    assert "strength: its strength 0 is below 0.1, idle for" in said[at + 1]
+    assert "undo" not in said[-1]
+    assert live(run) == {"one", "two", "three", "promise"}
+
+
+@pytest.mark.usefixtures("years_ago")
+def test_a_sweep_and_its_undo(run: Run) -> None:
+    swept = run("sweep", "--policy", "strength")
+    assert swept.out.startswith("3 memories archived, 0 erased\n")
+    assert swept.out.endswith("undo: kingly-memory sweep --undo\n")
+    assert "  one  a note named one" in swept.out
+    assert live(run) == {"promise"}
+    assert run("sweep", "--undo").out == "3 memories as before the last sweep\n"
+    assert live(run) == {"one", "two", "three", "promise"}
+    assert run("sweep", "--undo", "--json").json == {"undone": 0}
+    assert run("sweep", "--undo").out == "there is nothing to take back\n"
+
+
+@pytest.mark.usefixtures("years_ago")
+def test_policies_may_be_several_and_tiers_show_their_moves(run: Run) -> None:
+    said = run("sweep", "--policy", "lifetimes", "--policy", "tiers", "--dry-run").out
+    assert ", 0 would be moved up, 4 would be moved down\n" in said
+    assert "(lifetimes, tiers)" in said
+    assert "down to " in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "field", "words"),
+    [
+        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (["sweep", "--undo", "--dry-run"], "dry_run", "does not go with --undo"),
+        (["sweep", "--undo", "--policy", "tiers"], "policy", "does not go with --undo"),
+        (["weak", "--limit", "0"], "limit", "limit"),
+        (["archive", "list", "--limit", "nine"], "limit", "not a whole number"),
+        (["archive", "list", "--before", "-1"], "before", "before"),
+        (["reinforce", "nobody"], "key_or_id", "nothing is stored under 'nobody'"),
+        (["stats", "--html", "/nowhere/at/all.html"], "file", "/nowhere/at/all.html cannot be written"),
+    ],
+)
+def test_bad_input_is_one_sentence(run: Run, argv: list[str], field: str, words: str) -> None:
+    ran = run(*argv, "--json")
+    assert (ran.code, ran.json["error"]["field"]) == (2, field)
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("years_ago")
+def test_weak_memories_are_listed_with_what_to_do(run: Run) -> None:
+    said = run("weak", "--limit", "2").out.splitlines()
+    assert said[0].split() == ["STATE", "STRENGTH", "MEMORY", "TEXT"]
+    assert [line.split()[0] for line in said[1:3]] == ["forgettable", "forgettable"]
+    assert "protected" in said[3]
+    assert said[4:] == [
+        "1 more; --limit shows them",
+        "archive the forgettable: kingly-memory sweep --policy strength",
+        "hold one: kingly-memory reinforce KEY_OR_ID",
+    ]
+    assert len(run("weak", "--json").json["forgettable"]) == 3
+    assert run("weak", "--agent", "nobody").out == "no memory has faded\n"
+
+
+@pytest.mark.usefixtures("years_ago")
+def test_a_reinforced_memory_is_weak_no_more(run: Run) -> None:
+    held = run("reinforce", "one")
+    assert held.out.startswith("reinforced one: 0.77 (strong; 0 uses, 1 reinforcement; idle 0 days; fades away in ")
+    assert len(run("weak", "--json").json["forgettable"]) == 2
+
+
+@pytest.mark.usefixtures("years_ago")
+def test_the_archive_is_listed_and_gives_back(run: Run) -> None:
+    assert run("archive", "list").out == "the archive is empty\n"
+    run("sweep", "--policy", "strength")
+    said = run("archive", "list", "--limit", "2").out.splitlines()
+    assert said[0] == "three  a note named three"
+    assert said[1] == "    just now, strength: its strength 0 is below 0.1"
+    _, _, position = said[4].partition("more: --before ")
+    assert run("archive", "list", "--before", position).out.startswith("one  a note named one\n")
+    assert run("archive", "restore", "one").out == "restored: a note named one\n"
+    assert live(run) == {"one", "promise"}
+    assert [one["key"] for one in run("archive", "list", "--json").json["entries"]] == ["three", "two"]
+    assert run("archive", "restore", "nobody").code == 1
+
+
+def test_get_explains_what_becomes_of_a_memory(run: Run) -> None:
+    run("store", "two reviews", "--key", "deploy")
+    run("reinforce", "deploy")
+    said = run("get", "deploy", "--explain").out
+    assert "two reviews" in said
+    assert "strength  0.82 (strong; 0 uses, 1 reinforcement; idle 0 days; fades away in 87 days)" in said
+    assert "tier      medium: importance 0.50, surprise 0.00, 0 successes" in said
+    assert "lifetime  ends 20" in said
+    told = run("get", "deploy", "--explain", "--json").json
+    assert (told["key"], told["explained"]["strength"]["state"]) == ("deploy", "strong")
+    assert "explained" not in run("get", "deploy", "--json").json
+    assert run("get", "nobody", "--explain").code == 1
+
+
+def test_stats_are_a_screen_for_a_person_and_figures_for_a_program(run: Run) -> None:
+    run("store", "two reviews", "--significance", "0.9")
+    said = run("stats").out
+    assert "tiers     1 fast · 0 medium · 0 slow · 0 glacial" in said
+    assert "strength  1 strong · 0 normal · 0 weak · 0 forgettable" in said
+    assert run("stats", "--json").json["tier_counts"]["fast"] == 1
+
+
+def test_a_sweep_shows_ended_memories_by_their_names(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
+    run("store", "an ended note", "--key", "ended")
+    said = run("sweep", "--dry-run").out
+    assert "archive          ended  an ended note\n" in said
+    assert "lifetimes: the lifetime of semantic memories has ended\n" in said

@@ -1,0 +1,148 @@
+"""The tools of the lifecycle as a client meets them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.testing import ManualClock
+from tests.mcp_sessions import session
+
+DAY_S = 86_400
+LASTING = Settings(
+    durability="process", closing_s=0.0, semantic_lifetime_s=1e10, procedural_lifetime_s=1e10, episodic_lifetime_s=1e10
+)
+TEXT = "The deploy took 40 minutes. It rained all day. We must run the migrations first. Everything ended well."
+
+
+async def faded(home: Path, *names: str, agent: str | None = None, project: str = "app") -> None:
+    """Memories that nobody has used for years."""
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    async with MemoryRouter.open(home, False, project=project, agent=agent, settings=LASTING, clock=clock) as memory:
+        for name in names:
+            await memory.store(f"a note named {name}", key=name)
+
+
+@pytest.mark.requirement("ALM-076")
+async def test_reinforcing_says_how_strong_a_memory_is_now(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        stored = await client.ok("memory_intelligent_store", key="deploy", content="two reviews")
+        held = await client.ok("alma_reinforce", memory_id=stored["local_id"])
+        again = await client.ok("alma_reinforce", memory_id="deploy")
+    assert (held["memory_id"], held["new_strength"], held["access_count"]) == (stored["local_id"], 0.825, 0)
+    assert (again["new_strength"], again["state"], again["reinforcements"]) == (0.9, "strong", 2)
+
+
+@pytest.mark.requirement("ALM-077", "ALM-078")
+async def test_weak_memories_are_those_of_this_project_and_agent(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    await faded(home, "mine", "other")
+    await faded(home, "theirs", agent="ada")
+    await faded(home, "foreign", project="elsewhere")
+    async with session(home, settings=LASTING) as client:
+        everyone = await client.ok("alma_get_weak_memories")
+        ada = await client.ok("alma_get_weak_memories", agent="ada", include_recoverable=False)
+        [hit] = (await client.ok("memory_hybrid_search", query="theirs"))["results"]
+        assert "is not the project of this server" in await client.error("alma_get_weak_memories", project_id="x")
+    assert (everyone["counts"], everyone["recoverable"]) == ({"forgettable": 3, "recoverable": 0, "protected": 0}, [])
+    assert (ada["forgettable"], ada["recoverable"]) == ([hit["id"]], None)
+
+
+@pytest.mark.requirement("ALM-077")
+async def test_recoverable_memories_come_with_their_strength(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    settings = Settings(durability="process", closing_s=0.0, half_life_days=1.0, forget_threshold=0.0)
+    async with session(home, settings=settings) as client:
+        await client.ok("memory_intelligent_store", key="k", content="x", significance=0.0)
+        assert (await client.ok("alma_get_weak_memories"))["recoverable"] == []
+    await faded(home, "old")
+    async with session(home, settings=settings) as client:
+        [weak] = (await client.ok("alma_get_weak_memories"))["recoverable"]
+    assert 0 <= weak["strength"] < 0.3
+
+
+@pytest.mark.requirement("ALM-074", "ALM-075")
+async def test_a_long_text_is_learned_by_its_summary(tmp_path: Path) -> None:
+    async with session(tmp_path / "home", agent="ada") as client:
+        lesson = await client.ok(
+            "alma_compress_and_learn", content=TEXT, memory_type="heuristic", project_id="app", agent="ada"
+        )
+        kept = (await client.ok("memory_get", key_or_id=lesson["memory_id"]))["memory"]
+        whole = await client.ok("memory_restore", key_or_id=lesson["original_id"])
+        assert (await client.ok("memory_get", key_or_id=whole["id"]))["memory"]["content"] == TEXT
+    assert (kept["content"], kept["memory_type"], kept["agent"]) == (lesson["summary"], "procedural", "ada")
+    for name in ("compression_ratio", "key_facts"):
+        assert kept["metadata"][name] == lesson[name]
+    assert kept["metadata"]["original_length"] == len(TEXT)
+    assert lesson["compression_ratio"] == round(len(kept["content"]) / len(TEXT), 4) < 1
+
+
+async def test_a_sweep_shows_first_what_it_would_do(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    await faded(home, "one", "two")
+    async with session(home, settings=LASTING) as client:
+        seen = await client.ok("memory_sweep", policies=["strength"])
+        assert (seen["dry_run"], seen["archived"], seen["undo"]) == (True, 1, None)
+        assert (await client.ok("memory_status"))["memories"]["total"] == 2
+        done = await client.ok("memory_sweep", policies="strength", dry_run=False)
+        [action] = done["actions"]
+        assert (done["dry_run"], done["archived"], done["undo"]) == (False, 1, "kingly-memory sweep --undo")
+        assert (action["does"], action["policy"]) == ("archive", "strength")
+        restored = await client.ok("memory_restore", key_or_id=action["memory_id"])
+        assert restored["key"] in ("one", "two")
+        assert (await client.ok("get_memory_stats"))["archived"] == 0
+
+
+@pytest.mark.requirement("ARG-056", "ARG-058")
+async def test_stats_are_there_before_anything_was_stored(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        stats = await client.ok("get_memory_stats")
+    assert stats == {
+        "success": True,
+        "tier_counts": {"fast": 0, "medium": 0, "slow": 0, "glacial": 0},
+        "promotions_last_hour": 0,
+        "demotions_last_hour": 0,
+        "hit_rate": 0.0,
+        "avg_surprise_score": 0.0,
+        "strength": {"strong": 0, "normal": 0, "weak": 0, "forgettable": 0},
+        "archived": 0,
+    }
+
+
+@pytest.mark.requirement("ALM-079")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("alma_reinforce", {}, "memory_id: is missing"),
+        ("alma_reinforce", {"memory_id": "nobody"}, "memory_id: nothing is stored under 'nobody'"),
+        ("alma_reinforce", {"memory_id": ""}, "memory_id: "),
+        ("alma_get_weak_memories", {"agent": 7}, "agent: expected text"),
+        ("alma_compress_and_learn", {"content": ""}, "content: "),
+        ("alma_compress_and_learn", {"content": TEXT, "memory_type": "gossip"}, "memory_type: 'gossip' cannot be"),
+        ("alma_compress_and_learn", {"content": TEXT, "level": "tiny"}, "level: should be"),
+        ("alma_compress_and_learn", {"content": TEXT, "project_id": "x"}, "project_id: 'x' is not the project"),
+        ("alma_compress_and_learn", {"content": TEXT, "agent": "eve"}, "agent: this server speaks for no agent"),
+        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, strength, tiers"),
+        ("memory_sweep", {"dry_run": "perhaps"}, "dry_run: "),
+        ("memory_restore", {"key_or_id": "nobody"}, "key_or_id: nothing was ever stored under 'nobody'"),
+        ("get_memory_stats", {"x": 1}, "x: unknown argument; get_memory_stats takes no arguments"),
+    ],
+)
+async def test_what_a_tool_cannot_take_is_one_sentence(
+    tmp_path: Path, tool: str, arguments: dict[str, object], sentence: str
+) -> None:
+    async with session(tmp_path / "home") as client:
+        said = await client.error(tool, **arguments)
+    assert said.startswith(sentence)
+    assert "\n" not in said
+
+
+async def test_a_required_model_that_is_missing_is_said(tmp_path: Path) -> None:
+    settings = Settings(durability="process", closing_s=0.0, llm_required=True)
+    async with session(tmp_path / "home", settings=settings) as client:
+        said = await client.error("alma_compress_and_learn", content=TEXT)
+        assert "llm_required asks for one" in said
+        assert (await client.ok("memory_status"))["memories"]["total"] == 0

@@ -1,0 +1,356 @@
+"""Settings from a file: where it is looked for, what it may say, what wins, and that every flag switches something."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, SyncMemoryRouter
+from kingly_memory.errors import InvalidSetting, LanguageModelError
+from kingly_memory.settings import Settings, said
+from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, read
+from kingly_memory.testing import ManualClock, ScriptedLanguageModel
+from tests.cli_runner import Run, environment, process, runner
+
+DAY_S = 86_400
+
+SEEDS = """
+alma:
+  decay:
+    enabled: true
+    default_half_life_days: 30
+    forget_threshold: 0.1
+    auto_forget_enabled: false
+  retrieval:
+    mode_aware: true
+    default_mode: "precise"
+    verification_enabled: false
+  compression:
+    enabled: true
+    level: "medium"
+    llm_required: false
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "project" / ".kingly" / "memory"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def beside(home: Path, text: str, name: str = "config.toml") -> Path:
+    path = home.parent / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def told(home: Path, **env: str) -> Settings:
+    return Settings.from_environment(env, home)
+
+
+# --- where ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["config.toml", "config.yaml", "config.yml"])
+def test_a_file_beside_the_home_is_read(home: Path, name: str) -> None:
+    beside(home, "lease_s = 7\n" if name.endswith("toml") else "lease_s: 7\n", name)
+    assert told(home).lease_s == 7
+
+
+def test_a_home_of_another_name_has_its_file_inside(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("lease_s = 7")
+    home = tmp_path / "team"
+    home.mkdir()
+    assert told(home).lease_s == Settings().lease_s
+    (home / "config.toml").write_text("lease_s = 8")
+    assert told(home).lease_s == 8
+
+
+def test_a_named_file_is_read_instead_of_the_one_beside_the_home(home: Path, tmp_path: Path) -> None:
+    beside(home, "lease_s = 7\npoll_s = 7")
+    named = tmp_path / "mine.toml"
+    named.write_text("lease_s = 9")
+    settings = told(home, KINGLY_CONFIG=str(named))
+    assert (settings.lease_s, settings.poll_s) == (9, Settings().poll_s)
+
+
+def test_two_files_are_one_too_many(home: Path) -> None:
+    beside(home, "")
+    beside(home, "", "config.yml")
+    with pytest.raises(InvalidSetting, match=r"config\.toml and .*config\.yml are both there; keep one of them"):
+        told(home)
+
+
+def test_without_a_file_no_parser_is_loaded(home: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from kingly_memory.settings import Settings; "
+        f"Settings.from_environment(home=Path({str(home)!r})); "
+        "print(*sorted({'tomllib', 'yaml', 'kingly_memory.settings_file', 'difflib'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=dict(environment()), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+# --- what it says ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-090", "ALM-091", "ALM-092")
+def test_the_seeds_keys_say_what_the_defaults_are(home: Path) -> None:
+    beside(home, SEEDS, "config.yaml")
+    assert told(home) == Settings()
+    assert set(said({}, home)) == {name for name in SEEDS_KEYS.values() if hasattr(Settings(), name)}
+
+
+@pytest.mark.requirement("ALM-090", "ALM-091", "ALM-092")
+def test_the_seeds_keys_and_our_own_names_set_the_same(home: Path) -> None:
+    beside(
+        home,
+        """
+        lease_s = 7
+        [alma.decay]
+        enabled = false
+        default_half_life_days = 12.5
+        forget_threshold = 0.2
+        auto_forget_enabled = true
+        [alma.retrieval]
+        mode_aware = false
+        default_mode = "recall"
+        [alma.compression]
+        enabled = false
+        level = "light"
+        llm_required = true
+        """,
+    )
+    assert told(home) == Settings(
+        lease_s=7,
+        decay_enabled=False,
+        half_life_days=12.5,
+        forget_threshold=0.2,
+        auto_forget_enabled=True,
+        mode_aware=False,
+        default_mode="recall",
+        compression_enabled=False,
+        compression_level="light",
+        llm_required=True,
+    )
+
+
+def test_the_environment_wins_over_the_file(home: Path) -> None:
+    path = beside(home, "[alma.decay]\nforget_threshold = 0.2\ndefault_half_life_days = 12")
+    env = {"KINGLY_FORGET_THRESHOLD": "0.3"}
+    settings = Settings.from_environment(env, home)
+    assert (settings.forget_threshold, settings.half_life_days) == (0.3, 12)
+    sources = {name: one.by for name, one in said(env, home).items()}
+    assert sources == {
+        "forget_threshold": "KINGLY_FORGET_THRESHOLD",
+        "half_life_days": f"alma.decay.default_half_life_days in {path}",
+    }
+
+
+def test_an_empty_file_says_nothing(home: Path) -> None:
+    for name in ("config.toml", "config.yaml"):
+        path = beside(home, "# nothing yet\n", name)
+        assert told(home) == Settings()
+        path.unlink()
+
+
+def test_a_flag_of_a_later_version_may_be_off_and_not_on(home: Path) -> None:
+    path = beside(home, "[alma.retrieval]\nverification_enabled = false")
+    known = {one.name for one in fields(Settings)} - {"verification_enabled"}
+    assert read(path, known) == {}
+    path.write_text("[alma.retrieval]\nverification_enabled = true")
+    with pytest.raises(InvalidSetting, match="switches it on, which this version cannot"):
+        read(path, known)
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("leases_s = 7", "setting leases_s: .*there is no such setting; the nearest is lease_s$"),
+        ("[alma.decay]\nenabeld = true", r"alma\.decay\.enabeld: .*the nearest is alma\.decay\.enabled$"),
+        ("[alma]\ndecay = true", r"alma\.decay: .*it is a group; put the names beneath it"),
+        ("[alma.decay]\nforget_threshold = 3", r"alma\.decay\.forget_threshold in .*config\.toml: 3 is not a number"),
+        ("lease_s = '7'", "lease_s in .*: '7' is not a number above 0"),
+        ("decay_enabled = 1", "decay_enabled in .*: 1 is neither True nor False"),
+        ("compression_level = 'tiny'", "'tiny' is unknown; choose none or light or medium or aggressive"),
+        ("decay_enabled = true\n[alma.decay]\nenabled = false", "says it twice, as decay_enabled too"),
+        ("lease_s = ", "is no TOML"),
+        ("[lease_s]\nx = 1", "is not a number"),
+        ("alma = 7", "it is a group"),
+        ("a = " + "[" * 5_000 + "]" * 5_000, "nested too deeply|no TOML"),
+        ("#" * (LIMIT_BYTES + 1), "has more than 65,536 bytes"),
+    ],
+)
+def test_what_a_file_must_not_say_is_one_clear_sentence(home: Path, text: str, sentence: str) -> None:
+    beside(home, text)
+    with pytest.raises(InvalidSetting, match=sentence) as raised:
+        told(home)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: [", "is no YAML"),
+        ("- lease_s", "holds no names with values"),
+        ("lease_s: 2024-99-99", "is no YAML"),
+        ("x: !!python/object/apply:os.system ['true']", "is no YAML"),
+        ("x: " + "[" * 5_000, "nested too deeply|no YAML"),
+    ],
+)
+def test_yaml_that_is_none_or_would_run_something_is_refused(home: Path, text: str, sentence: str) -> None:
+    beside(home, text, "config.yaml")
+    with pytest.raises(InvalidSetting, match=sentence):
+        told(home)
+
+
+def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"gone\.toml is no file"):
+        Settings.from_environment({"KINGLY_CONFIG": str(tmp_path / "gone.toml")})
+    with pytest.raises(InvalidSetting, match="is no file"):
+        Settings.from_environment({"KINGLY_CONFIG": str(tmp_path)})
+
+
+def test_yaml_without_its_reader_says_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside(home, "lease_s: 7", "config.yaml")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InvalidSetting, match=r"run `pip install 'kingly-memory\[yaml\]'`, or write config\.toml"):
+        told(home)
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+def test_config_shows_which_key_of_which_file_a_value_came_from(run: Run, home: Path) -> None:
+    path = beside(home, "[alma.decay]\nforget_threshold = 0.2")
+    rows = {row["name"]: row for row in run("config", "--json", "--home", str(home)).json["settings"]}
+    assert rows["forget_threshold"] == {
+        "name": "forget_threshold",
+        "value": 0.2,
+        "from": f"alma.decay.forget_threshold in {path}",
+    }
+    assert rows["lease_s"]["from"] == "default"
+
+
+def test_a_bad_file_is_a_sentence_for_every_command_and_a_finding_of_doctor(run: Run, home: Path) -> None:
+    beside(home, "leases_s = 7")
+    stored = run("store", "x", "--home", str(home))
+    assert (stored.code, stored.err.count("\n")) == (2, 1)
+    assert "the nearest is lease_s" in stored.err
+    doctor = run("doctor", "--home", str(home))
+    assert doctor.code == 1
+    assert "the nearest is lease_s" in doctor.out
+
+
+def test_a_bad_file_is_no_veto_of_a_hook(home: Path) -> None:
+    beside(home, "leases_s = 7")
+    ran = process("hook", "UserPromptSubmit", "--home", str(home), stdin=b'{"prompt": "how do we deploy"}')
+    assert (ran.code, ran.out) == (0, "")
+
+
+def test_a_hook_takes_its_figures_from_the_file(home: Path) -> None:
+    with SyncMemoryRouter.open(home, False, project="app") as memory:
+        memory.store("Deploys need two reviews", origin="user", significance=0.8)
+    asked = ("hook", "UserPromptSubmit", "--home", str(home), "--project", "app")
+    said_of = b'{"hook_event_name": "UserPromptSubmit", "prompt": "how many reviews do deploys need"}'
+    assert "two reviews" in process(*asked, stdin=said_of, KINGLY_HOOK_DEADLINE_S="20").out
+    beside(home, "hook_tokens = 0")
+    assert process(*asked, stdin=said_of, KINGLY_HOOK_DEADLINE_S="20").out == ""
+
+
+# --- every flag switches --------------------------------------------------------------------------------------------
+
+
+def opened(home: Path, clock: ManualClock) -> SyncMemoryRouter:
+    return SyncMemoryRouter.open(home, False, project="app", clock=clock)
+
+
+def swept(home: Path, *policies: str) -> int:
+    """How many of three faded memories a sweep archives."""
+    clock = ManualClock()
+    with opened(home, clock) as memory:
+        for number in range(3):
+            memory.store(f"note {number}", type="procedural", significance=0.4)
+        clock.jump(89 * DAY_S)
+        return memory.sweep(policies or None).archived
+
+
+@pytest.mark.requirement("ALM-093")
+@pytest.mark.parametrize(("flag", "archived"), [("true", 2), ("false", 0)])
+def test_without_decay_nothing_fades(home: Path, flag: str, archived: int) -> None:
+    beside(home, f"durability = 'process'\nforget_threshold = 0.2\n[alma.decay]\nenabled = {flag}")
+    assert swept(home, "strength") == archived
+
+
+@pytest.mark.requirement("ALM-093")
+@pytest.mark.parametrize(("flag", "archived"), [("true", 2), ("false", 0)])
+def test_a_sweep_forgets_by_strength_only_when_told_to(home: Path, flag: str, archived: int) -> None:
+    beside(home, f"durability = 'process'\nforget_threshold = 0.2\n[alma.decay]\nauto_forget_enabled = {flag}")
+    assert swept(home) == archived
+
+
+@pytest.mark.requirement("ALM-090")
+@pytest.mark.parametrize(("days", "archived"), [(30, 2), (3_000, 0)])
+def test_the_half_life_decides_how_fast_memories_fade(home: Path, days: int, archived: int) -> None:
+    beside(
+        home,
+        f"durability = 'process'\n[alma.decay]\nforget_threshold = 0.2\ndefault_half_life_days = {days}",
+    )
+    assert swept(home, "strength") == archived
+
+
+@pytest.mark.requirement("ALM-091", "ALM-093")
+@pytest.mark.parametrize(("flag", "mode"), [("true", "diagnostic"), ("false", "learning")])
+def test_modes_are_inferred_or_the_default_one(home: Path, flag: str, mode: str) -> None:
+    beside(home, f"durability = 'process'\n[alma.retrieval]\nmode_aware = {flag}\ndefault_mode = 'learning'")
+    with opened(home, ManualClock()) as memory:
+        assert memory.search("why does the login fail", mode="auto").mode == mode
+
+
+TEXT = "The deploy ran for 40 minutes. It was a sunny day outside. We must run the migrations first. It ended well."
+
+
+@pytest.mark.requirement("ALM-092", "ALM-093")
+async def test_without_compression_a_text_is_kept_whole_and_no_model_is_asked(home: Path) -> None:
+    beside(home, "durability = 'process'\n[alma.compression]\nenabled = false")
+    model = ScriptedLanguageModel()
+    async with MemoryRouter.open(home, False, project="app") as memory:
+        lesson = await memory.compress_and_learn(TEXT, language_model=model)
+        kept = await memory.get(lesson.memory_id)
+    assert (model.prompts, lesson.original_id, kept and kept.content) == ([], None, TEXT)
+
+
+@pytest.mark.requirement("ALM-092")
+async def test_the_level_decides_how_much_is_left(home: Path) -> None:
+    lengths = {}
+    for level in ("none", "light", "medium", "aggressive"):
+        beside(home, f"durability = 'process'\n[alma.compression]\nlevel = '{level}'")
+        async with MemoryRouter.open(home, False, project="app") as memory:
+            lengths[level] = (await memory.compress_and_learn(TEXT)).compressed.compressed_length
+    assert lengths["none"] == len(TEXT)
+    assert lengths["none"] >= lengths["light"] >= lengths["medium"] >= lengths["aggressive"]
+    assert lengths["aggressive"] < lengths["none"]
+
+
+@pytest.mark.requirement("ALM-092", "ALM-093")
+def test_a_required_model_that_is_not_there_is_an_error_and_nothing_is_learned(home: Path) -> None:
+    beside(home, "durability = 'process'\n[alma.compression]\nllm_required = true")
+    with opened(home, ManualClock()) as memory:
+        with pytest.raises(LanguageModelError, match="llm_required asks for one"):
+            memory.compress_and_learn(TEXT)
+        assert memory.status()["memories"]["total"] == 0

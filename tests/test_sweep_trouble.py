@@ -1,0 +1,157 @@
+"""Sweeps that meet another sweep, another process, a clock that jumps, or a disk that is full."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.errors import StoreUnwritable, SweepUnderWay
+from kingly_memory.router import sweeps
+from kingly_memory.testing import ManualClock
+from tests.router_bench import memory_over
+from tests.store_samples import check_integrity, elsewhere
+from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def opened(home: Path, clock: ManualClock, how: Settings = LASTING) -> MemoryRouter:
+    return MemoryRouter.open(home, project="app", settings=how, clock=clock)
+
+
+async def fade(memory: MemoryRouter, clock: ManualClock, count: int = 4, words: str = "") -> None:
+    for number in range(count):
+        await memory.store(f"note {number} {words}", key=f"k{number}")
+    clock.jump(100 * DAY_S)
+
+
+async def test_two_routers_on_one_home_do_not_sweep_at_once(home: Path, clock: ManualClock) -> None:
+    async with opened(home, clock) as one, opened(home, clock) as other:
+        await fade(one, clock)
+        assert one._sweeper._lock.take()  # as while it is sweeping
+        for verb in (other.sweep, other.undo_sweep):
+            with pytest.raises(SweepUnderWay, match=r"being swept already; nothing was changed\. Try again"):
+                await verb()
+        assert (await other.sweep(["strength"], dry_run=True)).archived == 3
+        one._sweeper._lock.give_up()
+        assert (await other.sweep(["strength"])).archived == 3
+
+
+async def test_lock_that_another_process_holds_is_respected(home: Path, clock: ManualClock) -> None:
+    async with opened(home, clock) as memory:
+        await fade(memory, clock)
+        assert memory._sweeper._lock.take()
+        script = "from kingly_memory.adapters.local.folder import try_lock\n"
+        script += "answer = try_lock(Path(sys.argv[1]) / 'sweep.lock') is None"
+        assert elsewhere(script, home)
+        memory._sweeper._lock.give_up()
+        assert not elsewhere(script, home)
+
+
+async def test_two_sweeps_of_one_router_do_not_run_at_once(home: Path, clock: ManualClock) -> None:
+    async with opened(home, clock) as memory:
+        await fade(memory, clock)
+        outcomes = await asyncio.gather(*(memory.sweep(["strength"]) for _ in range(3)), return_exceptions=True)
+        reports = [one for one in outcomes if not isinstance(one, BaseException)]
+        assert [report.archived for report in reports] == [3]
+        assert sum(isinstance(one, SweepUnderWay) for one in outcomes) == 2
+        assert await memory.undo_sweep() == 3
+
+
+async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Path, clock: ManualClock) -> None:
+    store = Interrupted(home)
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await fade(memory, clock)
+        taken = store.reader.id_of_key("app", "k0")
+        script = "store.write(lambda tx: tx.restand([sys.argv[2]], Standing.ARCHIVED)).result(); answer = 1"
+        store.before, store.left = (lambda: elsewhere(script, home, taken or "")), 3
+        report = await memory.sweep(["strength"])
+        assert (report.archived, report.skipped) == (2, 1)
+        assert await memory.undo_sweep() == 2
+        assert await memory.restore("k0") is not None
+
+
+async def test_memory_used_after_the_clock_went_back_is_not_taken(home: Path, clock: ManualClock) -> None:
+    store = Interrupted(home)
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await fade(memory, clock)
+        used = store.reader.id_of_key("app", "k0")
+        earlier_s = clock.now().timestamp() - 50 * DAY_S
+        script = "facet = {'accesses': 1, 'last_used': float(sys.argv[3])}; answer = 1\n"
+        script += "store.write(lambda tx: tx.set_facet('usage', sys.argv[2], facet)).result()"
+        store.before, store.left = (lambda: elsewhere(script, home, used or "", str(earlier_s))), 3
+        assert (await memory.sweep(["strength"])).skipped == 1
+        assert await memory.get("k0") is not None
+
+
+async def test_what_moved_in_a_future_that_never_came_can_move_again(home: Path, clock: ManualClock) -> None:
+    async with opened(home, clock) as memory:
+        await memory.store("the way that worked", key="way", significance=0.4)
+        for back_days in (0, 60):
+            clock.jump(-back_days * DAY_S)
+            for _ in range(3):
+                await memory.mark_used(["way"], succeeded=True)
+            dry = await memory.sweep(["tiers"], dry_run=True)
+            wet = await memory.sweep(["tiers"])
+            assert (dry.promoted, wet.promoted, wet.skipped) == (1, 1, 0)
+
+
+async def test_undo_leaves_a_move_alone_that_was_judged_since(home: Path, clock: ManualClock) -> None:
+    async with opened(home, clock) as memory:
+        await memory.store("the way that worked", key="way", significance=0.4)
+        for _ in range(3):
+            await memory.mark_used(["way"], succeeded=True)
+        await memory.sweep(["tiers"])
+        await memory.feedback("way", actual=1.0, predicted=0.0)
+        assert await memory.undo_sweep() == 0
+        explained = await memory.explain("way")
+        assert explained is not None
+        assert (explained["tier"]["name"], explained["tier"]["surprise"]) == ("medium", 0.3)
+
+
+@pytest.fixture
+def no_room() -> Iterator[Callable[[], None]]:
+    """What takes away all room to write, until the returned limit is lifted again."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.requirement("KNG-085")
+@pytest.mark.parametrize("undoing", [False, True])
+async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
+    home: Path, clock: ManualClock, no_room: Callable[[], None], monkeypatch: pytest.MonkeyPatch, undoing: bool
+) -> None:
+    monkeypatch.setattr(sweeps, "HOLD_S", -1.0)
+    store = Interrupted(home)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await fade(memory, clock, 60)
+        if undoing:
+            await memory.sweep(["strength"])
+        store.before, store.left = no_room, 4
+        with pytest.raises(StoreUnwritable, match="nothing was stored"):
+            await (memory.undo_sweep() if undoing else memory.sweep(["strength"]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        entries = (await memory.archived(limit=1_000)).entries
+        assert 0 < len(entries) < 59
+        assert len(entries) + len(await memory.list(limit=1_000)) == 60
+        assert all(one.why is not None for one in entries)
+        if undoing:
+            assert await memory.undo_sweep() == len(entries)
+        else:
+            assert (await memory.sweep(["strength"])).archived == 59 - len(entries)
+    check_integrity(home)
