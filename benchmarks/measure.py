@@ -15,12 +15,16 @@ Arm = Callable[[int], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure with: an empty folder, how many samples, how many memories lie in the store."""
+    """What to measure with: an empty folder, how many samples, how many memories lie in the store.
+
+    `is_quick`: without what takes minutes to prepare.
+    """
 
     folder: Path
     samples: int
     sizes: tuple[int, ...]
     locomo: Path | None = None
+    is_quick: bool = False
     writer: Writer = field(default_factory=Writer)
 
 

@@ -14,10 +14,13 @@ from pathlib import Path
 
 from benchmarks import (
     calibration,
+    crowded,
     hanging,
     hook_start,
+    hostile,
     locomo,
     mcp_serving,
+    million,
     processes,
     searching,
     storing,
@@ -38,6 +41,9 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "hooks": hook_start.measure,
     "mcp": mcp_serving.measure,
     "locomo": locomo.measure,
+    "crowded": crowded.measure,
+    "hostile": hostile.measure,
+    "million": million.measure,
 }
 TABLES: Mapping[str, Callable[[Plan], Awaitable[Table]]] = {"calibration": calibration.measure}
 SAMPLES, QUICK_SAMPLES = 1_000, 200
@@ -56,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             samples=options.samples or (QUICK_SAMPLES if options.quick else SAMPLES),
             sizes=tuple(int(size) for size in (options.sizes or (QUICK_SIZES if options.quick else SIZES)).split(",")),
             locomo=options.locomo,
+            is_quick=options.quick,
             writer=Writer(options.seed),
         )
         figures, tables = asyncio.run(_measure(plan, options.only or [*FAMILIES, *TABLES]))
@@ -80,7 +87,7 @@ async def _measure(plan: Plan, families: Sequence[str]) -> tuple[list[Figure], l
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SAMPLES} samples among {QUICK_SIZES} memories")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SAMPLES} samples, {QUICK_SIZES} memories")
     parser.add_argument("--samples", type=int, help=f"samples of each figure (default {SAMPLES})")
     parser.add_argument("--sizes", help=f"memories in the store, with commas (default {SIZES})")
     parser.add_argument("--only", action="append", choices=[*FAMILIES, *TABLES], help="one family; may be repeated")

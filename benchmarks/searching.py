@@ -79,7 +79,7 @@ async def _search(plan: Plan, memory: MemoryRouter, floor: Floor, notes: Sequenc
         return floor.match(questions[number].text)
 
     async def search(number: int) -> None:
-        _count(seen, questions[number], await memory.search(questions[number].text))
+        count(seen, questions[number], await memory.search(questions[number].text))
 
     seconds = await alternate({"match": match, "search": search}, plan.samples)
     size = len(notes)
@@ -96,7 +96,7 @@ async def _search(plan: Plan, memory: MemoryRouter, floor: Floor, notes: Sequenc
     ]
 
 
-def _count(seen: Counter[str], question: Question, results: Results) -> None:
+def count(seen: Counter[str], question: Question, results: Results) -> None:
     seen["asked"] += 1
     seen["found"] += any(hit.memory.content == question.note.content for hit in results)
     seen["cut"] += any(report.cut for report in results.layers.values())

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kingly_memory.app.hybrid_search import get_hybrid_memory_search
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.app.sync import SyncMemoryRouter
     from kingly_memory.cognition.confidence import Assessment
@@ -65,11 +66,13 @@ __all__ = [
     "Task",
     "Thought",
     "WorkingContext",
+    "get_hybrid_memory_search",
 ]
 
 _HOMES = {
     "MemoryRouter": "kingly_memory.app.opening",
     "SyncMemoryRouter": "kingly_memory.app.sync",
+    "get_hybrid_memory_search": "kingly_memory.app.hybrid_search",
     "Settings": "kingly_memory.settings",
     "Assessment": "kingly_memory.cognition.confidence",
     "Link": "kingly_memory.cognition.links",

@@ -35,7 +35,9 @@ TAGS_LIMIT = 64
 METADATA_LIMIT_BYTES = 64_000
 METADATA_DEPTH = 32
 QUERY_LIMIT = 4_096
-"""Characters of a query that are read; a longer one (a pasted log) is cut, not refused."""
+"""Characters of a query; of a longer one (a pasted log) that is taken which asks, it is not refused."""
+_SHORT_QUERY = 64
+"""Characters of a query that nobody takes for a long one: too few for 33 words."""
 RESULTS_LIMIT = 1_000
 MOST_IN_A_MODE = 50
 """Memories that a search in a mode answers with: each is compared with those before it."""
@@ -187,8 +189,10 @@ def query(
     """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
     if not isinstance(text, str):
         raise InvalidInput("query", f"expected text, not {_name(text)}")
+    said = _asked(text)
     return Query(
-        text=mended(text[:QUERY_LIMIT]),
+        text=mended(said),
+        is_excerpt=len(said) < len(text),
         project=project,
         limit=count("limit", limit, most=RESULTS_LIMIT),
         types=_types(types),
@@ -200,6 +204,18 @@ def query(
         include_archived=include_archived,
         without_tags=without_tags,
     )
+
+
+def _asked(text: str) -> str:
+    if len(text) <= _SHORT_QUERY:
+        return text
+    from kingly_memory.asking.length import is_long  # few texts are long, and a hook is in a hurry
+
+    if not is_long(text):
+        return text
+    from kingly_memory.asking.question import asked
+
+    return asked(text)
 
 
 def unsought(tags: object) -> frozenset[str]:

@@ -112,6 +112,14 @@ class Tier(StrEnum):
     GLACIAL = "glacial"
 
 
+class View(StrEnum):
+    """How much of a hit is shown; a title is its first words where it has none."""
+
+    FULL = "full"
+    PASSAGE = "passage"
+    TITLE = "title"
+
+
 class Source(StrEnum):
     """Which way a search was answered."""
 
@@ -198,7 +206,8 @@ class Query:
     """What a search asks for, after validation. Empty filters are None; `tags` must all be present.
 
     `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
-    may be there.
+    may be there. `is_excerpt`: the text was taken out of a longer one. Without `neighbours` each memory answers for
+    itself, whatever was said beside it. The remote is asked for `remote_limit` hits, if that is said.
     """
 
     text: str
@@ -214,6 +223,14 @@ class Query:
     remote_text: str | None = None
     min_confidence: float = 0.0
     without_tags: frozenset[str] = frozenset()
+    neighbours: bool = True
+    remote_limit: int | None = None
+    is_excerpt: bool = False
+
+    @property
+    def asked(self) -> str | None:
+        """What is looked up, where that is not all that was said."""
+        return self.text if self.is_excerpt else None
 
     def admits(self, memory: Memory) -> bool:
         """True when the memory passes every filter (the text aside). Every path to a result asks this."""
@@ -249,6 +266,38 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """How a hit is shown. `text` is None in the view `title`; `tokens` is what its whole text takes, estimated."""
+
+    view: View
+    title: str | None
+    text: str | None
+    tokens: int
+
+    def to_json(self, hit: Hit) -> JsonObject:
+        """What a reader needs to use the hit or to ask for more of it, without what is empty; `get` has the rest."""
+        memory = hit.memory
+        shown: JsonObject = {
+            "id": memory.id,
+            "key": memory.key,
+            "type": memory.type.value,
+            "title": self.title,
+            "view": self.view.value,
+            "tokens": self.tokens,
+            "relevance": round(hit.relevance, 4),
+        }
+        if self.view is not View.TITLE:
+            shown |= {
+                "content": self.text,
+                "tags": list(memory.tags) or None,
+                "confidence": memory.confidence,
+                "origin": memory.origin.value,
+                "created_at": memory.created_at.isoformat(timespec="seconds"),
+            }
+        return {name: value for name, value in shown.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class LayerReport:
     """How one layer answered. `cut` says that its deadline ended it early."""
 
@@ -264,7 +313,9 @@ class Results:
     `layers` names the layers that answered; `failures` those that were asked and did not, with the reason. `linked`
     holds, by the id of a hit, the memories linked to it, when they were asked for. In a mode, `mode_reason` says why
     that one, `excluded` how many candidates were left out for which reason, and `clusters`, where the mode groups, the
-    number of each hit's group by its id.
+    number of each hit's group by its id. `folded` names, by the id of a hit, the memories that say the same; `shown`
+    says how each hit is shown where not all are shown whole; `verdicts` what came of checking it, where hits are.
+    `asked` is what was looked up, where that was taken out of a longer text.
     """
 
     hits: tuple[Hit, ...]
@@ -278,6 +329,10 @@ class Results:
     mode_reason: str | None = None
     excluded: Mapping[str, int] = field(default_factory=dict)
     clusters: Mapping[str, int] = field(default_factory=dict)
+    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shown: Mapping[str, Shown] = field(default_factory=dict)
+    verdicts: Mapping[str, JsonObject] = field(default_factory=dict)
+    asked: str | None = None
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -298,10 +353,17 @@ class Results:
             },
             "failures": dict(self.failures),
             "repaired": dict(self.repaired),
-            "hits": [hit.to_json() for hit in self.hits],
+            **({} if self.asked is None else {"asked": self.asked}),
+            "hits": [self._hit_json(hit) for hit in self.hits],
+            **({"folded": {one: list(several) for one, several in self.folded.items()}} if self.folded else {}),
             **({"linked": {one: list(several) for one, several in self.linked.items()}} if self.linked else {}),
+            **({"excluded": dict(self.excluded)} if self.excluded else {}),
             **({} if self.mode is None else self._mode_json(self.mode)),
+            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
         }
+
+    def _hit_json(self, hit: Hit) -> JsonObject:
+        return self.shown[hit.memory.id].to_json(hit) if self.shown else hit.to_json()
 
     def _mode_json(self, mode: RetrievalMode) -> JsonObject:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -169,8 +170,16 @@ class TextIndex(Protocol):
         """Rows whose content holds every piece literally: for scripts without word breaks, and for emoji."""
         ...
 
-    def frequencies(self, query: Query, terms: Sequence[str], most: int) -> dict[str, int]:
-        """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it."""
+    def frequencies(
+        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
+    ) -> dict[str, int]:
+        """In how many rows of the whole store a term stands, counted up to `most`; 0 unless the own project has it.
+        Without those that were not counted by the deadline."""
+        ...
+
+    def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
+        """The latest rows that hold the term and pass the filters the index knows: fewer where they are long, and none
+        after the deadline."""
         ...
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
@@ -213,7 +222,23 @@ class OutboxView(Protocol):
         ...
 
 
-class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
+class VectorRows(Protocol):
+    """Reading facets that were made of a memory's text, and which carry its `revision` and its `project`."""
+
+    def facets_after(
+        self, name: str, project: str, position: int, limit: int
+    ) -> list[tuple[int, MemoryId, JsonObject | None]]:
+        """The project's facets of that name behind `position`, in the order of theirs, at most `limit`. One that was
+        removed and written again lies behind; None is one that cannot be read."""
+        ...
+
+    def lacking(self, facet: str, project: str, position: int, limit: int) -> list[Row]:
+        """The project's memories behind `position`, forgotten ones aside, whose facet of that name is missing or of
+        another revision."""
+        ...
+
+
+class StoreReader(MemoryReader, TextIndex, OutboxView, VectorRows, Protocol):
     """Everything that can be read, behind one connection per thread."""
 
 

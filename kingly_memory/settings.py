@@ -50,6 +50,8 @@ _LEVELS: Choices = ("none", "light", "medium", "aggressive")
 CONFIG_FILES = ("config.toml", "config.yaml", "config.yml")
 _FOLDERS = (".kingly", "kingly")
 """Folders that hold a home and nothing else but what belongs to it."""
+_EMBEDDERS: Choices = ("auto", "wordllama", "none")
+_FUSIONS: Choices = ("weighted", "rrf")
 _FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 """How the environment says whether something is on."""
 
@@ -72,9 +74,21 @@ class Settings:
     local_search_s: float = _setting(0.1, "time for the local side of a search", _TIME)
     remote_search_s: float = _setting(0.15, "time for the remote's side of a search", _TIME)
     local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory", _SHARE)
+    fusion: str = _setting(
+        "weighted", "how both layers' lists become one: `weighted` relevances, or `rrf`, by ranks alone", _FUSIONS
+    )
+    embedder: str = _setting(
+        "auto",
+        "what finds memories by meaning too: `wordllama`, `none`, or `auto`, which is wordllama when it is installed",
+        _EMBEDDERS,
+    )
+    words_weight: float = _setting(0.7, "share of the words in local relevance where there are vectors too", _SHARE)
     mode_aware: bool = _setting(True, "whether the mode `auto` is inferred from the question's words")
     default_mode: str = _setting(
         RetrievalMode.PRECISE.value, "what the mode `auto` means when that is off or no word points to a mode", _MODES
+    )
+    verification_enabled: bool = _setting(
+        False, "whether a search in a mode checks what it finds: a verdict on each hit, and the time that takes"
     )
     call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background", _TIME)
     send_tries: int = _setting(3, "tries of one delivery attempt", _COUNT)

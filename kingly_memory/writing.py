@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from kingly_memory.stemming import stem, without_marks
+
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being between both but by can could did
     do does doing down during each few for from further had has have having he her here hers him his how i if in into
@@ -15,13 +17,8 @@ STOP_WORDS = frozenset(
 
 LONGEST_TOKEN = 16
 """Characters; what runs on longer counts as several tokens."""
+CHARACTERS_PER_TOKEN = 4
 
-_ENDINGS = (
-    *("ations", "ation", "ments", "ment", "ating", "ated", "ates", "ate"),
-    *("ings", "ing", "ions", "ion", "ers", "er", "ies", "ied", "ed", "es", "ly", "s", "e", "y"),
-)
-_VOWELS = frozenset("aeiou")
-_SHORTEST_STEM = 3
 _WORD = re.compile(r"[^\W_]+")
 
 UNBROKEN = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -62,20 +59,14 @@ def token_spans(text: str) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer(pattern, text)]
 
 
+def estimated_tokens(text: str) -> int:
+    """One for every four characters, and at least one for every word and for every character written without spaces."""
+    return max(-(-len(text) // CHARACTERS_PER_TOKEN), len(token_spans(text)))
+
+
 def stems(text: str) -> set[str]:
     """What a text is about, to be compared with another one: the stems of its words without stop words, and pairs of
     neighbouring characters where a script has no spaces."""
     said = {word for word in words(without_unbroken(text)) if word not in STOP_WORDS}
     pairs = {run[at : at + 2] for run in unbroken_runs(text) for at in range(max(len(run) - 1, 1))}
-    return {stem(word) for word in said} | pairs
-
-
-def stem(word: str) -> str:
-    """A word without its ending, near enough to take two forms of it for one."""
-    for ending in _ENDINGS:
-        rest = word[: -len(ending)]
-        if ending == "y" and rest[-1:] in _VOWELS:
-            continue  # deploy is what is left of deploying, and polic of policies
-        if word.endswith(ending) and len(rest) >= max(_SHORTEST_STEM, len(ending)):
-            return rest[:-1] if rest[-1:] == rest[-2:-1] and len(rest) > _SHORTEST_STEM else rest
-    return word
+    return {stem(without_marks(word)) for word in said} | pairs

@@ -27,6 +27,8 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     work = tmp_path / "work"
     for folder in (user_home, work):
         folder.mkdir()
+    # Vectors come behind a store, whenever there is time: tests that are about them ask for them.
+    monkeypatch.setenv("KINGLY_EMBEDDER", "none")
     monkeypatch.setenv("HOME", str(user_home))
     monkeypatch.setenv("XDG_DATA_HOME", str(user_home / "data"))
     monkeypatch.chdir(work)

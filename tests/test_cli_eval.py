@@ -147,6 +147,22 @@ def test_corrupted_questions_need_the_repair(run: Run, tmp_path: Path) -> None:
     assert plain["recall@10"] == 0.0
 
 
+def test_wrapped_questions_are_answered_like_bare_ones(run: Run, tmp_path: Path) -> None:
+    words = ["lighthouse", "accordion", "marmalade", "telescope"]
+    path = lines(
+        tmp_path / "set.jsonl",
+        *({"id": word, "content": f"The {word} stood here."} for word in words),
+        *(
+            {"id": f"noise {number}", "content": "You must read the file when a command failed."}
+            for number in range(20)
+        ),
+        *({"query": f"Where did the {word} stand?", "relevant": [word]} for word in words),
+    )
+    told = run("eval", str(path), "--config", "local", "--wrapped", "--json").json["configurations"]
+    assert [(only["wrapped"], only["mrr@10"]) for only in told] == [(True, 1.0)]
+    assert "wrapped in what was pasted" in run("eval", str(path), "--config", "local", "--wrapped").out
+
+
 def test_questions_alone_are_asked_of_the_projects_memories(run: Run, tmp_path: Path) -> None:
     run("store", "The canoe is red.", "--key", "boat")
     stored = run("store", "The kayak is blue.", "--type", "episodic", "--json").json["id"]
@@ -179,7 +195,8 @@ def test_a_hub_is_asked_too_and_stopped(run: Run, chat: Path, temporary: Path, m
         start(hub)
 
     monkeypatch.setattr(HubProcess, "start", started)
-    wanted = ("--config", "hub", "--config", "prefer", "--config", "hub-alone", "--pooled")
+    # Apart, since both conversations say the same: in one project each hit would stand for two.
+    wanted = ("--config", "hub", "--config", "prefer", "--config", "hub-alone", "--apart")
     # A remote that answers within any time, so that a busy machine does not change the figures.
     monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "30")
     rows = run("eval", str(chat), *wanted, "--json").json["configurations"]

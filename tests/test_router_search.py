@@ -249,7 +249,7 @@ async def test_time_spent_waiting_for_a_thread_comes_off_the_local_budget(
     moments = iter([100.0, 100.0 + waited_s])
     budgets: list[float] = []
 
-    def search(self: LocalSearch, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
+    def search(self: LocalSearch, query: Query, *, now_s: float, budget_s: float, **_: object) -> LocalAnswer:
         budgets.append(budget_s)
         return LocalAnswer((), 0.0)
 

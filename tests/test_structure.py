@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
-    ("errors", "ids", "version"),
+    ("errors", "ids", "stemming", "version"),
     ("models", "writing", "redaction", "settings_file"),
+    ("asking",),
     ("intake",),
     ("ports", "settings", "observe"),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
@@ -30,8 +31,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
 )
 """Imports go from a later step to an earlier one; the rooms of one step do not know each other."""
 
-TESTING_SEES = 4
-"""`testing` may import from steps 0 to 4: up to the adapters."""
+TESTING_SEES = 5
+"""`testing` may import from steps 0 to 5: up to the adapters."""
 
 OUTER = {"", "__main__"}
 """The menu and `python -m kingly_memory` stand before the house: they may import everything, nothing imports them."""

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, Source, SyncMemoryRouter
 from kingly_memory.cognition.likeness import likeness
+from kingly_memory.cognition.tasks import TaskBook
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Memory
+from kingly_memory.models import Memory, Query, Results
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
 
@@ -285,6 +286,35 @@ async def test_how_common_a_task_s_words_are_in_the_store_does_not_make_it_less_
             await memory.record_task_outcome(f"deploy the api to {place}")
         assessment = await memory.assess_confidence("deploy the api")
         assert assessment.similar_tasks_count == 3
+
+
+async def test_one_search_is_enough_unless_other_memories_of_the_same_words_stand_before_outcomes(
+    tmp_path: Path,
+) -> None:
+    asked: list[Query] = []
+    async with open_router(tmp_path) as memory:
+
+        class Listening:
+            async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+                asked.append(query)
+                return await memory.find(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
+
+        book = TaskBook(
+            Listening(),
+            memory,
+            memory.working_context,
+            project=memory.project,
+            clock=ManualClock(),
+            content_limit_bytes=9_999,
+        )
+        await memory.record_task_outcome("deploy the api to staging")
+        assert (await book.assess("deploy the api", None, 0.1)).similar_tasks_count == 1
+        assert [query.tags for query in asked] == [None]
+        for number in range(30):
+            await memory.store(f"deploy the api, note {number}", type="procedural")
+        assert (await book.assess("deploy the api", None, 0.1)).similar_tasks_count == 1
+        assert [query.tags for query in asked] == [None, None, ("task_outcome",)]
+    assert not any(query.neighbours for query in asked)
 
 
 @given(st.text(max_size=80), st.text(max_size=80))

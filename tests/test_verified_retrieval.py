@@ -509,8 +509,9 @@ def test_search_verify_without_a_source_holds_them_against_each_other(run: Run) 
     [
         (("--source", "x"), "source: goes with --verify"),
         (("--verify", "--source", "missing.md"), "source: missing.md cannot be read (No such file or directory)"),
-        (("--verify", "--mode", "broad"), "verify: does not go with a mode or --prefer-speed"),
-        (("--verify", "--limit", "51"), "top_k: 51 is outside 1 to 50"),
+        (("--verify", "--prefer-speed"), "verify: does not go with --prefer-speed, --detail, --budget-tokens"),
+        (("--verify", "--limit", "51"), "limit: 51 is outside 1 to 50"),
+        (("--verify", "--mode", "vague"), "mode: 'vague' is unknown; choose one of"),
     ],
 )
 def test_search_verify_says_what_does_not_go_together(run: Run, options: tuple[str, ...], sentence: str) -> None:

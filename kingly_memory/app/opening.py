@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -25,11 +25,14 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
-from kingly_memory.router import chains, memory_links
+from kingly_memory.router import chains, memory_links, moded
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
+
+USUALLY_VERIFIED = 5
+"""Memories that a verified search answers with unless it is told how many (seed 000)."""
 
 
 class MemoryRouter(Learner):
@@ -82,6 +85,7 @@ class MemoryRouter(Learner):
             observers=observers,
             embedder=parts.embedder,
             sweeping=parts.sweep_lock(place),
+            meaning=parts.meaning(chosen),
         )
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -214,7 +218,7 @@ class MemoryRouter(Learner):
     async def search_verified(
         self,
         query: str,
-        top_k: int = 5,
+        top_k: int | None = None,
         ground_truth: Sequence[str] | None = None,
         cross_verify: bool = True,
         *,
@@ -227,16 +231,18 @@ class MemoryRouter(Learner):
         include_archived: bool = False,
         include_semantic: bool = True,
         language_model: LanguageModel | None = None,
+        mode: str | None = None,
+        min_confidence: float | None = None,
+        min_similarity: float | None = None,
     ) -> VerifiedResults:
         """The memories that answer the query, at most `top_k`, as verified, uncertain, contradicted or unverifiable.
 
         `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
         `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
-        negations: docs/verification.md. Raises InvalidInput, InvalidSetting; a model that fails leaves memories
-        uncertain.
+        negations: docs/verification.md. Without a mode five memories are answered unless you say how many, the best of
+        four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Raises
+        InvalidInput, InvalidSetting; a model that fails leaves memories uncertain.
         """
-        from kingly_memory.router.verified import Candidates, VerifiedRetriever
-
         self._check_open()
         asked = intake.query(
             query,
@@ -248,29 +254,36 @@ class MemoryRouter(Learner):
             since=since,
             until=until,
             include_archived=include_archived,
+            without_tags=intake.unsought(tags),
         )
         if not asked.text.strip():
             raise InvalidInput("query", "is empty; say what to look for")
+        asked = replace(asked, context_id=self._contexts.resolve(asked.context_id))
+        in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
+        plan = moded.plan(
+            asked.text,
+            mode,
+            settings=self._settings,
+            limit=asked.limit,
+            top_k=top_k if in_mode else None,
+            min_confidence=min_confidence,
+            min_similarity=min_similarity,
+        )
         async with AsyncExitStack() as stack:
             model, is_here = language_model, False
             if model is None:
-                model, is_here = await stack.enter_async_context(parts.language_model(self._settings, self._clock))
-            retriever = VerifiedRetriever(
-                Candidates(self._gatherer),
-                model,
-                self._settings.verification_threshold,
-                clock=self._clock,
-                verification_s=self._settings.verification_s,
-                llm_timeout_s=self._settings.llm_timeout_s,
-                llm_at_once=self._settings.llm_at_once,
-                model_is_here=is_here,
-            )
-            results = await retriever.retrieve_verified(
-                replace(asked, context_id=self._contexts.resolve(asked.context_id)),
-                top_k,
-                ground_truth,
-                cross_verify,
-                include_semantic=include_semantic,
-            )
+                model, is_here = await stack.enter_async_context(self._language_model())
+            retriever = self._retriever(model, is_here)
+            if plan is None:
+                wanted = USUALLY_VERIFIED if top_k is None else top_k
+                results = await retriever.retrieve_verified(
+                    asked, wanted, ground_truth, cross_verify, include_semantic=include_semantic
+                )
+            else:
+                found = await self._moded.search(asked, plan, prefer_speed=False, include_semantic=include_semantic)
+                results = await retriever.verify(found, asked.text, plan.config.top_k, ground_truth, cross_verify)
         self._usage.note([one.memory.id for one in results], self._now_s())
         return results
+
+    def _language_model(self) -> AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]:
+        return parts.language_model(self._settings, self._clock)

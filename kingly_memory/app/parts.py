@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,6 +95,24 @@ def embedder() -> Embedder:
     from kingly_memory.adapters.embed.hashed import HashedEmbedder
 
     return HashedEmbedder()
+
+
+def meaning(settings: Settings) -> Callable[[], Embedder] | None:
+    """What makes the vectors that memories are found by besides their words: None for none. Loads nothing yet.
+
+    Raises InvalidSetting when the embedder that is named is not installed.
+    """
+    if settings.embedder == "none":
+        return None
+    from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder, is_installed
+
+    if is_installed():
+        return WordLlamaEmbedder
+    if settings.embedder == "auto":
+        return None
+    raise InvalidSetting(
+        "embedder", "wordllama is not installed; run `pip install 'kingly-memory[semantic]'` or set it to auto"
+    )
 
 
 @asynccontextmanager

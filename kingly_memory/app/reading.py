@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
+from kingly_memory.router import shaping
 from kingly_memory.router.link import Link
 from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.view import View
@@ -47,21 +49,28 @@ class LocalReader:
         """The link as this machine knows it; None when no remote is named."""
         return self._view.link()
 
-    def search(self, query: str, **filters: Any) -> Results:
-        """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors."""
+    def search(
+        self, query: str, *, fold: bool = False, detail: str = "full", budget_tokens: int | None = None, **filters: Any
+    ) -> Results:
+        """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
+        stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
         began = time.monotonic()
+        shape = shaping.shape(fold, detail, budget_tokens)
         unsought = intake.unsought(filters.get("tags"))
         asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
         now_s = self._clock.now().timestamp()
-        answer = self._local.search(asked, now_s=now_s, budget_s=self._settings.local_search_s)
+        pooled = replace(asked, limit=shape.pool(asked.limit))
+        answer = self._local.search(pooled, now_s=now_s, budget_s=self._settings.local_search_s)
         hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
-        return Results(
+        found = Results(
             hits=hits,
             source=Source.LOCAL,
             took_ms=(time.monotonic() - began) * 1000,
             layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
             repaired=answer.repaired,
+            asked=asked.asked,
         )
+        return shape.shown(shape.folded(found, asked.limit), asked.text)
 
     def get(self, key_or_id: str) -> Memory | None:
         return self._view.get(key_or_id)

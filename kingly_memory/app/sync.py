@@ -162,6 +162,9 @@ class SyncMemoryRouter:
         top_k: int | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
+        fold: bool = True,
+        detail: str = "full",
+        budget_tokens: int | None = None,
     ) -> Results:
         """See `MemoryRouter.search`."""
         return self._call(
@@ -182,6 +185,9 @@ class SyncMemoryRouter:
                 top_k=top_k,
                 min_confidence=min_confidence,
                 min_similarity=min_similarity,
+                fold=fold,
+                detail=detail,
+                budget_tokens=budget_tokens,
             )
         )
 
@@ -322,6 +328,10 @@ class SyncMemoryRouter:
         """See `MemoryRouter.sync`."""
         return self._call(lambda: self._router.sync(timeout))
 
+    def await_vectors(self) -> bool:
+        """See `MemoryRouter.await_vectors`."""
+        return self._call(self._router.await_vectors)
+
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`."""
         return self._router.status()
@@ -415,7 +425,7 @@ class SyncMemoryRouter:
     def search_verified(
         self,
         query: str,
-        top_k: int = 5,
+        top_k: int | None = None,
         ground_truth: Sequence[str] | None = None,
         cross_verify: bool = True,
         *,
@@ -428,6 +438,9 @@ class SyncMemoryRouter:
         include_archived: bool = False,
         include_semantic: bool = True,
         language_model: LanguageModel | None = None,
+        mode: str | None = None,
+        min_confidence: float | None = None,
+        min_similarity: float | None = None,
     ) -> VerifiedResults:
         """See `MemoryRouter.search_verified`."""
         return self._call(
@@ -445,6 +458,9 @@ class SyncMemoryRouter:
                 include_archived=include_archived,
                 include_semantic=include_semantic,
                 language_model=language_model,
+                mode=mode,
+                min_confidence=min_confidence,
+                min_similarity=min_similarity,
             )
         )
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, new_nonce
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, Origin
-from kingly_memory.writing import token_spans
+from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens
 
-_CHARACTERS_PER_TOKEN = 4
 _FRAME_CHARACTERS = 110
 """The two marks and their line ends, at most."""
 _RAW_LIMIT = 4
@@ -26,7 +25,7 @@ class Candidate(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How much may be put in, the frame included. Tokens are estimated, see `estimated_tokens`."""
+    """How much may be put in, the frame included. Tokens are estimated, see `writing.estimated_tokens`."""
 
     tokens: int = 1_000
     characters: int = 8_000
@@ -83,11 +82,6 @@ def inject(
     return Injection(fenced(lines, nonces) if lines else "", tuple(put_in), left_out)
 
 
-def estimated_tokens(text: str) -> int:
-    """One for every four characters, and at least one for every word and for every character written without spaces."""
-    return max(-(-len(text) // _CHARACTERS_PER_TOKEN), len(token_spans(text)))
-
-
 def _omission(one: Candidate, agent: str | None, least: float, shown: str, said: set[str]) -> Omission | None:
     if not _is_own(one.memory, agent):
         return Omission.STRANGER
@@ -127,6 +121,6 @@ def _fits(lines: list[str], budget: Budget) -> bool:
     characters = len(PREAMBLE) + _FRAME_CHARACTERS + len(body)
     if characters > budget.characters:
         return False
-    return estimated_tokens(PREAMBLE) + -(-_FRAME_CHARACTERS // _CHARACTERS_PER_TOKEN) + estimated_tokens(body) <= (
+    return estimated_tokens(PREAMBLE) + -(-_FRAME_CHARACTERS // CHARACTERS_PER_TOKEN) + estimated_tokens(body) <= (
         budget.tokens
     )

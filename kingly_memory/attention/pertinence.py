@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kingly_memory.writing import stem, stems
+from kingly_memory.stemming import stem
+from kingly_memory.writing import stems
 
 LEAST = 0.25
 """Share of the shorter text's telling words that the other must have, for a memory to be worth a prompt's room."""

@@ -151,6 +151,14 @@ COMMANDS = (
             ),
             argument("--min-confidence", "0 to 1, only memories at least that sure", metavar="N", type=number),
             argument("--min-similarity", "0 to 1, least likeness of hits without the words", metavar="N", type=number),
+            argument("--detail", "how much of each memory to show: titles, passages or full (default)", metavar="HOW"),
+            argument(
+                "--budget-tokens",
+                "show no more than so many tokens: the best hits whole, then passages, then titles",
+                metavar="N",
+                type=whole_number,
+            ),
+            argument("--no-fold", "show memories that say the same one by one", action="store_true"),
             argument("--explain", "show what made each hit's place", action="store_true"),
             argument("--verify", "check each memory: which hold, which are contradicted", action="store_true"),
             repeatable("--source", "with --verify: a file known to be right, which they are checked against", "FILE"),
@@ -371,7 +379,8 @@ COMMANDS = (
             ),
             repeatable(
                 "--config",
-                "a way of searching (default: the first four): local, local-no-repair, prefer, hub, hub-alone",
+                "a way of searching (default: the first four): local, local-no-repair, prefer, hub, semantic, "
+                "vectors-alone, hub-alone",
                 "NAME",
             ),
             argument("--apart", "only with each conversation in a project of its own", action="store_true"),
@@ -382,6 +391,7 @@ COMMANDS = (
                 "ask with one or two typing errors in every word of 6 letters or more",
                 action="store_true",
             ),
+            argument("--wrapped", "ask in the middle of pasted prompts, logs, traces and files", action="store_true"),
         ),
     ),
     Command(

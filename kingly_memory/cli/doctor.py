@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kingly_memory.adapters.local.sql import LAYOUT
+from kingly_memory.app import parts
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, ago, counted, duration
 from kingly_memory.cli.place import place_of, reading
@@ -75,6 +76,7 @@ def _place(place: Place, now: datetime, out: Output) -> Iterator[Finding]:
     who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
     yield Finding(Level.OK, "project", f"memories belong to project {place.project!r}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
+    yield _meaning()
     if not place.home.exists():
         yield Finding(Level.NOTE, "home", f"{place.home} does not exist yet; the first memory makes it")
     else:
@@ -92,6 +94,21 @@ def _settings(home: str | None) -> Iterator[Finding]:
         Settings.from_environment(home=Place.resolve(home).home)
     except InvalidSetting as error:
         yield Finding(Level.PROBLEM, "settings", str(error), "set it to such a value, or take it out")
+
+
+def _meaning() -> Finding:
+    """What searches of routers find memories by."""
+    settings = Settings.from_environment()
+    try:
+        found = parts.meaning(settings)
+    except InvalidSetting as error:
+        return Finding(Level.PROBLEM, "vectors", str(error), "until then no router opens; hooks recall by words")
+    if found is not None:
+        return Finding(Level.OK, "vectors", "memories are found by meaning too, with wordllama")
+    what = "memories are found by their words alone"
+    if settings.embedder == "none":
+        return Finding(Level.OK, "vectors", f"{what}, as KINGLY_EMBEDDER says")
+    return Finding(Level.OK, "vectors", f"{what}; `pip install 'kingly-memory[semantic]'` adds their meaning")
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:

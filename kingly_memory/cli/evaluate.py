@@ -47,11 +47,11 @@ def evaluate(options: Namespace, out: Output) -> int:
     ):
         progress = _Progress(out)
         try:
-            trial = Trial(Path(folder), settings, corrupt=options.corrupt, tell=progress.at)
+            trial = Trial(Path(folder), settings, corrupt=options.corrupt, wrap=options.wrapped, tell=progress.at)
             rows = trial.run(conversations, configurations, arrangements)
         finally:
             progress.over()
-    report = _Report(conversations, rows, corrupted=options.corrupt)
+    report = _Report(conversations, rows, corrupted=options.corrupt, wrapped=options.wrapped)
     out.show({"configurations": [report.entry(row) for row in rows]}, report.lines())
     return 0
 
@@ -59,10 +59,13 @@ def evaluate(options: Namespace, out: Output) -> int:
 class _Report:
     """The figures, for programs and for people."""
 
-    def __init__(self, conversations: Sequence[Conversation], rows: Sequence[Row], *, corrupted: bool) -> None:
+    def __init__(
+        self, conversations: Sequence[Conversation], rows: Sequence[Row], *, corrupted: bool, wrapped: bool
+    ) -> None:
         self._conversations = conversations
         self._rows = rows
         self._corrupted = corrupted
+        self._wrapped = wrapped
         self._memories = sum(len(one.memories) for one in conversations)
         self._closeness = closeness(conversations)
 
@@ -77,12 +80,14 @@ class _Report:
             **row.figures.to_json(),
             "memories": self._memories,
             "corrupted": self._corrupted,
+            "wrapped": self._wrapped,
             "shared_stems": round(self._closeness, 4),
         }
 
     def lines(self) -> Iterator[str]:
         asked = sum(len(one.questions) for one in self._conversations)
         spelling = ", with typing errors" if self._corrupted else ""
+        spelling += ", wrapped in what was pasted" if self._wrapped else ""
         yield (
             f"{counted(self._memories, 'memory')}, {counted(asked, 'question')}{spelling}; "
             f"{self._closeness:.0%} of a question's words stand in what answers it"

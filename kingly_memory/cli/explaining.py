@@ -1,4 +1,4 @@
-"""What made a hit's place, in sentences: below each hit of `search --explain`."""
+"""What made a hit's place, in sentences: above and below the hits of `search --explain`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,31 @@ from kingly_memory.retrieval.modes import MODES
 
 _SHARES = ("local", "remote")
 _MODES_OWN = frozenset({"recency", "success", "score", "boosted", "penalty", "failure_first"})
-_NAMES: Mapping[str, str] = {"similarity": "wording", "cosine": "vectors"}
-"""The likeness of the letters and that of the vectors; `similarity` is in a score what relevance is to a hit."""
+_PHRASES: Mapping[str, str] = {
+    "bm25": "{:.2f} for its words (BM25)",
+    "context": "{:.2f} lent by what was said beside it",
+    "lift": "× {:.2f} for a name that the question has too",
+    "similarity": "{:.2f} alike in its letters",
+    "cosine": "{:.2f} alike by vectors",
+    "words": "{:.2f} by its words",
+    "vectors": "{:.2f} near in meaning",
+    "key": "its key is the question",
+    "local": "{:.2f} on this machine",
+    "remote": "{:.2f} on the remote",
+}
+"""What each figure says. `similarity` is in a mode's score what relevance is to a hit."""
+
+
+def legend(results: Results) -> Iterator[str]:
+    """What the figures below are."""
+    if not len(results):
+        return
+    if any({"local", "remote"} <= hit.scores.keys() for hit in results):
+        yield "  relevance: how well a hit answers, 0 to 1, from what each layer says of it"
+    else:
+        yield "  relevance: how well a hit answers, 0 to 1; the best one's is the share of the question that it holds"
+    if results.mode is not None:
+        yield "  score: relevance (as similarity) and what else counts in this mode, each with its weight"
 
 
 def explanation(results: Results, hit: Hit) -> Iterator[str]:
@@ -43,8 +66,12 @@ def _in_mode(mode: RetrievalMode, hit: Hit) -> Iterator[str]:
 
 
 def _relevance(hit: Hit) -> str:
-    shares = [f"{hit.scores[name]:.2f} {name}" for name in _SHARES if name in hit.scores]
-    made_of = f" from {' and '.join(shares)}" if shares else ""
+    shares = [_phrase(name, hit.scores[name]) for name in _SHARES if name in hit.scores]
+    made_of = f", from {' and '.join(shares)}" if shares else ""
     others = {name: value for name, value in hit.scores.items() if name not in _MODES_OWN and name not in _SHARES}
-    told = ", ".join(f"{_NAMES.get(name, name)} {value:.2f}" for name, value in others.items())
-    return f"{hit.relevance:.2f}{made_of}{f' ({told})' if told else ''}"
+    told = ", ".join(_phrase(name, value) for name, value in others.items())
+    return f"{hit.relevance:.2f}{made_of}{f': {told}' if told else ''}"
+
+
+def _phrase(name: str, value: float) -> str:
+    return _PHRASES.get(name, f"{name} {{:.2f}}").format(value)

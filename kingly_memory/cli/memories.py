@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,15 +29,8 @@ LAST_POSITION = 2**62
 
 USUAL_LIMIT = 10
 
-EXCLUDED: Mapping[str, str] = {
-    "low_confidence": "not sure enough for this mode (--min-confidence lowers the bar)",
-    "anti_pattern": "about what failed and why, which this mode leaves out",
-    "low_similarity": "too unlike the question",
-    "beyond_top_k": "for want of room (--limit makes more)",
-}
-"""What a mode left out, in words."""
-
 _TITLE_ROOM = 48
+_NAMED_REPEATS = 2
 
 
 def store(options: Namespace, out: Output) -> int:
@@ -64,6 +57,8 @@ def store(options: Namespace, out: Output) -> int:
 
 
 def search(options: Namespace, out: Output) -> int:
+    if options.limit is not None and (options.verify or _wants_mode(options)):
+        intake.count("limit", options.limit, most=min(intake.MOST_IN_A_MODE, intake.MOST_VERIFIED))
     if options.verify or options.source:
         return _search_verified(options, out)
     place = place_of(options, out)
@@ -71,8 +66,8 @@ def search(options: Namespace, out: Output) -> int:
     results = None if _wants_mode(options) else _searched_here(options, place, text, out)
     if results is None:
         results = _searched_everywhere(options, place, text)
-    explain = _explanation(results) if options.explain else None
-    out.show(results.to_json(), search_lines(results, datetime.now(UTC), explain))
+    lines = _explained(results) if options.explain else search_lines(results, datetime.now(UTC))
+    out.show(results.to_json(), lines)
     return 0
 
 
@@ -164,9 +159,12 @@ def receipt_lines(receipt: Receipt) -> list[str]:
 
 
 def search_lines(
-    results: Results, now: datetime, explain: Callable[[Hit], Iterable[str]] | None = None
+    results: Results,
+    now: datetime,
+    explain: Callable[[Hit], Iterable[str]] | None = None,
+    legend: Iterable[str] = (),
 ) -> Iterator[str]:
-    """The answer, best first, under one line that says how it was found; below each hit what `explain` says of it."""
+    """The answer, best first, under what says how it was found; below each hit what `explain` says of it."""
     layers = ", ".join(
         f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
         for name, report in results.layers.items()
@@ -174,16 +172,27 @@ def search_lines(
     yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {results.source}: {layers}"
     for name, reason in results.failures.items():
         yield f"  {name} did not answer: {reason}"
+    if results.asked is not None:
+        yield f"  of all that was said, this was looked up: {shortened(one_line(results.asked), width())}"
     for word, instead in results.repaired.items():
         yield f"  looked for {instead!r} instead of {word!r}"
     if results.mode is not None:
         yield f"  mode {results.mode}: {results.mode_reason}"
     if results.excluded:
-        left_out = ", ".join(f"{count:,} {EXCLUDED.get(reason, reason)}" for reason, count in results.excluded.items())
-        yield f"  left out: {left_out}"
+        from kingly_memory.cli.showing import left_out
+
+        yield f"  {left_out(results.excluded)}"
+    lines_of = _hit_lines
+    if results.shown:
+        from kingly_memory.cli.showing import lines, views
+
+        lines_of = partial(lines, results.shown)
+        yield f"  {views(results)}"
+    yield from legend
     for hit in results:
         yield ""
-        yield from _hit_lines(hit, now)
+        yield from lines_of(hit, now)
+        yield from _remarks(results, hit)
         if explain is not None:
             yield from explain(hit)
 
@@ -199,9 +208,15 @@ def _search_verified(options: Namespace, out: Output) -> int:
 
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
-    if options.prefer_speed or _wants_mode(options):
-        raise InvalidInput("verify", "does not go with a mode or --prefer-speed; every verdict comes with its reason")
-    return verifying.search(options, out, _filters(options))
+    if options.prefer_speed or _shape(options):
+        raise InvalidInput(
+            "verify", "does not go with --prefer-speed, --detail, --budget-tokens or --no-fold; leave those out"
+        )
+    filters = {**_filters(options), "mode": options.mode}
+    bars = {"min_confidence": options.min_confidence, "min_similarity": options.min_similarity}
+    top_k = options.limit if _wants_mode(options) else filters["limit"]
+    del filters["limit"]
+    return verifying.search(options, out, {**filters, **bars, "top_k": top_k})
 
 
 def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> Results | None:
@@ -211,7 +226,7 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
         alone = options.local or options.no_semantic or place.remote is None or offline is not None
         if not alone and not options.prefer_speed:
             return None
-        results = reader.search(text, **_filters(options))
+        results = reader.search(text, **{"fold": True, **_shape(options)}, **_filters(options))
     if not alone and not results:
         return None
     if offline is None or options.local or options.no_semantic:
@@ -227,6 +242,7 @@ def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results
             prefer_speed=options.prefer_speed,
             include_semantic=not options.no_semantic,
             **_filters(options),
+            **_shape(options),
             **(_mode_options(options) if _wants_mode(options) else {}),
         )
 
@@ -245,10 +261,17 @@ def _mode_options(options: Namespace) -> dict[str, Any]:
     }
 
 
-def _explanation(results: Results) -> Callable[[Hit], Iterable[str]]:
-    from kingly_memory.cli.explaining import explanation
+def _shape(options: Namespace) -> dict[str, Any]:
+    """How the hits are to be shown, as far as that was said."""
+    said = vars(options)
+    wanted = {name: said[name] for name in ("detail", "budget_tokens") if said.get(name) is not None}
+    return {**wanted, "fold": False} if said.get("no_fold") else wanted
 
-    return partial(explanation, results)
+
+def _explained(results: Results) -> Iterator[str]:
+    from kingly_memory.cli.explaining import explanation, legend
+
+    return search_lines(results, datetime.now(UTC), partial(explanation, results), legend(results))
 
 
 def _offline_reason(reader: LocalReader) -> str | None:
@@ -302,6 +325,17 @@ def _hit_lines(hit: Hit, now: datetime) -> Iterator[str]:
     about = [memory.type, ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
     yield shortened(f"{hit.relevance:.2f}  {one_line(text[:1000])}", width())
     yield f"      {' · '.join(about)}"
+
+
+def _remarks(results: Results, hit: Hit) -> Iterator[str]:
+    """What else is known of a hit: others that say the same, and the verdict on it."""
+    repeats = results.folded.get(hit.memory.id, ())
+    if repeats:
+        more = f" and {len(repeats) - _NAMED_REPEATS} more" if len(repeats) > _NAMED_REPEATS else ""
+        yield f"      said {len(repeats) + 1} times, also in {', '.join(repeats[:_NAMED_REPEATS])}{more}"
+    verdict = results.verdicts.get(hit.memory.id)
+    if verdict is not None:
+        yield shortened(f"      {verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", width())
 
 
 def _details(memory: Memory) -> Iterator[str]:

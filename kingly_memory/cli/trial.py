@@ -22,6 +22,7 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import Results, Source
 from kingly_memory.retrieval.evaluation import Answered, Figures, figures, shared_stems
 from kingly_memory.retrieval.misspelling import misspelt
+from kingly_memory.retrieval.wrapping import wrapped
 from kingly_memory.settings import Place, Settings
 
 MOST_HITS = 10
@@ -101,10 +102,20 @@ def closeness(conversations: Sequence[Conversation]) -> float:
 class Trial:
     """One evaluation. `folder` is empty and thrown away afterwards by whoever made it; `tell` hears how far it is."""
 
-    def __init__(self, folder: Path, settings: Settings, *, corrupt: bool = False, tell: Tell = lambda _: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        *,
+        corrupt: bool = False,
+        wrap: bool = False,
+        tell: Tell = lambda _: None,
+    ) -> None:
         self._folder = folder
-        self._settings = replace(settings, durability="process")  # nobody needs these homes after a power cut
+        # Nobody needs these homes after a power cut, and configurations with vectors say so.
+        self._settings = replace(settings, durability="process", embedder="none")
         self._corrupt = corrupt
+        self._wrap = wrap
         self._tell = tell
         self._homes = 0
 
@@ -160,6 +171,7 @@ class Trial:
         self._tell(f"{project.place}: {len(memories):,} memories are stored")
         with self._router(home, project, configuration, configuration.storing) as router:
             router.remember(memories)
+            router.await_vectors()
             if configuration.hub:
                 self._deliver(router, project)
         return home
@@ -177,6 +189,7 @@ class Trial:
         for number, question in enumerate(questions, start=1):
             self._tell(f"{project.place}, {configuration.name}: {number:,} of {len(questions):,} questions")
             text = misspelt(question.text) if self._corrupt else question.text
+            text = wrapped(text) if self._wrap else text
             began = time.perf_counter()
             results = search(text)
             took_ms = (time.perf_counter() - began) * 1000
@@ -188,7 +201,9 @@ class Trial:
         asked = {"limit": MOST_HITS, **configuration.search}
         if configuration.repairs:
             with self._router(home, project, configuration, changes) as router:
-                yield partial(router.search, **asked)
+                router.await_vectors()
+                # Which memories are found is asked, not how they are shown: a repeat may be the relevant one.
+                yield partial(router.search, **asked, fold=False)
             return
         place = Place(home, project.name, agent=None, remote=None, token=None)
         with closing(open_reader(place, replace(self._settings, **changes), repairs=False)) as reader:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kingly_memory.cli.output import Output, ago, counted, one_line, shortened, width
 from kingly_memory.cli.place import place_of, routing
+from kingly_memory.cli.showing import left_out
 from kingly_memory.errors import InvalidInput
 from kingly_memory.retrieval.verification import Basis, Judge, VerifiedMemory, VerifiedResults
 
@@ -24,13 +25,15 @@ _HELD_AGAINST = {
 
 
 def search(options: Namespace, out: Output, filters: dict[str, Any]) -> int:
-    """`filters` are those of every search, with the limit among them."""
+    """`filters` are those of every search and of a mode, and how many to show."""
     place = place_of(options, out)
     sources = [_source(name) for name in options.source or ()]
-    top_k = filters.pop("limit")
     with routing(replace(place, remote=None) if options.local else place, out) as router:
         results = router.search_verified(
-            " ".join(options.query), top_k, sources or None, include_semantic=not options.no_semantic, **filters
+            " ".join(options.query),
+            ground_truth=sources or None,
+            include_semantic=not options.no_semantic,
+            **filters,
         )
     out.show(results.to_json(), lines(results, datetime.now(UTC)))
     return 0
@@ -44,6 +47,10 @@ def lines(results: VerifiedResults, now: datetime) -> Iterator[str]:
     yield f"{candidates} {_HELD_AGAINST[Basis(said['verification_method'])]}: {shown or 'none'}"
     for name, reason in said["failures"].items():
         yield f"  {name} did not answer: {reason}"
+    if "mode" in said:
+        yield f"  mode {said['mode']}: {said['mode_reason']}"
+    if said.get("excluded"):
+        yield f"  {left_out(said['excluded'])}"
     for one in results:
         yield ""
         yield from _judged(one, now)

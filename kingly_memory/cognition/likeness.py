@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from kingly_memory.cognition.outcomes import outcome_of
@@ -19,8 +19,7 @@ READ = 4_096
 
 def likeness(one: str, other: str) -> float:
     """The share of words that two descriptions have in common (Dice 1945), in [0, 1]; forms of a word count as one."""
-    said, too = stems(one[:READ]), stems(other[:READ])
-    return 2 * len(said & too) / (len(said) + len(too)) if said and too else 0.0
+    return _shared(stems(one[:READ]), stems(other[:READ]))
 
 
 def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
@@ -31,12 +30,16 @@ def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
     they make it the same task. Measured on 40 kinds of tasks that share words: either alone errs by half as much again.
     What an outcome's reason or notes share with the description does not make it the same task.
     """
-    found = []
+    found, asked = [], stems(description[:READ])
     for hit in hits:
         outcome = outcome_of(hit.memory)
         if outcome is not None:
-            said = likeness(description, outcome.task)
+            said = _shared(asked, stems(outcome.task))
             worded = min(max(hit.relevance, (hit.relevance + said) / 2), NAMED * said)
             meant = hit.scores.get("remote", 0.0)
             found.append(replace(hit, relevance=max(worded, meant if said or meant >= MEANT_ALONE else 0.0)))
     return found
+
+
+def _shared(one: Set[str], other: Set[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0

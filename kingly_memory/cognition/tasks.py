@@ -28,7 +28,8 @@ from kingly_memory.ports import Clock, Searcher, Writer
 log = logging.getLogger("kingly_memory.tasks")
 
 EXPERIENCE = (MemoryType.PROCEDURAL, MemoryType.EPISODIC)
-OWN_LIMIT = 50
+LOOKED_AT = 20
+"""Memories that are looked at here: enough for the five latest of the most alike, cancelled ones among them."""
 CROWDED_LIMIT = 50
 ROUTING_LIMIT = 200
 REASON_LIMIT = 500
@@ -116,24 +117,25 @@ class TaskBook:
         return await self._writer.put(draft)
 
     async def _experience(self, description: str) -> tuple[Results, list[Hit]]:
-        """What may be evidence: outcomes recorded here, and whatever any layer calls similar.
+        """What may be evidence: whatever any layer calls similar, and outcomes recorded here.
 
-        Assessments of the same words are the most similar of all and no evidence. Here they are left out; when a remote
-        may have named nothing else, more is asked for.
+        Those are looked for by themselves where other memories of the same words may have kept them out, or a remote
+        has a say in which ones come first. Assessments are the most similar of all and no evidence: here they are left
+        out, and when a remote may have named nothing else, more is asked for.
         """
-        own, similar = await asyncio.gather(
-            self._searcher.find(self._query(description, OWN_LIMIT, tags=(TASK_OUTCOME,)), include_semantic=False),
-            self._searcher.find(self._query(description, EVIDENCE_LIMIT)),
-        )
-        hits = by_likeness(description, [*own, *similar])
+        similar = await self._searcher.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
+        hits = by_likeness(description, similar)
         remote = similar.layers.get("remote")
-        crowded = remote is not None and remote.hits >= EVIDENCE_LIMIT
-        if crowded and len(evidence(hits)) < EVIDENCE_LIMIT:
+        if remote is not None or (len(hits) < len(similar) and not _is_enough(hits)):
+            only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
+            hits += by_likeness(description, await self._searcher.find(only, include_semantic=False))
+        if remote is not None and remote.hits >= EVIDENCE_LIMIT and not _is_enough(hits):
             similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
-            hits = by_likeness(description, [*own, *similar])
+            hits += by_likeness(description, similar)
         return similar, hits
 
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
+        """What was said beside a task does not make it more alike, and in one long piece of work costs most."""
         query = intake.query(
             description,
             project=self._project,
@@ -142,7 +144,7 @@ class TaskBook:
             tags=tags,
             without_tags=intake.unsought(None),
         )
-        return replace(query, remote_text=f"task similar to: {query.text}")
+        return replace(query, remote_text=f"task similar to: {query.text}", neighbours=False)
 
 
 class Task:
@@ -234,3 +236,7 @@ def _told(error: Exception) -> str:
         return str(error)
     except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
         return ""
+
+
+def _is_enough(hits: Sequence[Hit]) -> bool:
+    return sum(one.is_known for one in evidence(hits)) >= EVIDENCE_LIMIT

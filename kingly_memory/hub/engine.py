@@ -12,7 +12,7 @@ from kingly_memory import intake
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
-from kingly_memory.hub.envelope import SENT, Envelope, opened, searchable, wrapped
+from kingly_memory.hub.envelope import SENT, Envelope, opened, wrapped
 from kingly_memory.hub.recall import Recall, worded
 from kingly_memory.hub.requests import (
     CreateMemoryLink,
@@ -30,6 +30,7 @@ from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
+from kingly_memory.retrieval.vectors import searchable
 
 FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "create_memory_link")
 

@@ -66,11 +66,6 @@ def wrapped(content: str, record: JsonObject) -> str:
     return json.dumps({"key": record.get("key"), "content": content, "metadata": record}, ensure_ascii=False)
 
 
-def searchable(said: Draft | Memory) -> str:
-    """The text that a memory is found by."""
-    return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))
-
-
 def _unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
     """The human text and the record around it. Content that is no such JSON object is the text itself."""
     try:

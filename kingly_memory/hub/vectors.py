@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import threading
-from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
-from kingly_memory.hub.envelope import searchable
-from kingly_memory.hub.matrix import Matrix
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.observe import log
 from kingly_memory.ports import Embedder, LocalStore, Row, Transaction
+from kingly_memory.retrieval.matrix import Matrix
+from kingly_memory.retrieval.vectors import packed, searchable, unpacked
 
 _PAGE = 200
 _PATIENCE_S = 0.1
 """Seconds that a search waits for its scope to be loaded; our router gives the whole search 0.15."""
 _SCOPES_KEPT = 64
 """Matrices in memory. The one that was asked least recently goes first, and is loaded again when it is needed."""
-_LEVELS = 127
 
 
 class Vectors:
@@ -139,15 +136,3 @@ class _Scope:
         self.lock = threading.Lock()
         self.loaded = threading.Event()
         self.matrix = Matrix(dimensions)
-
-
-def packed(vector: Sequence[float]) -> JsonObject:
-    """A vector in one signed byte a dimension. Only its direction is kept, so the scale is the largest value's."""
-    scale = _LEVELS / (max(map(abs, vector), default=0.0) or 1.0)
-    levels = array("b", [round(value * scale) for value in vector])
-    return {"int8": base64.b64encode(levels.tobytes()).decode("ascii")}
-
-
-def unpacked(facet: JsonObject) -> array[int]:
-    """The direction of a packed vector; its length means nothing."""
-    return array("b", base64.b64decode(facet["int8"]))

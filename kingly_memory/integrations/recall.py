@@ -31,7 +31,8 @@ def for_prompt(prompt: str, place: Place, settings: Settings) -> Injection:
     check_private(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
         found = reader.search(prompt, limit=LOOKED_AT)
-    candidates = (Candidate(hit.memory, _fitness(prompt, hit.memory)) for hit in found)
+    asked = prompt if found.asked is None else found.asked
+    candidates = (Candidate(hit.memory, _fitness(asked, hit.memory)) for hit in found)
     return inject(candidates, agent=place.agent, budget=_budget(settings), least_relevance=LEAST)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from kingly_memory.models import Memory
 from kingly_memory.retrieval.verdicts import REASON_LIMIT
 from kingly_memory.retrieval.verification import NEUTRAL, Judge, Verification, VerificationStatus, by_confidence
-from kingly_memory.writing import STOP_WORDS, stem, stems, unbroken_runs, without_unbroken
+from kingly_memory.stemming import stem
+from kingly_memory.writing import STOP_WORDS, stems, unbroken_runs, without_unbroken
 
 CLAIM_READ = 4_096
 """Characters of a memory that are compared."""

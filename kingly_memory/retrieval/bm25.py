@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kingly_memory.models import Memory
 from kingly_memory.ports import Corpus
-from kingly_memory.retrieval.stemming import stem, without_marks
+from kingly_memory.stemming import stem, without_marks
 from kingly_memory.writing import STOP_WORDS, words
 
 SATURATION = 0.9

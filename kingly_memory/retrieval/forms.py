@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kingly_memory.retrieval.stemming import stem
+from kingly_memory.stemming import stem
 
 _FAMILIES = """
 arise arose arisen|become became|begin began begun|bend bent|bite bit bitten|bleed bled|blow blew blown

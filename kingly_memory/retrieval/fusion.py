@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from statistics import fmean
 
 from kingly_memory.models import Hit, Memory
+from kingly_memory.retrieval import rrf
+
+WEIGHTED, BY_RANKS = "weighted", "rrf"
+NAMED = "key"
+"""The score of the memory whose key is the question: it stays in front."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +27,64 @@ class Candidate:
     remote: float | None
     in_local: bool
     in_remote: bool
-    scores: dict[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
-def fuse(candidates: Sequence[Candidate], *, local_weight: float, limit: int) -> tuple[Hit, ...]:
-    """The best candidates by weighted relevance, best first; newer memories first among equals.
+def fuse(
+    candidates: Sequence[Candidate], *, local_weight: float, limit: int, floor: float = 0.0, way: str = WEIGHTED
+) -> tuple[Hit, ...]:
+    """The best candidates, best first; newer memories first among equals.
 
-    A weighted sum of calibrated scores: equal-weight rank fusion pushes a strong single-list match down. A layer that
-    could not know a memory (never delivered, or only remote) does not count against it.
+    `floor` is the least that the remote said of anything, when it may have known more than it named; 0 when it named
+    all it found. `way` is `weighted`, a weighted sum of normalised relevances, or `rrf`, by ranks alone, which pushes a
+    strong match of one list down. The best hit has the weighted relevance that it has by itself, the others their
+    share of it.
     """
-    hits = [Hit(one.memory, _relevance(one, local_weight), _layers(one), _scores(one)) for one in candidates]
-    hits.sort(key=lambda hit: hit.memory.id, reverse=True)
-    hits.sort(key=lambda hit: hit.relevance, reverse=True)
-    return tuple(hits[:limit])
+    if not candidates:
+        return ()
+    worth = _by_ranks(candidates) if way == BY_RANKS else _weighted(candidates, local_weight, floor)
+    newest = sorted(candidates, key=lambda one: one.memory.id, reverse=True)
+    ranked = sorted(newest, key=lambda one: (NAMED in one.scores, worth[one.memory.id]), reverse=True)[:limit]
+    best = _calibrated(ranked[0], local_weight)
+    scale = best / (worth[ranked[0].memory.id] or 1.0)
+    return tuple(_hit(one, min(worth[one.memory.id] * scale, best)) for one in ranked)
 
 
-def _relevance(one: Candidate, local_weight: float) -> float:
+def _weighted(candidates: Sequence[Candidate], local_weight: float, floor: float) -> dict[str, float]:
+    """What each is worth: local relevance as a share of the best one's, and the remote's, of which nobody has less than
+    its floor.
+
+    A cosine says little by itself: with some embedders everything has 0.7, with others the best has 0.3. What counts is
+    how much more than the rest it is, and what a full list leaves out is not nothing: it is at most the floor.
+    """
+    best_local = max(one.local or 0.0 for one in candidates)
+    best_remote = max(one.remote or 0.0 for one in candidates)
+    there = {one.memory.id: max(one.remote or 0.0, floor) for one in candidates if one.in_remote}
+    unknown = fmean(there.values()) if there else 0.0  # neither for nor against what the remote could not know
+
+    def here(one: Candidate) -> float:
+        if one.in_local:
+            return (one.local or 0.0) / (best_local or 1.0)
+        return (one.remote or 0.0) / (max(best_local, best_remote) or 1.0)
+
+    return {
+        one.memory.id: local_weight * here(one) + (1 - local_weight) * there.get(one.memory.id, unknown)
+        for one in candidates
+    }
+
+
+def _by_ranks(candidates: Sequence[Candidate]) -> dict[str, float]:
+    return dict(rrf.fused(_ranking(candidates, "remote"), _ranking(candidates, "local")))
+
+
+def _ranking(candidates: Sequence[Candidate], layer: str) -> list[str]:
+    relevance = attrgetter(layer)
+    listed = [one for one in candidates if relevance(one) is not None]
+    return [one.memory.id for one in sorted(listed, key=lambda one: (-relevance(one), one.memory.id))]
+
+
+def _calibrated(one: Candidate, local_weight: float) -> float:
+    """The weighted relevance by itself. A layer that could not know a memory does not count against it."""
     if not one.in_remote:
         return one.local or 0.0
     if not one.in_local:
@@ -43,11 +92,6 @@ def _relevance(one: Candidate, local_weight: float) -> float:
     return local_weight * (one.local or 0.0) + (1 - local_weight) * (one.remote or 0.0)
 
 
-def _layers(one: Candidate) -> tuple[str, ...]:
-    found = (("local", one.local), ("remote", one.remote))
-    return tuple(name for name, relevance in found if relevance is not None)
-
-
-def _scores(one: Candidate) -> dict[str, float]:
-    named = {"local": one.local, "remote": one.remote}
-    return {**one.scores, **{name: value for name, value in named.items() if value is not None}}
+def _hit(one: Candidate, relevance: float) -> Hit:
+    found = {name: value for name, value in (("local", one.local), ("remote", one.remote)) if value is not None}
+    return Hit(one.memory, relevance, tuple(found), {**one.scores, **found})

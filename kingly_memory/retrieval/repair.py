@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 LEAST_RATIO = 70.0
 """rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
@@ -32,6 +33,24 @@ def best_match(
     own = {one for candidate, _, _ in likely for one in own_words(candidate)}
     best = process.extractOne(word, sorted(own), scorer=fuzz.ratio, score_cutoff=LEAST_RATIO)
     return None if best is None else (best[0], best[1] / 100)
+
+
+def rewritten(text: str, repaired: Mapping[str, str]) -> str:
+    """The text with each mistyped word (in lower case in `repaired`) replaced where it stands, capitals as they were;
+    every other character stays."""
+    if not repaired:
+        return text
+
+    def instead(found: re.Match[str]) -> str:
+        word = found.group()
+        right = repaired.get(word.casefold())
+        if right is None:
+            return word
+        if word.isupper():
+            return right.upper()
+        return right.capitalize() if word[0].isupper() else right
+
+    return re.sub(r"[^\W_]+", instead, text)
 
 
 def similarity(query: str, content: str) -> float:

@@ -1,4 +1,4 @@
-"""From what a search has found to what a mode answers: filter, score, lift, diversify, group. Pure."""
+"""From what a search has found to what a mode answers: filter, score, lift, fold, diversify, group. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 
 from kingly_memory.models import Hit
 from kingly_memory.retrieval.diversity import Alike, clusters, pick
+from kingly_memory.retrieval.folding import groups
 from kingly_memory.retrieval.modes import ModeConfig
 from kingly_memory.retrieval.scoring import Figures, boost, is_exact, recency, weighted
 
@@ -39,11 +40,26 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Hits in the mode's order, with the figures of their scores; how many candidates were left out for which reason;
-    and the number of each hit's cluster, by id, where the mode groups."""
+    the number of each hit's cluster, by id, where the mode groups; and the ids of what says the same as a hit, by its
+    id."""
 
     hits: tuple[Hit, ...]
     excluded: Mapping[str, int] = field(default_factory=dict)
     clusters: Mapping[str, int] = field(default_factory=dict)
+    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A hit that stays: its place among the candidates, and the hits that it stands for besides."""
+
+    place: int
+    hit: Hit
+    repeats: tuple[Hit, ...] = ()
+
+    @property
+    def worth(self) -> float:
+        return self.hit.scores["boosted"]
 
 
 def select(
@@ -54,32 +70,50 @@ def select(
     now: datetime,
     alike: Alike,
     min_similarity: float | None = None,
+    fold: bool = False,
 ) -> Selection:
     """The answer of a mode, best first, at most `top_k` hits.
 
     `alike` is asked about places in `candidates`. `min_similarity` leaves out what neither shares a word with the
-    question nor is that near to it.
+    question nor is that near to it. `fold` lets the best of several that say the same stand for them.
     """
     reasons = [_reason(one, config, min_similarity) for one in candidates]
-    kept = [index for index, reason in enumerate(reasons) if reason is None]
-    scored = [_scored(candidates[index], config, query, now) for index in kept]
+    scored = [
+        _Scored(place, _scored(one, config, query, now))
+        for place, (one, reason) in enumerate(zip(candidates, reasons, strict=True))
+        if reason is None
+    ]
+    kept = _folded(scored) if fold else scored
 
     def alike_kept(one: int, other: int) -> float:
-        return alike(kept[one], kept[other])
+        return alike(kept[one].place, kept[other].place)
 
-    best = max((one.scores["boosted"] for one in scored), default=0.0) or 1.0
-    first = _first([candidates[index] for index in kept]) if config.prioritize_failures else frozenset[int]()
-    picks = pick(
-        [one.scores["boosted"] / best for one in scored], config.diversity_factor, alike_kept, config.top_k, first=first
-    )
+    best = max((one.worth for one in kept), default=0.0) or 1.0
+    first = _first([candidates[one.place] for one in kept]) if config.prioritize_failures else frozenset[int]()
+    picks = pick([one.worth / best for one in kept], config.diversity_factor, alike_kept, config.top_k, first=first)
+    hits = {one.place: _picked(kept[one.place].hit, one.penalty * best, config, one.place in first) for one in picks}
+    repeats = {kept[place].hit.memory.id: kept[place].repeats for place in hits}
     excluded = Counter(reason for reason in reasons if reason is not None)
-    excluded[BEYOND_TOP_K] = len(kept) - len(picks)
-    hits = {one.place: _picked(scored[one.place], one.penalty * best, config, one.place in first) for one in picks}
+    excluded[BEYOND_TOP_K] = len(scored) - len(hits) - sum(map(len, repeats.values()))
     left_out = {reason: count for reason, count in excluded.items() if count}
+    folded: dict[str, tuple[str, ...]] = {
+        one: tuple(other.memory.id for other in others) for one, others in repeats.items() if others
+    }
     if not config.cluster_similar:
-        return Selection(tuple(hits.values()), left_out)
-    groups = [[hits[place] for place in group] for group in clusters(list(hits), alike_kept)]
-    return Selection(tuple(hit for group in groups for hit in group), left_out, _numbered(groups))
+        return Selection(tuple(hits.values()), left_out, folded=folded)
+    grouped = [[hits[place] for place in group] for group in clusters(list(hits), alike_kept)]
+    return Selection(tuple(hit for group in grouped for hit in group), left_out, _numbered(grouped), folded)
+
+
+def _folded(scored: Sequence[_Scored]) -> list[_Scored]:
+    """Of those that say the same the best one, in its place."""
+    told = [[scored[one] for one in group] for group in groups([one.hit.memory for one in scored])]
+    return sorted(map(_best, told), key=lambda one: one.place)
+
+
+def _best(group: Sequence[_Scored]) -> _Scored:
+    best = max(group, key=lambda one: one.worth)
+    return replace(best, repeats=tuple(one.hit for one in group if one is not best))
 
 
 def _numbered(groups: Sequence[Sequence[Hit]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Search: both layers are asked at the same instant, under one deadline, and their lists become one."""
+"""Search: both layers are asked at once, in the words that exist, under one deadline; their lists become one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from dataclasses import dataclass, replace
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Source, Standing
 from kingly_memory.ports import Clock, LocalStore, RemoteHit
+from kingly_memory.retrieval.blending import is_worded
 from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
 from kingly_memory.router.remote_side import RemoteSide, reason_of
+from kingly_memory.router.wording import Wording, spelt
 from kingly_memory.settings import Settings
 
 LEAST_BUDGET_S = 0.01
-"""What a local search gets that waited for a reader thread until its time was over."""
+"""What a layer gets whose time was over before it could be asked."""
+WORDING_SHARE = 0.2
+"""Of the remote's time: it is asked as the user wrote it when finding the right words takes longer."""
+POOL, LEAST_POOL = 2, 40
+"""For each hit that is wanted so many local ones are held against the remote's, and at least that many: what the remote
+names may be further down here. As many are looked at anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +60,71 @@ class Gatherer:
         """Hits of every layer that answered in time. Never raises because of the remote."""
         began = self._clock.monotonic()
         side = self._remote_side if include_semantic else None
-        if prefer_speed:
-            quick = await self._ask_local(query)
-            if quick.hits or side is None:
-                return self._local_results(quick, Source.LOCAL, began)
-        if side is None:
-            return self._local_results(await self._ask_local(query), Source.LOCAL, began)
-        reason = side.unreachable()
-        if reason is not None:
-            return self._local_results(await self._ask_local(query), Source.LOCAL_FALLBACK, began, reason)
-        local, remote = await asyncio.gather(self._ask_local(query), self._ask_remote(side, query))
+        reason = None if side is None else side.unreachable()
+        if side is None or prefer_speed or reason is not None:
+            local = await self._ask_local(query)
+            if side is None or (prefer_speed and any(is_worded(hit.scores) for hit in local.hits)):
+                return self._local_results(query, local, Source.LOCAL, began)
+            if reason is not None:
+                return self._local_results(query, local, Source.LOCAL_FALLBACK, began, reason)
+            remote = await self._ask_remote(side, spelt(query, local.repaired), began)
+        else:
+            local, remote = await self._ask_both(side, query, began)
         if remote.error is not None:
-            return self._local_results(local, Source.LOCAL_FALLBACK, began, remote.error)
+            return self._local_results(query, local, Source.LOCAL_FALLBACK, began, remote.error)
         return await self._hybrid_results(side, query, local, remote, began)
 
     async def _ask_local(self, query: Query) -> LocalAnswer:
         """Its time runs from here on, not from when a thread is free."""
-        now_s, deadline_s = self._clock.now().timestamp(), time.monotonic() + self._settings.local_search_s
+        now_s, deadline_s = self._local_deadline()
 
         def look() -> LocalAnswer:
-            budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
-            return self._local.search(query, now_s=now_s, budget_s=budget_s)
+            return self._local.search(query, now_s=now_s, budget_s=_left_s(deadline_s))
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
-    async def _ask_remote(self, side: RemoteSide, query: Query) -> RemoteAnswer:
-        began = self._clock.monotonic()
-        text, timeout_s = query.remote_text or query.text, self._settings.remote_search_s
+    async def _ask_both(self, side: RemoteSide, query: Query, began: float) -> tuple[LocalAnswer, RemoteAnswer]:
+        """The local layer finds the wording and goes on; from then on the remote is asked in the words that exist."""
+        loop = asyncio.get_running_loop()
+        worded: asyncio.Future[Wording] = loop.create_future()
+        now_s, deadline_s = self._local_deadline()
+        most = max(POOL * query.limit, LEAST_POOL)
+
+        def look() -> LocalAnswer:
+            wording = self._local.word(query, budget_s=_left_s(deadline_s))
+            loop.call_soon_threadsafe(worded.set_result, wording)
+            left_s = _left_s(deadline_s)
+            return self._local.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=most)
+
+        async def ask() -> RemoteAnswer:
+            await asyncio.wait({worded}, timeout=WORDING_SHARE * self._settings.remote_search_s)
+            repaired = worded.result().repaired if worded.done() else {}
+            return await self._ask_remote(side, spelt(query, repaired), began)
+
+        return await asyncio.gather(loop.run_in_executor(self._threads, look), ask())
+
+    async def _ask_remote(self, side: RemoteSide, query: Query, began: float) -> RemoteAnswer:
+        """Its time has run since the search began."""
+        asked = self._clock.monotonic()
+        text, limit = query.remote_text or query.text, query.remote_limit or query.limit
+        timeout_s = max(self._settings.remote_search_s - (asked - began), LEAST_BUDGET_S)
         try:
             hits = await side.ask(
                 "a search",
-                lambda remote: remote.search(text, limit=query.limit, types=query.types, timeout_s=timeout_s),
+                lambda remote: remote.search(text, limit=limit, types=query.types, timeout_s=timeout_s),
             )
         except RemoteError as error:
-            return RemoteAnswer((), self._since_ms(began), reason_of(error))
-        return RemoteAnswer(tuple(hits), self._since_ms(began))
+            return RemoteAnswer((), self._since_ms(asked), reason_of(error))
+        return RemoteAnswer(tuple(hits), self._since_ms(asked))
 
-    def _local_results(self, answer: LocalAnswer, source: Source, began: float, failure: str | None = None) -> Results:
-        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
+    def _local_deadline(self) -> tuple[float, float]:
+        """The time of day in Unix seconds, and when the local layer's time is over on the monotonic clock."""
+        return self._clock.now().timestamp(), time.monotonic() + self._settings.local_search_s
+
+    def _local_results(
+        self, query: Query, answer: LocalAnswer, source: Source, began: float, failure: str | None = None
+    ) -> Results:
+        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits[: query.limit])
         return Results(
             hits=hits,
             source=source,
@@ -98,6 +132,7 @@ class Gatherer:
             layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
             failures={} if failure is None else {"remote": failure},
             repaired=answer.repaired,
+            asked=query.asked,
         )
 
     async def _hybrid_results(
@@ -105,7 +140,13 @@ class Gatherer:
     ) -> Results:
         loop = asyncio.get_running_loop()
         candidates = await loop.run_in_executor(self._threads, lambda: self._joined(side, query, local, remote))
-        fused = fuse(candidates, local_weight=self._settings.local_weight, limit=query.limit)
+        fused = fuse(
+            candidates,
+            local_weight=self._settings.local_weight,
+            limit=query.limit,
+            floor=min(hit.relevance for hit in remote.hits) if len(remote.hits) >= query.limit else 0.0,
+            way=self._settings.fusion,
+        )
         return Results(
             hits=fused,
             source=Source.HYBRID,
@@ -115,6 +156,7 @@ class Gatherer:
                 "remote": LayerReport(remote.took_ms, len(remote.hits)),
             },
             repaired=local.repaired,
+            asked=query.asked,
         )
 
     def _joined(self, side: RemoteSide, query: Query, local: LocalAnswer, remote: RemoteAnswer) -> list[Candidate]:
@@ -148,3 +190,7 @@ def _candidate(hit: LocalHit, *, in_remote: bool) -> Candidate:
 
 def _unfound(memory: Memory, *, in_local: bool) -> Candidate:
     return Candidate(memory, None, None, in_local=in_local, in_remote=True)
+
+
+def _left_s(deadline_s: float) -> float:
+    return max(deadline_s - time.monotonic(), LEAST_BUDGET_S)

@@ -19,9 +19,12 @@ from kingly_memory.retrieval.terms import Terms, terms
 from kingly_memory.router.wording import Wording, Wordings
 
 REPAIR_SHARE = 0.5
-"""Of the budget: no repair begins after it, and looking up the words that are known gets the rest in any case."""
-FINISH_SHARE = 0.1
-"""Of the budget: what is left then is for judging what was found."""
+"""Of the budget: no repair begins after it."""
+LEAST_SHARE = 0.25
+"""Of the budget: what looking up the words that are known gets in any case."""
+LOOK_SHARE, JUDGE_SHARE = 0.75, 0.85
+"""Of the time that is left for looking up: when what was found so far has to do, and when no more of it is read closely
+and nothing more is read. The rest is for what cannot be interrupted."""
 SHORTLIST = 40
 """Fewest matches of the index that are looked at closely."""
 LENDERS = 16
@@ -31,6 +34,8 @@ BORROWERS = 40
 
 READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
+PIECES_READ = 32_768
+"""Characters of a memory in which pieces are looked for."""
 
 LastUse = Callable[[str], float | None]
 
@@ -83,21 +88,33 @@ class LocalSearch:
         self._likeness = likeness
         self._wordings = Wordings(reader, repairs=repairs)
 
-    def search(self, query: Query, *, now_s: float, budget_s: float) -> LocalAnswer:
-        """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes."""
+    def word(self, query: Query, *, budget_s: float) -> Wording:
+        """What the query is taken to ask for; repairs take REPAIR_SHARE of the budget at most."""
+        return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
+
+    def search(
+        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+    ) -> LocalAnswer:
+        """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes.
+
+        `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
+        limit are told of, where more were looked at: as many are looked at either way.
+        """
         began = time.monotonic()
         asked = terms(query.text)
-        wording = self._wordings.of(query, asked.words, began + budget_s * REPAIR_SHARE)
-        deadline_s = max(began + budget_s, time.monotonic() + budget_s * (1 - REPAIR_SHARE))
-        matches = self._gather(query, wording, asked, now_s, deadline_s - budget_s * FINISH_SHARE)
+        wording = wording or self.word(query, budget_s=budget_s)
+        worded_s = time.monotonic()
+        left_s = max(began + budget_s - worded_s, budget_s * LEAST_SHARE)
+        matches = self._gather(query, wording, asked, now_s, worded_s + left_s * LOOK_SHARE)
         ranking = _Ranking(Question(wording.terms, self._reader.corpus()), asked, wording.names)
-        ranking.take(matches.found, deadline_s)
-        cut = self._lend(query, ranking, now_s, deadline_s)
+        judged_s = worded_s + left_s * JUDGE_SHARE
+        cut = ranking.take(matches.found, judged_s)
+        cut |= query.neighbours and self._lend(query, ranking, now_s, judged_s)
         named = self._named(query, now_s)
-        worded = self._hits(query, ranking)
+        worded = self._hits(query, ranking, most or query.limit)
         hits = (*named, *(hit for hit in worded if hit.memory.id not in {one.memory.id for one in named}))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(hits[: query.limit], took_ms, matches.cut or wording.cut or cut, wording.repaired)
+        return LocalAnswer(hits[: most or query.limit], took_ms, matches.cut or wording.cut or cut, wording.repaired)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""
@@ -168,12 +185,12 @@ class LocalSearch:
         ranking.lend(loans(beside))
         borrowers = ranking.borrowers(query.limit)
         read = self._reader.rows_at(borrowers, deadline_s)
-        ranking.add([row for row in self._shown(read, query, now_s) if lends(row.memory)])
+        ranking.add([row for row in self._shown(read, query, now_s) if lends(row.memory)], deadline_s)
         is_late = time.monotonic() >= deadline_s
         return is_late and (len(read) < len(borrowers) or len(beside) < sum(map(len, contexts.values())))
 
-    def _hits(self, query: Query, ranking: _Ranking) -> tuple[LocalHit, ...]:
-        found = ranking.best(query.limit)
+    def _hits(self, query: Query, ranking: _Ranking, most: int) -> tuple[LocalHit, ...]:
+        found = ranking.best(most)
         if not found:
             return ()
         scale = ranking.coverage(found[0]) / found[0].score
@@ -202,20 +219,24 @@ class _Ranking:
         self._lifts: dict[int, float] = {}
         self._loans: dict[int, list[Loan]] = {}
 
-    def take(self, matches: Sequence[Match], deadline_s: float) -> None:
+    def take(self, matches: Sequence[Match], deadline_s: float) -> bool:
         """Judge what the index found. Worth at least what the index says is what is too long to be read to its end, or
-        was found by a letter that is read otherwise here."""
+        was found by a letter that is read otherwise here. True when the deadline kept some from being read closely."""
+        cut = False
         for row, bm25 in matches:
-            own = self._question.own(row.memory, READ if time.monotonic() < deadline_s else READ_LATE)
+            read = _characters(deadline_s)
+            cut |= read < min(len(row.memory.content), READ)
+            own = self._question.own(row.memory, read)
             score = own.score + self._pieces(row.memory)
             if not score or len(row.memory.content) > READ:
                 score = max(score, bm25)
             self._put(row, Own(score, own.held))
+        return cut
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Row], deadline_s: float) -> None:
         """Judge what was lent something."""
         for row in rows:
-            self._put(row, self._question.own(row.memory))
+            self._put(row, self._question.own(row.memory, _characters(deadline_s)))
 
     def _put(self, row: Row, own: Own) -> None:
         self._rows[row.position] = row
@@ -264,5 +285,10 @@ class _Ranking:
     def _pieces(self, memory: Memory) -> int:
         if not self._asked.pieces:
             return 0
-        content = memory.content.casefold()
+        content = memory.content[:PIECES_READ].casefold()
         return sum(piece in content for piece in self._asked.pieces)
+
+
+def _characters(deadline_s: float) -> int:
+    """How many of a memory there is time to look at."""
+    return READ if time.monotonic() < deadline_s else READ_LATE

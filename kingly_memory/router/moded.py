@@ -15,6 +15,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode
 from kingly_memory.ports import Clock, Embedder
 from kingly_memory.retrieval import diversity, scoring
+from kingly_memory.retrieval.blending import VECTORS, is_worded
 from kingly_memory.retrieval.diversity import Alike
 from kingly_memory.retrieval.modes import AUTO, MODES, POOL, ModeConfig, inferred
 from kingly_memory.retrieval.selection import Candidate, Selection, select
@@ -41,6 +42,7 @@ class Plan:
     reason: str
     config: ModeConfig
     min_similarity: float | None = None
+    fold: bool = True
 
     @property
     def pool(self) -> int:
@@ -57,22 +59,23 @@ def plan(
     top_k: int | None,
     min_confidence: float | None,
     min_similarity: float | None,
+    fold: bool = True,
 ) -> Plan | None:
     """What was asked for; None for the plain search. Overrides alone ask for `similarity`. Raises InvalidInput.
 
     A limit that is not the usual one says how many, as `top_k` does.
     """
-    wanted = top_k if top_k is not None or limit == USUAL_LIMIT else limit
+    name, wanted = ("top_k", top_k) if top_k is not None or limit == USUAL_LIMIT else ("limit", limit)
     if mode is None and top_k is None and min_confidence is None and min_similarity is None:
         return None
     chosen, reason = _mode(query, RetrievalMode.SIMILARITY if mode is None else mode, settings)
     config = MODES[chosen]
     if wanted is not None:
-        config = replace(config, top_k=intake.count("top_k", wanted, most=intake.MOST_IN_A_MODE))
+        config = replace(config, top_k=intake.count(name, wanted, most=intake.MOST_IN_A_MODE))
     if min_confidence is not None:
         config = replace(config, min_confidence=intake.share("min_confidence", min_confidence))
     least = None if min_similarity is None else intake.share("min_similarity", min_similarity)
-    return Plan(chosen, reason, config, least)
+    return Plan(chosen, reason, config, least, fold)
 
 
 class ModedSearch:
@@ -117,6 +120,7 @@ class ModedSearch:
             mode_reason=plan.reason,
             excluded=selection.excluded,
             clusters=selection.clusters,
+            folded=selection.folded,
         )
 
     def _chosen(self, query: Query, plan: Plan, found: Sequence[Hit]) -> tuple[Selection, bool]:
@@ -125,7 +129,8 @@ class ModedSearch:
         deadline_s = time.monotonic() + self._settings.local_search_s * CHOOSING_SHARE
         hits = [*found, *self._further(query, plan, found, deadline_s)]
         likeness = _Likeness(embedder, query.text, [hit.memory for hit in hits], deadline_s)
-        candidates = [_candidate(hit, likeness.to_query(index)) for index, hit in enumerate(hits)]
+        nearness = [hit.scores.get(VECTORS, likeness.to_query(index)) for index, hit in enumerate(hits)]
+        candidates = [_candidate(*pair) for pair in zip(hits, nearness, strict=True)]
         selection = select(
             candidates,
             plan.config,
@@ -133,6 +138,7 @@ class ModedSearch:
             now=self._clock.now(),
             alike=likeness.alike,
             min_similarity=plan.min_similarity,
+            fold=plan.fold,
         )
         return selection, likeness.cut
 
@@ -219,7 +225,7 @@ def _candidate(hit: Hit, cosine: float | None) -> Candidate:
         success=scoring.success(succeeded, memory.metadata.get("success_rate")),
         is_failure=failed or is_warning,
         is_anti_pattern=is_warning or (failed and bool(memory.metadata.get("reason"))),
-        is_worded="local" in hit.layers,
+        is_worded="local" in hit.layers and is_worded(hit.scores),
         cosine=cosine,
     )
 

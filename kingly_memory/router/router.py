@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.cognition.working import CURRENT, WorkingContext
@@ -27,11 +28,16 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.observe import MemoryStored
-from kingly_memory.router import moded, records
+from kingly_memory.router import moded, records, shaping
 from kingly_memory.router.context_gather import RELATED_LIMIT
 from kingly_memory.router.moded import Plan
 from kingly_memory.router.records import Stored
+from kingly_memory.router.shaping import Shape
 from kingly_memory.router.upkeep import Upkeep
+
+if TYPE_CHECKING:  # read by whoever has memories checked
+    from kingly_memory.ports import LanguageModel
+    from kingly_memory.router.verified import VerifiedRetriever
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -123,6 +129,9 @@ class Router(Upkeep):
         top_k: int | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
+        fold: bool = True,
+        detail: str = "full",
+        budget_tokens: int | None = None,
     ) -> Results:
         """The memories that answer the query, best first, from every layer that answers within 200 ms.
 
@@ -133,9 +142,15 @@ class Router(Upkeep):
 
         `mode` says what the search is for (broad, precise, diagnostic, learning, recall; `auto` asks the question), and
         with it how many hits, in which order: docs/search.md. `top_k`, `min_confidence` and `min_similarity` override
-        what the mode says; without a mode they leave the plain order as it is. Raises InvalidInput.
+        what the mode says; without a mode they leave the plain order as it is. With the setting `verification_enabled`
+        a search in a mode also checks what it finds (`verdicts`), which takes longer.
+
+        Hits that say the same are one hit, and `folded` names the others, unless `fold` is off. `detail` shows titles,
+        passages or all of each memory, and `budget_tokens` as much of the best hits as fits, all together: `shown`.
+        Raises InvalidInput.
         """
         self._check_open()
+        shape = shaping.shape(fold, detail, budget_tokens)
         asked = intake.query(
             query,
             project=self._station.project,
@@ -157,19 +172,23 @@ class Router(Upkeep):
             top_k=top_k,
             min_confidence=min_confidence,
             min_similarity=min_similarity,
+            fold=shape.fold,
         )
         kinds = {types} if isinstance(types, str) else set(types or ())
         prefer_speed = prefer_speed and not kinds & DEEP_KINDS.keys()
         include_semantic = include_semantic and not (kinds and kinds <= QUICK_KINDS.keys())
+        asked = replace(asked, context_id=self._contexts.resolve(asked.context_id))
         if plan is None:
-            results = await self.find(asked, prefer_speed=prefer_speed, include_semantic=include_semantic)
+            results = await self._plainly(asked, shape, prefer_speed=prefer_speed, include_semantic=include_semantic)
         else:
-            results = await self._find_in_mode(
-                asked, plan, prefer_speed=prefer_speed, include_semantic=include_semantic
-            )
+            results = await self._in_mode(asked, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        if shape.shortens:
+            found = results
+            results = await self._read(lambda: shape.shown(found, asked.text))
+        ids = [hit.memory.id for hit in results]
+        self._usage.note(ids, self._now_s())
         if not include_linked:
             return results
-        ids = [hit.memory.id for hit in results]
         return replace(results, linked=await self._read(lambda: self._associations.linked(ids, RELATED_LIMIT)))
 
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
@@ -180,11 +199,36 @@ class Router(Upkeep):
         self._note_found(results)
         return results
 
-    async def _find_in_mode(self, query: Query, plan: Plan, *, prefer_speed: bool, include_semantic: bool) -> Results:
-        query = replace(query, context_id=self._contexts.resolve(query.context_id))
-        results = await self._moded.search(query, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        self._note_found(results)
-        return results
+    async def _plainly(self, query: Query, shape: Shape, *, prefer_speed: bool, include_semantic: bool) -> Results:
+        pooled = replace(query, limit=shape.pool(query.limit))
+        found = await self._gatherer.search(pooled, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        return await self._read(lambda: shape.folded(found, query.limit))
+
+    async def _in_mode(self, query: Query, plan: Plan, *, prefer_speed: bool, include_semantic: bool) -> Results:
+        found = await self._moded.search(query, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        if not self._settings.verification_enabled:
+            return found
+        async with self._language_model() as (model, is_here):
+            verified = await self._retriever(model, is_here).verify(found, query.text, top_k=max(len(found), 1))
+        return replace(found, verdicts={one.memory.id: one.verification.to_json() for one in verified})
+
+    def _language_model(self) -> AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]:
+        """The model that checks memories, if there is one, and whether it is on this machine."""
+        return nullcontext((None, False))
+
+    def _retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
+        from kingly_memory.router.verified import Candidates, VerifiedRetriever
+
+        return VerifiedRetriever(
+            Candidates(self._gatherer),
+            model,
+            self._settings.verification_threshold,
+            clock=self._clock,
+            verification_s=self._settings.verification_s,
+            llm_timeout_s=self._settings.llm_timeout_s,
+            llm_at_once=self._settings.llm_at_once,
+            model_is_here=is_here,
+        )
 
     def _note_found(self, results: Results) -> None:
         self._usage.note([hit.memory.id for hit in results], self._now_s())
@@ -263,7 +307,7 @@ class Router(Upkeep):
         self._contexts.enter(stored.context_id)
         self._usage.note(stored.at_hand, self._now_s(), times=0)
         self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
-        self._wake()
+        self._wake(stored.receipt.id)
         if stored.whispers_due and stored.context_id is not None:
             at_once = self._whisper(stored.context_id, stored.whispers_due)
             if stored.whispers_due <= WHISPERS_WAITED_FOR:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -28,17 +28,19 @@ from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.courier import Depot
 from kingly_memory.router.drain import Drainer
+from kingly_memory.router.embedding import Embedding
 from kingly_memory.router.enrolment import Enrolment
 from kingly_memory.router.gather import Gatherer
 from kingly_memory.router.keepsakes import Keepsakes
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.local_side import LocalSide
 from kingly_memory.router.moded import ModedSearch
 from kingly_memory.router.records import Desk
 from kingly_memory.router.remote_side import RemoteSide
 from kingly_memory.router.sweeper import Lock, Sweeper
 from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.vector_search import VectorSearch
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
 from kingly_memory.settings import Settings
@@ -74,7 +76,10 @@ class Spine:
         chance: Callable[[], float] = random.random,
         embedder: Callable[[], Embedder] | None = None,
         sweeping: Lock | None = None,
+        meaning: Callable[[], Embedder] | None = None,
     ) -> None:
+        """`embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
+        answered by besides the words, if any."""
         self._station = station
         self._agent = agent
         self._store = store
@@ -86,7 +91,15 @@ class Spine:
         self._usage = UsageBuffer()
         self._lookups = Lookups(station.project)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
-        local = LocalSearch(store.reader, self._usage.last_use)
+        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader)
+        self._embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
+        local = LocalSide(
+            store.reader,
+            self._usage.last_use,
+            self._vectors,
+            words_weight=settings.words_weight,
+            outdated=_nobody if self._embedding is None else self._embedding.note,
+        )
         self._view = View(station, store=store, local=local, clock=clock)
         self._associations = Associations(station, view=self._view, reader=store.reader, local=local, clock=clock)
         self._side = None if part is None else self._remote_side(part, chance)
@@ -134,6 +147,8 @@ class Spine:
     async def __aenter__(self) -> Self:
         self._is_open = True
         self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
+        if self._embedding is not None:
+            self._tasks.append(asyncio.create_task(self._embedding.run(), name="kingly-vectors"))
         if self._part is not None and self._side is not None:
             self._drainer = self._new_drainer(self._part, self._side)
             # Queued before any store can be, so that the first memory finds its remote known.
@@ -158,6 +173,8 @@ class Spine:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self._store.close)
             stack.callback(self._threads.shutdown)
+            if self._embedding is not None:
+                stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
             if self._part is not None:
                 stack.callback(self._part.stop_leading)
                 stack.push_async_callback(self._part.remote.aclose)
@@ -244,9 +261,12 @@ class Spine:
             raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
         return self._part.name
 
-    def _wake(self) -> None:
+    def _wake(self, *memory_ids: str) -> None:
+        """Something was stored; these are not new, or may not be."""
         if self._drainer is not None:
             self._drainer.wake()
+        if self._embedding is not None:
+            self._embedding.wake(memory_ids)
 
     def _desk(self) -> Desk:
         name = None if self._part is None else self._part.name
@@ -266,3 +286,7 @@ class Spine:
     async def _read(self, look: Callable[[], T]) -> T:
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+
+
+def _nobody(_: Sequence[str]) -> None:
+    """Where there are no vectors, none is out of date."""

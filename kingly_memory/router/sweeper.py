@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kingly_memory.errors import SweepUnderWay
-from kingly_memory.ids import new_id
+from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.steward import Census, Plan, Policies
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Promote, Summarise
@@ -32,7 +32,8 @@ AT_ONCE = 64
 @dataclass(frozen=True, slots=True)
 class SweepReport:
     """What a sweep did, or with `dry_run` would do. `waiting` are ended ones a remote has yet to acknowledge, `spared`
-    the last of their categories, `skipped` those that were touched after the plan was made."""
+    the last of their categories, `skipped` those that were touched after the plan was made. `ended` are what was to be
+    erased."""
 
     archived: int = 0
     erased: int = 0
@@ -47,6 +48,7 @@ class SweepReport:
     before: Census = field(default_factory=Census)
     after: Census = field(default_factory=Census)
     actions: tuple[JsonObject, ...] = ()
+    ended: tuple[MemoryId, ...] = field(default=(), repr=False)
 
     def to_json(self) -> JsonObject:
         return {
@@ -175,4 +177,5 @@ def report(plan: Plan, outcomes: Counter[str], *, dry_run: bool) -> SweepReport:
         before=plan.before,
         after=plan.after,
         actions=tuple(one.to_json() for one in plan.decisions[:SHOWN]),
+        ended=tuple(one.memory_id for one in plan.those(Expire)),
     )

@@ -59,8 +59,23 @@ class Upkeep(Spine):
         return await self._drainer.sync(intake.seconds("timeout", timeout))
 
     def status(self) -> JsonObject:
-        """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only."""
-        return self._view.status()
+        """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
+
+        `vectors` is there where memories are found by meaning too, and says how many wait for their vector.
+        """
+        vectors = {} if self._embedding is None else {"vectors": self._embedding.status()}
+        return {**self._view.status(), **vectors}
+
+    async def await_vectors(self) -> bool:
+        """Wait until every memory can be found by its meaning; False when memories are found by words alone.
+
+        Searches and stores never wait for this. Raises StoreError.
+        """
+        self._check_open()
+        if self._embedding is None:
+            return False
+        await self._embedding.complete()
+        return True
 
     async def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
         """Let go of what has outlived its lifetime, and, where asked for, of what has faded or has no room in its tier.
@@ -73,6 +88,7 @@ class Upkeep(Spine):
         await self._behind.flush()
         report = await self._sweeper.sweep(chosen, self._desk(), dry_run=dry_run)
         if not dry_run:
+            self._wake(*report.ended)
             await self._write(contexts.tidy(self._now_s(), self._context_rules))
             self._events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
         return report
@@ -102,7 +118,7 @@ class Upkeep(Spine):
         """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
         name = intake.required("key_or_id", key_or_id)
         restored = await self._write(records.restore(name, self._desk()))
-        self._wake()
+        self._wake(*([] if restored is None else [restored.id]))
         return restored
 
     # --- what users say of memories -----------------------------------------------------------------------------------

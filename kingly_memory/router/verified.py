@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput, LanguageModelError
@@ -86,11 +87,26 @@ class VerifiedRetriever:
         """
         wanted = intake.count("top_k", top_k, most=intake.MOST_VERIFIED)
         sources = _texts(ground_truth_sources)
-        basis = Basis.GROUND_TRUTH if sources else Basis.CROSS_VERIFY if cross_verify else Basis.NONE
         began = self._clock.monotonic()
         found = await self._searcher.find(replace(query, limit=wanted * POOL), include_semantic=include_semantic)
+        results = await self.verify(found, query.text, wanted, sources, cross_verify)
+        took_ms = round((self._clock.monotonic() - began) * 1000, 2)
+        return replace(results, metadata={**results.metadata, "took_ms": took_ms})
+
+    async def verify(
+        self,
+        found: Results,
+        query: str,
+        top_k: int = 5,
+        ground_truth_sources: Sequence[str] | None = None,
+        cross_verify: bool = True,
+    ) -> VerifiedResults:
+        """The same for what a search has found already, however it was found; nothing else is looked at."""
+        sources = _texts(ground_truth_sources)
+        basis = Basis.GROUND_TRUTH if sources else Basis.CROSS_VERIFY if cross_verify else Basis.NONE
+        began = self._clock.monotonic()
         memories = [hit.memory for hit in found]
-        deadline_s = self._clock.monotonic() + self._verification_s
+        deadline_s = began + self._verification_s
         prepared = await asyncio.to_thread(self._prepared, memories, basis, sources, deadline_s)
         checked = await self._checked(prepared, deadline_s)
         return VerifiedResults.of(
@@ -98,12 +114,13 @@ class VerifiedRetriever:
                 VerifiedMemory(hit.memory, verification, retrieval_score(hit))
                 for hit, verification in zip(found, checked, strict=True)
             ],
-            top_k=wanted,
-            query=query.text,
+            top_k=top_k,
+            query=query,
             basis=basis,
             source=found.source.value,
             failures=dict(found.failures),
-            took_ms=round((self._clock.monotonic() - began) * 1000, 2),
+            took_ms=round(found.took_ms + (self._clock.monotonic() - began) * 1000, 2),
+            **({} if found.mode is None else _of_mode(found)),
         )
 
     def _prepared(
@@ -229,6 +246,15 @@ def _is_over(call: asyncio.Future[str]) -> None:
     """Looks at the outcome that nobody waits for any more."""
     if not call.cancelled():
         call.exception()
+
+
+def _of_mode(found: Results) -> dict[str, Any]:
+    return {
+        "mode": str(found.mode),
+        "mode_reason": found.mode_reason,
+        "excluded": dict(found.excluded),
+        "folded": {one: list(others) for one, others in found.folded.items()},
+    }
 
 
 def _said(memory: Memory) -> str:

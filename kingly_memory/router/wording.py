@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kingly_memory.models import Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.retrieval import repair
 from kingly_memory.retrieval.bm25 import Term
 from kingly_memory.retrieval.forms import other_forms
-from kingly_memory.retrieval.stemming import stem, without_marks
+from kingly_memory.stemming import stem, without_marks
 from kingly_memory.writing import words
 
 COMMON = 5_000
@@ -44,6 +44,17 @@ class Wording:
     def names(self) -> frozenset[str]:
         """The words of the question as they are taken."""
         return frozenset(term.word for term in self.terms)
+
+
+def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
+    """The query with the words that were meant in place of those that were typed.
+
+    What the remote is asked instead of the text is made of the same words, so the same ones are wrong in it.
+    """
+    if not repaired:
+        return query
+    said = None if query.remote_text is None else repair.rewritten(query.remote_text, repaired)
+    return replace(query, text=repair.rewritten(query.text, repaired), remote_text=said)
 
 
 class _Vocabulary:
@@ -80,7 +91,7 @@ class Wordings:
     def of(self, query: Query, asked: Sequence[str], deadline_s: float) -> Wording:
         """`asked` are the words of the question. No repair begins after the deadline."""
         forms = {word: other_forms(word) for word in asked}
-        counted = self._counted(query, [*asked, *(form for word in asked for form in forms[word])])
+        counted = self._counted(query, [*asked, *(form for word in asked for form in forms[word])], deadline_s)
         unknown = [word for word in asked if not any(counted[one] for one in (word, *forms[word]))]
         found, cut = self._repairs(query, unknown[: self._most_repairs], deadline_s)
         terms: dict[str, Term] = {}
@@ -89,7 +100,8 @@ class Wordings:
             taken, likeness = found.get(word, (word, 1.0))
             if word in found:
                 forms[taken] = other_forms(taken)
-                counted |= self._counted(query, [one for one in (taken, *forms[taken]) if one not in counted])
+                new = [one for one in (taken, *forms[taken]) if one not in counted]
+                counted |= self._counted(query, new, deadline_s)
             alike = [one for one in (taken, *forms[taken]) if counted[one]]
             rows = sum(counted[one] for one in alike)
             looked_up |= dict.fromkeys(alike, rows)
@@ -99,8 +111,10 @@ class Wordings:
         repaired = {word: candidate for word, (candidate, _) in found.items()}
         return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut)
 
-    def _counted(self, query: Query, asked: Sequence[str]) -> dict[str, int]:
-        return self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1)
+    def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
+        """Common is what there was no time to count."""
+        counted = self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1, deadline_s)
+        return {**dict.fromkeys(asked, COMMON + 1), **counted}
 
     def _repairs(
         self, query: Query, unknown: Sequence[str], deadline_s: float
@@ -135,10 +149,13 @@ class Wordings:
         """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""
         if time.monotonic() >= deadline_s:
             return set()
-        found = self._reader.matches(query, [candidate], ROWS_LOOKED_AT, 0, deadline_s).found
-        memories = [match.row.memory for match in found if query.admits(match.row.memory)]
+        found = self._reader.holding(query, candidate, ROWS_LOOKED_AT, deadline_s)
+        memories = [row.memory for row in found if query.admits(row.memory)]
         texts = [" ".join((memory.title or "", memory.content, *memory.tags)).casefold() for memory in memories]
-        whole = re.compile(rf"(?<![^\W_]){re.escape(candidate)}(?![^\W_])")
-        if any(whole.search(text) for text in texts):
-            return {candidate}
-        return {word for text in texts for word in words(text[:READ])}
+        own = {word for text in texts for word in words(text[:READ])}
+        return {candidate} if candidate in own or _is_further_down(candidate, texts) else own
+
+
+def _is_further_down(candidate: str, texts: Sequence[str]) -> bool:
+    long = [text for text in texts if len(text) > READ]
+    return any(re.search(rf"(?<![^\W_]){re.escape(candidate)}(?![^\W_])", text) for text in long)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
-from kingly_memory.server.arguments import MostVerified, Texts, TopK
+from kingly_memory.server.arguments import BUDGET_TOKENS, BudgetTokens, MostVerified, Texts, TopK
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.results import FoundInMode, FoundVerified
 
@@ -31,6 +31,7 @@ class AlmaTools:
         project_id: ProjectId = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
         top_k: TopK = None,
+        budget_tokens: BudgetTokens = BUDGET_TOKENS,
     ) -> FoundInMode:
         """Find memories for a purpose: the mode decides how many, what counts, and whether failures come along.
 
@@ -40,7 +41,8 @@ class AlmaTools:
             raise InvalidInput("query", "is empty; say what to look for")
         router = await self._memory.get()
         check_project(project_id, router.project)
-        return FoundInMode.of(await router.search(query, agent=agent, mode=mode or "auto", top_k=top_k))
+        found = await router.search(query, agent=agent, mode=mode or "auto", top_k=top_k, budget_tokens=budget_tokens)
+        return FoundInMode.of(found)
 
     async def alma_retrieve_verified(
         self,

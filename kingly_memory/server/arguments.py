@@ -10,6 +10,10 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from kingly_memory.intake import MOST_IN_A_MODE, MOST_VERIFIED, RESULTS_LIMIT
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, MemoryType
 
+BUDGET_TOKENS = 2_000
+"""What a search may take of a host's context unless it is told: ten usual memories, whole."""
+MOST_TOKENS = 100_000
+MOST_GOT = 20
 LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
 
@@ -66,6 +70,15 @@ MemoryKinds = Annotated[
     BeforeValidator(_several),
 ]
 KeyOrId = Annotated[str, Field(description="Key or id of a memory")]
+KeysOrIds = Annotated[
+    str | Annotated[list[str], Field(min_length=1, max_length=MOST_GOT)],
+    BeforeValidator(_json),
+    Field(description=f"Key or id of a memory, or a list of up to {MOST_GOT}"),
+]
+BudgetTokens = Annotated[
+    Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_number)],
+    Field(description="About how many tokens the results may take"),
+]
 ContextId = Annotated[
     str | None, Field(description="The conversation or task it belongs to; 'current' is the one last worked in")
 ]

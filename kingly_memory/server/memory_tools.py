@@ -13,8 +13,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, required, shown
 from kingly_memory.models import Memory
 from kingly_memory.server.arguments import (
+    BUDGET_TOKENS,
+    BudgetTokens,
     ContextId,
     KeyOrId,
+    KeysOrIds,
     Limit,
     MemoryKind,
     MemoryKinds,
@@ -27,6 +30,7 @@ from kingly_memory.server.arguments import (
 )
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.results import (
+    GOT_CHARACTERS,
     ContextShown,
     Forgotten,
     Found,
@@ -112,8 +116,14 @@ class MemoryTools:
         until: Annotated[str | None, Field(description="Only up to this ISO 8601 date or time")] = None,
         include_archived: Annotated[bool, Field(description="Search archived memories as well")] = False,
         include_linked: Annotated[bool, Field(description="Show memories linked to the results")] = False,
+        detail: Annotated[
+            Literal["titles", "passages", "full"],
+            Field(description="How much of each: titles first, then memory_get what you want, costs least"),
+        ] = "full",
+        budget_tokens: BudgetTokens = BUDGET_TOKENS,
     ) -> Found:
-        """Find memories, best first, by words and meaning; typing errors are forgiven.
+        """Find memories, best first, by words and meaning; typing errors are forgiven. What does not fit into the
+        budget is shown as a passage or a title.
 
         Example: {"query": "who reviews a deploy", "limit": 5}
         """
@@ -133,8 +143,10 @@ class MemoryTools:
             include_semantic=include_semantic,
             include_archived=include_archived,
             include_linked=include_linked,
+            detail=detail,
+            budget_tokens=budget_tokens,
         )
-        return Found.of(found, found.linked if include_linked else None)
+        return Found.of(found)
 
     async def memory_get_working_context(
         self,
@@ -147,13 +159,19 @@ class MemoryTools:
         """
         return await context_shown(await self._memory.get(), context_id, include_related)
 
-    async def memory_get(self, key_or_id: KeyOrId) -> MemoryGot:
-        """Read one whole memory.
+    async def memory_get(self, key_or_id: KeysOrIds) -> MemoryGot:
+        """Read one whole memory, or several at once: their keys or ids as a list.
 
         Example: {"key_or_id": "deploy"}
         """
         router = await self._memory.get()
-        return MemoryGot(memory=MemoryShown.whole(_there(await router.get(key_or_id), key_or_id)))
+        if isinstance(key_or_id, str):
+            return MemoryGot(memory=MemoryShown.whole(_there(await router.get(key_or_id), key_or_id)))
+        found = {name: await router.get(name) for name in key_or_id}
+        return MemoryGot(
+            memories=[MemoryShown.whole(memory, GOT_CHARACTERS) for memory in found.values() if memory is not None],
+            missing=[name for name, memory in found.items() if memory is None],
+        )
 
     async def memory_forget(self, key_or_id: KeyOrId) -> Forgotten:
         """Take one memory out of every answer, here and on the remote. A person can restore it.

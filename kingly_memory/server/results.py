@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from kingly_memory.models import JsonObject, Memory, Receipt, Results
+from kingly_memory.models import Hit, JsonObject, Memory, Receipt, Results
 
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
     from kingly_memory.cognition.confidence import Assessment
@@ -16,6 +15,8 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
 
 SHOWN_CHARACTERS = 4_000
 """How much of one memory a list shows: a host's context is small, and `memory_get` shows all."""
+GOT_CHARACTERS = 16_000
+"""How much of each memory `memory_get` shows when it is asked for several."""
 
 Layers = Annotated[list[str], Field(description="'local', 'remote' or both")]
 
@@ -70,16 +71,44 @@ class MemoryShown(BaseModel):
         return cls(**_fields(memory, SHOWN_CHARACTERS), **more)
 
     @classmethod
-    def whole(cls, memory: Memory) -> Self:
-        return cls(**_fields(memory, len(memory.content)))
+    def whole(cls, memory: Memory, most: int | None = None) -> Self:
+        """All of it, or so many characters."""
+        return cls(**_fields(memory, len(memory.content) if most is None else most))
 
 
-class HitShown(MemoryShown):
-    """One answer to a search."""
+class HitShown(BaseModel):
+    """One answer to a search, in as much as there is room for. What is not there is left out."""
 
+    id: str
+    key: str | None = None
+    memory_type: str
+    title: Annotated[str | None, Field(description="Its first words where it has none")] = None
+    view: Annotated[str, Field(description="full, passage or title; memory_get has the whole text")]
+    content: str | None = None
+    tokens: Annotated[int, Field(description="What its whole text takes")]
     relevance: Annotated[float, Field(description="How well it answers, 0 to 1")]
     layers: Layers
+    tags: list[str] | None = None
+    confidence: float | None = None
+    origin: str | None = None
+    created_at: str | None = None
+    repeats: Annotated[list[str] | None, Field(description="Ids of memories that say the same")] = None
     linked: Annotated[list[JsonObject] | None, Field(description="Memories linked to it, when asked for")] = None
+
+    @classmethod
+    def of(cls, found: Results, hit: Hit, **more: Any) -> Self:
+        told = found.shown[hit.memory.id].to_json(hit)
+        return cls(
+            **{"memory_type": told.pop("type"), **told},
+            layers=list(hit.layers),
+            repeats=list(found.folded.get(hit.memory.id, ())) or None,
+            linked=list(found.linked.get(hit.memory.id, ())) or None,
+            **more,
+        )
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
+        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class Found(BaseModel):
@@ -88,30 +117,16 @@ class Found(BaseModel):
     success: bool = True
     results: list[HitShown]
     count: int
+    excluded: Annotated[dict[str, int], Field(description="How many others were left out, by reason")]
     source: Annotated[str, Field(description="hybrid, local or local_fallback")]
     failures: Annotated[dict[str, str], Field(description="Layers that were asked and did not answer, and why")]
     repaired: Annotated[dict[str, str], Field(description="Words that were taken for misspelt, and what was sought")]
+    asked: Annotated[str | None, Field(description="What was looked up, where a long query was cut to its question")]
     took_ms: float
 
     @classmethod
-    def of(cls, found: Results, linked: Mapping[str, tuple[JsonObject, ...]] | None) -> Self:
-        hits = [
-            HitShown.of(
-                hit.memory,
-                relevance=round(hit.relevance, 4),
-                layers=list(hit.layers),
-                linked=None if linked is None else list(linked.get(hit.memory.id, ())),
-            )
-            for hit in found
-        ]
-        return cls(
-            results=hits,
-            count=len(hits),
-            source=found.source.value,
-            failures=dict(found.failures),
-            repaired=dict(found.repaired),
-            took_ms=round(found.took_ms, 2),
-        )
+    def of(cls, found: Results) -> Self:
+        return cls(results=[HitShown.of(found, hit) for hit in found], **_how(found))
 
 
 class ModeHitShown(HitShown):
@@ -119,45 +134,29 @@ class ModeHitShown(HitShown):
 
     scores: Annotated[dict[str, float], Field(description="What its place was made from; docs/search.md explains each")]
     cluster: Annotated[int | None, Field(description="Results of one number are alike (learning)")] = None
+    verification: Annotated[JsonObject | None, Field(description="The verdict on it, where they are checked")] = None
 
 
-class FoundInMode(BaseModel):
+class FoundInMode(Found):
     """The answers to a search in a mode, in its order."""
 
-    success: bool = True
     mode: str
     mode_reason: Annotated[str, Field(description="Why this mode: asked for, the default, or the words that decided")]
-    results: list[ModeHitShown]
-    count: int
-    excluded: Annotated[dict[str, int], Field(description="How many candidates were left out, by reason")]
-    source: Annotated[str, Field(description="hybrid, local or local_fallback")]
-    failures: Annotated[dict[str, str], Field(description="Layers that were asked and did not answer, and why")]
-    repaired: Annotated[dict[str, str], Field(description="Words that were taken for misspelt, and what was sought")]
-    took_ms: float
+    results: list[ModeHitShown]  # type: ignore[assignment]  # each is a HitShown, and nobody changes the list
 
     @classmethod
     def of(cls, found: Results) -> Self:
         hits = [
             ModeHitShown.of(
-                hit.memory,
-                relevance=round(hit.relevance, 4),
-                layers=list(hit.layers),
+                found,
+                hit,
                 scores={name: round(value, 4) for name, value in hit.scores.items()},
                 cluster=found.clusters.get(hit.memory.id),
+                verification=found.verdicts.get(hit.memory.id),
             )
             for hit in found
         ]
-        return cls(
-            mode=str(found.mode),
-            mode_reason=found.mode_reason or "",
-            results=hits,
-            count=len(hits),
-            excluded=dict(found.excluded),
-            source=found.source.value,
-            failures=dict(found.failures),
-            repaired=dict(found.repaired),
-            took_ms=round(found.took_ms, 2),
-        )
+        return cls(mode=str(found.mode), mode_reason=found.mode_reason or "", results=hits, **_how(found))
 
 
 class VerifiedShown(MemoryShown):
@@ -215,8 +214,16 @@ class FoundVerified(BaseModel):
 
 
 class MemoryGot(BaseModel):
+    """One memory, whole; several are under `memories`, in the order they were asked for."""
+
     success: bool = True
-    memory: MemoryShown
+    memory: MemoryShown | None = None
+    memories: list[MemoryShown] | None = None
+    missing: Annotated[list[str] | None, Field(description="Keys and ids under which nothing is stored")] = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
+        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class Forgotten(BaseModel):
@@ -374,6 +381,18 @@ class Status(_Open):
     link: LinkStatus
     outbox: OutboxStatus
     versions: dict[str, str]
+
+
+def _how(found: Results) -> JsonObject:
+    return {
+        "count": len(found),
+        "excluded": dict(found.excluded),
+        "source": found.source.value,
+        "failures": dict(found.failures),
+        "repaired": dict(found.repaired),
+        "asked": found.asked,
+        "took_ms": round(found.took_ms, 2),
+    }
 
 
 def _fields(memory: Memory, characters: int) -> JsonObject:

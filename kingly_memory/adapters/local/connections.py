@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -23,9 +23,11 @@ from kingly_memory.adapters.local.folder import Folder, inode_of
 from kingly_memory.errors import StoreError
 
 T = TypeVar("T")
+Enough = Callable[[tuple[Any, ...]], bool]
 
-_STEPS_BETWEEN_LOOKS = 2_000
-"""SQLite instructions between two looks at the deadline: about 20 µs."""
+_STEPS_BETWEEN_LOOKS = 100
+"""SQLite instructions between two looks at the deadline: about 10 rows, of which a very long one takes milliseconds."""
+_LATE_LOOKS, _LATE_S = 20, 0.002
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -57,10 +59,10 @@ class Connections:
         self._local = threading.local()
         self._all: WeakSet[_Opened] = WeakSet()
 
-    def rows(self, statement: str, values: Iterable[Any]) -> list[Any]:
-        """All rows of the answer. Raises StoreDamaged, StoreUntrusted."""
+    def rows(self, statement: str, values: Iterable[Any], enough: Enough | None = None) -> list[Any]:
+        """All rows of the answer, or those up to the first that is `enough`. Raises StoreDamaged, StoreUntrusted."""
         bound = tuple(values)
-        return self._mended(lambda: self._fetch(statement, bound))
+        return self._mended(lambda: self._fetch(statement, bound, enough))
 
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""
@@ -75,7 +77,7 @@ class Connections:
         if opened is None:
             yield cut
             return
-        opened.connection.set_progress_handler(lambda: time.monotonic() > deadline_s, _STEPS_BETWEEN_LOOKS)
+        opened.connection.set_progress_handler(_is_over(deadline_s), _STEPS_BETWEEN_LOOKS)
         try:
             yield cut
         except sqlite3.OperationalError as error:
@@ -103,12 +105,13 @@ class Connections:
                 raise damage from error
             return look()
 
-    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+    def _fetch(self, statement: str, values: tuple[Any, ...], enough: Enough | None) -> list[Any]:
         opened = self._current()
         if opened is None:
             return []
         try:
-            return opened.connection.execute(statement, values).fetchall()
+            cursor = opened.connection.execute(statement, values)
+            return cursor.fetchall() if enough is None else _up_to(cursor, enough)
         except sqlite3.Error as error:
             if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                 raise
@@ -176,3 +179,28 @@ class Connections:
 
     def _worded(self, error: sqlite3.Error, inode: Inode | None) -> StoreError:
         return read_failure(error, str(self._folder.store), inode, inspection.READ_WAIT_S)
+
+
+def _is_over(deadline_s: float) -> Callable[[], bool]:
+    """On a crowded machine the time may be over at the start: what takes next to nothing is done nevertheless."""
+    began_s, late_looks = time.monotonic(), 0
+
+    def look() -> bool:
+        nonlocal late_looks
+        now_s = time.monotonic()
+        if now_s <= deadline_s:
+            return False
+        late_looks += 1
+        return late_looks > _LATE_LOOKS or now_s - began_s > _LATE_S
+
+    return look
+
+
+def _up_to(cursor: sqlite3.Cursor, enough: Enough) -> list[Any]:
+    with closing(cursor):  # a statement that is not at its end would keep the store from being checkpointed
+        found = []
+        for row in cursor:
+            found.append(row)
+            if enough(row):
+                break
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,10 @@ from typing import Any
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
+from kingly_memory.adapters.local.matching import Page
+from kingly_memory.adapters.local.shortlist import Shortlist
+from kingly_memory.adapters.local.vector_rows import VectorReading
+from kingly_memory.adapters.local.vocabulary import KnownWords
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
@@ -19,15 +24,18 @@ _LAST_POSITION = 2**62
 _LAST_CHARACTER = "\U0010ffff"
 _TRIGRAM = 3
 _ROWS_AT_ONCE = 8
-_READ_IN_ANY_CASE = 65_536
+_READ_AT_ONCE = 65_536
+"""Characters of memories between two looks at the deadline."""
 _ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
 
 
-class Reader:
+class Reader(VectorReading):
     """Implements ports.StoreReader. A store that does not exist yet reads as empty."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._shortlist = Shortlist(self._all)
+        self._words = KnownWords()
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
@@ -73,60 +81,52 @@ class Reader:
     def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
         if not terms:
             return Matches(())
-        words = rows.any_term(terms)
-        with self._connections.until(deadline_s) as cut:
-            found = self._matches_by_words(query, words, limit, deadline_s, cut) if offset == 0 else None
-            if found is None:
-                scored = self._scored(rows.match_expression(query, words), limit, offset)
-                found = list(self._matches_at(scored, deadline_s, cut))
-            return Matches(tuple(found), bool(cut))
-        return Matches((), cut=bool(cut))
+        page = Page(self._shortlist, self._rows_at, self._connections.until, query, limit, offset, deadline_s)
+        page.fill(terms)
+        return page.matches()
 
-    def _matches_by_words(
-        self, query: Query, words: str, limit: int, deadline_s: float, cut: list[bool]
-    ) -> list[Match] | None:
-        """The first page, found without the scope in the expression and sorted out afterwards.
-
-        BM25 weighs every phrase, and a scope that most rows share costs more than the words. None when what was looked
-        at holds too few of the own scope: then the scope has to be part of the question.
-        """
-        room, readable = limit * 2, rows.readable(query)
-        scored = self._scored(words, room, 0)
-        found = self._matches_at(scored, deadline_s, cut)
-        own = (one for one in found if one.row.standing in readable and query.admits(one.row.memory))
-        page = list(islice(own, limit))
-        return page if len(page) >= limit or len(scored) < room or cut else None
-
-    def _scored(self, expression: str, limit: int, offset: int) -> dict[int, float]:
-        """Scores by position, the best first; the later stored first among equals."""
-        found = self._all(sql.MATCHES, (expression, limit, offset))
-        return {position: -score for position, score in sorted(found, key=lambda one: (one[1], -one[0]))}
-
-    def _matches_at(self, scored: Mapping[int, float], deadline_s: float, cut: list[bool]) -> Iterator[Match]:
-        return (Match(row, scored[row.position]) for row in self._rows_at([*scored], deadline_s, cut))
+    def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
+        found: list[int] = []
+        with self._connections.until(deadline_s):
+            found += self._shortlist.latest(query, [term], limit)
+        return self.rows_at(found, time.monotonic())
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         if not pieces:
             return Matches(())
-        with self._connections.until(deadline_s) as cut:
-            look = self._pieces if all(map(has_unbroken, pieces)) else self._literal
-            found = look(query, pieces, limit * 4)
-            readable = rows.readable(query)
-            kept = [row for row in parsing.rows(found) if row.standing in readable and query.admits(row.memory)]
-            return Matches(tuple(Match(row, 1.0) for row in kept[:limit]))
-        return Matches((), cut=bool(cut))
+        positions: list[int] = []
 
-    def frequencies(self, query: Query, terms: Sequence[str], most: int) -> dict[str, int]:
+        def noted(columns: tuple[Any, ...]) -> bool:
+            positions.append(columns[0])
+            return False
+
+        with self._connections.until(deadline_s) as cut:
+            statement, values = (_by_index if all(map(has_unbroken, pieces)) else _by_reading)(query, pieces)
+            self._connections.rows(statement, (*values, limit * 4), noted)
+        readable = rows.readable(query)
+        found = self._rows_at(positions, deadline_s, cut)
+        own = (Match(row, 1.0) for row in found if row.standing in readable and query.admits(row.memory))
+        return Matches(tuple(islice(own, limit)), bool(cut))
+
+    def frequencies(
+        self, query: Query, terms: Sequence[str], most: int, deadline_s: float = math.inf
+    ) -> dict[str, int]:
         own = rows.project_expression(query.project)
         counted: dict[str, int] = {}
-        for term in terms:
-            expression = rows.any_term([term])
-            known = self._count(f"{own} AND {expression}", 1)
-            counted[term] = self._count(expression, most) if known else 0
+        with self._connections.until(deadline_s):
+            for term in terms:
+                expression = rows.any_term([term])
+                known = self._count(f"{own} AND {expression}", 1)
+                counted[term] = self._count(expression, most) if known else 0
         return counted
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
-        return [word for (word,) in self._all(sql.WORDS, (length, first, first + _LAST_CHARACTER, limit))]
+        structure = self._all(sql.STRUCTURE, ())  # before the words, so that these are never older
+
+        def read() -> list[str]:
+            return [word for (word,) in self._all(sql.WORDS, (length, first, first + _LAST_CHARACTER, limit))]
+
+        return self._words.of((length, first, limit), structure, read)
 
     def corpus(self) -> Corpus:
         found = self._all(sql.AVERAGES, ())
@@ -160,19 +160,33 @@ class Reader:
     def _rows_at(self, positions: Sequence[int], deadline_s: float, cut: list[bool]) -> Iterator[Row]:
         """Few at a time, since a memory may be a thousand times as long as most. Ended by the deadline, which `cut`
         then notes, but not before a little was read: on a crowded machine the time may be over at the start."""
-        read = 0
-        for start in range(0, len(positions), _ROWS_AT_ONCE):
-            some = list(positions[start : start + _ROWS_AT_ONCE])
-            marked = [*some, *(some[-1:] * (_ROWS_AT_ONCE - len(some)))]  # one statement, however many there are
-            found = {one[0]: one for one in self._all(_ROWS_AT, marked)}
+        waiting, read = list(positions), 0
+        while waiting:
+            some = waiting[:_ROWS_AT_ONCE]
+            found, is_all = self._some_rows(some)
+            left = [] if is_all else [position for position in some if position not in found]
+            waiting = left + waiting[_ROWS_AT_ONCE:]
             for columns in (found[position] for position in some if position in found):
-                if read > _READ_IN_ANY_CASE and time.monotonic() >= deadline_s:
+                if read > _READ_AT_ONCE and time.monotonic() >= deadline_s:
                     cut.append(True)
                     return
                 read += len(columns[1])
                 row = parsing.row(*columns)
                 if row is not None:
                     yield row
+
+    def _some_rows(self, positions: list[int]) -> tuple[dict[int, Any], bool]:
+        """The columns of these rows, or only of some when they are long, and whether it is all that are there."""
+        read = 0
+
+        def enough(columns: tuple[Any, ...]) -> bool:
+            nonlocal read
+            read += len(columns[1])
+            return read > _READ_AT_ONCE
+
+        marked = [*positions, *(positions[-1:] * (_ROWS_AT_ONCE - len(positions)))]  # always the same statement
+        found = {one[0]: one for one in self._connections.rows(_ROWS_AT, marked, enough)}
+        return found, read <= _READ_AT_ONCE
 
     def outbox_counts(self, remote: str) -> Mapping[str, int]:
         return {"pending": 0, "leased": 0, "dead": 0, **dict(self._all(sql.OUTBOX_COUNTS, (remote,)))}
@@ -193,26 +207,28 @@ class Reader:
         found = self._all(sql.BY_REMOTE_ID.format(marks=_marks(remote_ids)), (*remote_ids, remote))
         return {remote_id: MemoryId(memory_id) for remote_id, memory_id in found}
 
-    def _pieces(self, query: Query, pieces: Sequence[str], limit: int) -> list[Any]:
-        """By the piece index, which holds every memory with a script without word breaks."""
-        long = [piece for piece in pieces if len(piece) >= _TRIGRAM]
-        short = [_like(piece) for piece in pieces if len(piece) < _TRIGRAM]
-        conditions = " AND ".join([sql.PIECE] * bool(long) + [sql.SHORT_PIECE] * len(short))
-        expression = [rows.all_pieces(long)] if long else []
-        scope = rows.project_in_tag(query.project)
-        return self._all(sql.PIECES.format(conditions=conditions), (scope, *expression, *short, limit))
-
-    def _literal(self, query: Query, pieces: Sequence[str], limit: int) -> list[Any]:
-        """By reading what the project holds, the latest first: for emoji and the like."""
-        conditions = " AND ".join([sql.LITERAL_PIECE] * len(pieces))
-        return self._all(sql.LITERAL.format(conditions=conditions), (rows.match_expression(query), *pieces, limit))
-
     def _count(self, expression: str, most: int = -1) -> int:
         found = self._all(sql.COUNT_MATCHES, (expression, most))
         return int(found[0][0]) if found else 0
 
     def _all(self, statement: str, values: Iterable[Any]) -> list[Any]:
         return self._connections.rows(statement, values)
+
+
+def _by_index(query: Query, pieces: Sequence[str]) -> tuple[str, list[str]]:
+    """By the piece index, which holds every memory with a script without word breaks."""
+    long = [piece for piece in pieces if len(piece) >= _TRIGRAM]
+    short = [_like(piece) for piece in pieces if len(piece) < _TRIGRAM]
+    conditions = " AND ".join([sql.PIECE] * bool(long) + [sql.SHORT_PIECE] * len(short))
+    expression = [rows.all_pieces(long)] if long else []
+    return sql.PIECES.format(conditions=conditions), [rows.project_in_tag(query.project), *expression, *short]
+
+
+def _by_reading(query: Query, pieces: Sequence[str]) -> tuple[str, list[str]]:
+    """By reading what the project holds, the latest first: for emoji and the like."""
+    conditions = " AND ".join([sql.LITERAL_PIECE] * len(pieces))
+    written = [one for piece in pieces for one in (rows.dump_text(piece), piece)]
+    return sql.LITERAL.format(conditions=conditions), [rows.match_expression(query), *written]
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -33,6 +33,11 @@ def dump(value: JsonObject) -> str:
     return _encoder.encode(value)
 
 
+def dump_text(text: str) -> str:
+    """How a text stands within a dumped value."""
+    return _encoder.encode(text)[1:-1]
+
+
 def tokens(memory: Memory, standing: Standing) -> str:
     """The tag of a memory row: its standing first, then its scope, type and tags, each as one index token.
 
@@ -104,6 +109,11 @@ def standing_token(standing: Standing) -> str:
 def any_term(terms: Sequence[str]) -> str:
     """Rows that hold at least one of the terms. Terms are quoted, so none can act as an operator or name a column."""
     return f"{SEARCHED} : ({' OR '.join(map(_quoted, terms))})"
+
+
+def all_terms(terms: Sequence[str]) -> str:
+    """Rows that hold every one of the terms."""
+    return f"{SEARCHED} : ({' AND '.join(map(_quoted, terms))})"
 
 
 def all_pieces(pieces: Sequence[str]) -> str:

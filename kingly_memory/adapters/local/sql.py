@@ -176,9 +176,12 @@ MATCHES = (
     "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
     "ORDER BY score LIMIT ? OFFSET ?"
 )
+LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ? ORDER BY rowid DESC LIMIT ? OFFSET ?"
 COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ? LIMIT ?)"
 AVERAGES = "SELECT block FROM km_text_data WHERE id = 1"
 """FTS5's own record of how many rows it has and how many tokens each column, as variable-length integers."""
+STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
+"""FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
 _SAID = (
@@ -191,16 +194,20 @@ ROWS_AT = (
     "WHERE rowid IN ({marks}) AND raw = 1 AND key >= 'm:' AND key < 'm;'"
 )
 PIECES = (
-    "SELECT c.rowid, c.value, c.tag FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
+    "SELECT c.rowid FROM km_pieces JOIN Cache AS c ON c.rowid = km_pieces.rowid "
     "WHERE instr(c.tag, ?) > 0 AND {conditions} ORDER BY km_pieces.rowid DESC LIMIT ?"
 )
 PIECE = "km_pieces MATCH ?"
 SHORT_PIECE = "km_pieces.body LIKE ? ESCAPE '\\'"  # no index helps: reads them all
 LITERAL = (
-    "SELECT c.rowid, c.value, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
+    "SELECT c.rowid FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
     "WHERE km_text MATCH ? AND {conditions} ORDER BY c.rowid DESC LIMIT ?"
 )
-LITERAL_PIECE = "CASE WHEN json_valid(c.value) THEN instr(json_extract(c.value, '$.content'), ?) > 0 END"
+LITERAL_PIECE = (
+    "CASE WHEN instr(c.value, ?) > 0 THEN "
+    "CASE WHEN json_valid(c.value) THEN instr(json_extract(c.value, '$.content'), ?) > 0 END END"
+)
+"""Given how the piece is written in JSON and the piece itself: parsing every row would take several times as long."""
 WORDS = "SELECT word FROM km_vocabulary WHERE length = ? AND word BETWEEN ? AND ? LIMIT ?"
 LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
@@ -229,4 +236,19 @@ UNDELIVERED = (
 EXPIRED = (
     "SELECT substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
     "AND json_extract(value, '$.expires_at') <= ? ORDER BY json_extract(value, '$.expires_at'), rowid LIMIT ? OFFSET ?"
+)
+
+# --- vectors --------------------------------------------------------------------------------------------------------
+
+FACETS_AFTER = (
+    "SELECT rowid, key, value FROM Cache NOT INDEXED WHERE rowid > ? AND raw = 1 AND key >= ? AND key < ? "
+    "AND CASE WHEN json_valid(value) THEN json_extract(value, '$.project') = ? END ORDER BY rowid LIMIT ?"
+)
+LACKING = (
+    "SELECT m.rowid, m.value, m.tag FROM Cache AS m NOT INDEXED WHERE m.rowid > ? AND m.raw = 1 AND m.key >= 'm:' "
+    "AND m.key < 'm;' AND instr(m.tag, ?) > 0 AND m.tag NOT LIKE 'vforgotten %' AND json_valid(m.value) "
+    "AND NOT EXISTS (SELECT 1 FROM Cache AS f WHERE f.raw = 1 AND f.key = ? || substr(m.key, 3) "
+    "AND CASE WHEN json_valid(f.value) THEN json_extract(f.value, '$.revision') END "
+    "= json_extract(m.value, '$.revision')) "
+    "ORDER BY m.rowid LIMIT ?"
 )

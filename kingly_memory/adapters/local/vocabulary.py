@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Callable
 
 from kingly_memory.adapters.local import sql
 from kingly_memory.models import Memory
@@ -16,6 +17,9 @@ SHORTEST = 4
 LONGEST = 40
 MOST_KNOWN = 200_000
 """Words remembered as written already, to spare the disk; when there are more, they are asked about again."""
+
+MOST_READ = 100_000
+"""Words that a reader keeps between two searches."""
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -47,3 +51,20 @@ class Vocabulary:
     def lost(self) -> None:
         """The commit is not."""
         self._noted = set()
+
+
+class KnownWords:
+    """What was read of the words, for as long as the text index stays as it is. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._structure: object = None
+        self._read: dict[object, list[str]] = {}
+
+    def of(self, which: object, structure: object, read: Callable[[], list[str]]) -> list[str]:
+        """`structure` is the index's own record of itself, from before the reading."""
+        if structure != self._structure or sum(map(len, self._read.values())) > MOST_READ:
+            self._structure, self._read = structure, {}
+        known = self._read
+        if which not in known:
+            known[which] = read()
+        return known[which]

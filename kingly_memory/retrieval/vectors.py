@@ -1,0 +1,33 @@
+"""Vectors of memories: what they are made from and how they are kept. Loads no numpy."""
+
+from __future__ import annotations
+
+import base64
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kingly_memory.models import JsonObject, Memory
+
+if TYPE_CHECKING:
+    from kingly_memory.intake import Draft
+
+LEVELS = 127
+
+
+def searchable(said: Draft | Memory) -> str:
+    """The text that a memory is found by."""
+    return "\n".join(filter(None, (said.title, said.content, " ".join(said.tags))))
+
+
+def packed(vector: Sequence[float]) -> JsonObject:
+    """A vector in one signed byte a dimension. Only its direction is kept, so the scale is the largest value's."""
+    scale = LEVELS / (max(map(abs, vector), default=0.0) or 1.0)
+    levels = array("b", [round(value * scale) for value in vector])
+    return {"int8": base64.b64encode(levels.tobytes()).decode("ascii")}
+
+
+def unpacked(facet: JsonObject) -> array[int]:
+    """The direction of a packed vector; its length means nothing. Raises KeyError, TypeError or ValueError when the
+    facet holds none."""
+    return array("b", base64.b64decode(facet["int8"], validate=True))

@@ -1,0 +1,182 @@
+"""Making the vectors that are missing: behind every store, and for what was stored without them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+from kingly_memory.models import JsonObject, Memory
+from kingly_memory.ports import Clock, LocalStore, Transaction
+from kingly_memory.retrieval.vectors import packed, searchable
+from kingly_memory.router.vector_search import VectorSearch
+
+log = logging.getLogger("kingly_memory.router")
+T = TypeVar("T")
+
+BATCH = 64
+"""Memories embedded and written in one transaction."""
+EVERY_S = 5.0
+"""How often it is looked for what other processes have stored."""
+COLLECT_S = 0.2
+"""A store is often followed by others, whose vectors then share a transaction."""
+ROUNDS_FROM_THE_START = 360
+"""Each so many rounds everything is looked at again, for what other processes have revised."""
+MOST_NAMED = 10_000
+MOST_COUNTED = 1_000
+TURN = "vectors"
+
+
+class Embedding:
+    """Gives every memory of the project a vector and keeps VectorSearch up to date, in a thread of its own."""
+
+    def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock) -> None:
+        self._vectors = vectors
+        self._store = store
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kingly-vectors")
+        self._wanted = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._lock = threading.Lock()
+        self._named: dict[str, None] = {}
+        self._looked_to = 0
+        self._complaint: str | None = None
+
+    def wake(self, memory_ids: Iterable[str] = ()) -> None:
+        """Something was stored; say what, unless it is new. Called in the router's event loop."""
+        self.note(memory_ids)
+        self._wanted.set()
+
+    def note(self, memory_ids: Iterable[str]) -> None:
+        """These have changed since their vectors were made, or are gone. Safe from any thread."""
+        with self._lock:
+            self._named.update(islice(dict.fromkeys(memory_ids).items(), MOST_NAMED - len(self._named)))
+
+    async def run(self) -> None:
+        """Work for as long as the router is open. One that is opened for a moment does not pay for the table."""
+        await self._clock.sleep(COLLECT_S)
+        rounds = 0
+        while True:
+            if rounds % ROUNDS_FROM_THE_START == 0:
+                self._looked_to = 0
+            rounds += 1
+            await self._catch_up_if_possible()
+            if await self._clock.wait(self._wanted, EVERY_S):
+                await self._quiet()
+
+    async def _quiet(self) -> None:
+        """Until nothing was stored for a moment, but not for ever: vectors must not slow a run of stores down."""
+        for _ in range(int(EVERY_S / COLLECT_S)):
+            self._wanted.clear()
+            await self._clock.sleep(COLLECT_S)
+            if not self._wanted.is_set():
+                return
+
+    async def complete(self) -> None:
+        """Until every memory that is stored has its vector and all of them are in memory. Raises StoreError."""
+        async with self._turn:
+            self._looked_to = 0
+            await self._catch_up()
+
+    def status(self) -> JsonObject:
+        """How many vectors are in memory, and how many memories wait for one, counted up to 1,000."""
+        with self._lock:
+            named = len(self._named)
+        lacking = self._store.reader.lacking(self._vectors.facet, self._vectors.project, self._looked_to, MOST_COUNTED)
+        return {"embedder": self._vectors.embedder.name, "read": len(self._vectors), "waiting": named + len(lacking)}
+
+    def stop(self) -> None:
+        """Let go of the thread; a batch that is under way is finished, and nothing after it is begun."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    async def _catch_up_if_possible(self) -> None:
+        """Whatever prevents it, the words are searched all the same, and the next round tries again."""
+        try:
+            async with self._turn:
+                await self._catch_up()
+        except Exception as error:  # noqa: BLE001  # a background task's top
+            complaint = f"{type(error).__name__}: {error}"
+            if complaint != self._complaint:
+                log.warning("memories are not found by their meaning for now: %s", complaint)
+            self._complaint = complaint
+        else:
+            self._complaint = None
+
+    async def _catch_up(self) -> None:
+        """What is there already is read first, so that searches have it while the rest is made."""
+        for work in (self._vectors.load, self._mend_some, self._make_some, self._vectors.load):
+            while await self._apart(work):
+                pass
+
+    def _make_some(self) -> bool:
+        """Give vectors to memories that have none; False when there are no more.
+
+        New rows come behind all others, so what lies before a vector that was read has been looked at then.
+        """
+        read_to = self._vectors.read_to
+        rows = self._store.reader.lacking(self._vectors.facet, self._vectors.project, self._looked_to, BATCH)
+        if rows:
+            self._write([row.memory for row in rows])
+            self._looked_to = rows[-1].position
+        if len(rows) < BATCH:
+            self._looked_to = max(self._looked_to, read_to)
+        return len(rows) == BATCH
+
+    def _mend_some(self) -> bool:
+        """Make anew what is out of date, and remove what belongs to nobody; False when nothing was named."""
+        with self._lock:
+            named = list(islice(self._named, BATCH))
+        if named:
+            rows = {one: self._store.reader.row(one) for one in named}
+            made_of = self._store.reader.facets(self._vectors.facet, named)
+            memories = [row.memory for row in rows.values() if row is not None]
+            gone = [one for one, row in rows.items() if row is None]
+            changed = [one for one in memories if made_of.get(one.id, {}).get("revision") != one.revision]
+            self._write([one for one in changed if one.scope.project == self._vectors.project], gone)
+            with self._lock:
+                for one in named:
+                    self._named.pop(one, None)
+        return bool(named)
+
+    def _write(self, memories: Sequence[Memory], gone: Sequence[str] = ()) -> None:
+        vectors = self._vectors.embedder.embed([searchable(memory) for memory in memories])
+        made = list(zip(memories, vectors, strict=True))
+        if made or gone:
+            self._store.write(_keep(self._vectors.facet, made, gone)).result()
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _keep(
+    facet: str, made: Sequence[tuple[Memory, Sequence[float]]], gone: Sequence[str]
+) -> Callable[[Transaction], None]:
+    """A change that writes vectors down beside memories that are still what they were."""
+
+    def change(transaction: Transaction) -> None:
+        current = [(memory, vector) for memory, vector in made if _is_current(transaction, memory)]
+        renewed = [memory.id for memory, _ in current if transaction.facet(facet, memory.id) is not None]
+        if renewed:
+            _take_the_last_position(transaction, facet)
+        for memory_id in (*renewed, *(one for one in gone if transaction.row(one) is None)):
+            transaction.set_facet(facet, memory_id, None)
+        for memory, vector in current:
+            value = {**packed(vector), "revision": memory.revision, "project": memory.scope.project}
+            transaction.set_facet(facet, memory.id, value)
+
+    return change
+
+
+def _is_current(transaction: Transaction, memory: Memory) -> bool:
+    row = transaction.row(memory.id)
+    return row is not None and row.memory.revision == memory.revision
+
+
+def _take_the_last_position(transaction: Transaction, facet: str) -> None:
+    """Else a vector that is removed from there and written anew would get the same one, which others have read past."""
+    transaction.set_facet(TURN, facet, None)
+    transaction.set_facet(TURN, facet, {"turn": True})

@@ -1,0 +1,124 @@
+"""One ranking out of what this machine and the remote found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory, MemoryType, Origin, Scope
+from kingly_memory.retrieval.fusion import BY_RANKS, WEIGHTED, Candidate, fuse
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+MEMORY = Memory(
+    MemoryId("0"), None, "text", MemoryType.SEMANTIC, 0.5, 0.5, (), None, Scope("app"), Origin.USER, NOW, NOW, 1
+)
+
+
+def candidate(
+    name: str, local: float | None, remote: float | None, *, in_local: bool = True, in_remote: bool = True
+) -> Candidate:
+    return Candidate(replace(MEMORY, id=MemoryId(name)), local, remote, in_local=in_local, in_remote=in_remote)
+
+
+def order(*candidates: Candidate, floor: float = 0.0, limit: int = 10, way: str = WEIGHTED) -> str:
+    hits = fuse(candidates, local_weight=0.7, limit=limit, floor=floor, way=way)
+    return "".join(hit.memory.id for hit in hits)
+
+
+def test_what_both_layers_name_comes_before_what_one_names_as_well() -> None:
+    assert order(candidate("a", 0.8, None), candidate("b", 0.8, 0.5), candidate("c", None, 0.5)) == "bac"
+
+
+def test_a_memory_far_down_in_one_list_keeps_its_share_of_it() -> None:
+    crowd = [candidate(f"{number:02}", 0.9 - number / 50, None) for number in range(10)]
+    both = candidate("x", 0.68, 0.9)
+    assert order(*crowd, both).startswith("x")
+    assert not order(*crowd, replace(both, local=None)).startswith("x")
+
+
+def test_a_remote_that_likes_everything_decides_nothing() -> None:
+    """Some embedders give everything 0.8: what counts is how much more than the rest a memory has."""
+    alike = [candidate("a", 1.0, 0.80), candidate("b", 0.9, 0.82), candidate("c", 0.8, 0.81)]
+    assert order(*alike, floor=0.8) == "abc"
+    assert order(*alike, candidate("d", 0.95, 0.99), floor=0.8) == "dabc"
+
+
+def test_what_a_full_list_leaves_out_is_worth_what_it_ends_with() -> None:
+    left_out, named = candidate("a", 0.8, None), candidate("b", 0.75, 0.4)
+    assert order(left_out, named, floor=0.0) == "ba"
+    assert order(left_out, named, floor=0.4) == "ab"
+
+
+def test_a_memory_that_the_remote_could_not_know_is_not_held_against_it() -> None:
+    """Neither does it profit: it is given what the remote says of the others on average."""
+    kept_here = candidate("k", 0.9, None, in_remote=False)
+    assert order(kept_here, candidate("b", 0.8, 0.5), candidate("c", 0.7, 0.4)) == "kbc"
+    assert order(kept_here, candidate("b", 1.0, 0.5), candidate("c", 0.7, 0.4)) == "bkc"
+
+
+def test_a_memory_that_only_the_remote_holds_is_judged_by_what_the_remote_says_of_it() -> None:
+    elsewhere = candidate("e", None, 0.9, in_local=False)
+    assert order(elsewhere, candidate("a", 0.5, 0.3)) == "ea"
+    assert order(replace(elsewhere, remote=0.2), candidate("a", 0.9, 0.3)) == "ae"
+
+
+def test_the_memory_whose_key_is_the_question_stays_in_front() -> None:
+    named = replace(candidate("n", 1.0, None), scores={"key": 1.0})
+    assert order(candidate("a", 0.95, 1.0), named) == "na"
+
+
+def test_the_newest_of_equals_comes_first() -> None:
+    assert order(candidate("a", 0.5, 0.5), candidate("c", 0.5, 0.5), candidate("b", 0.5, 0.5)) == "cba"
+
+
+@pytest.mark.requirement("ARG-046")
+def test_fusion_by_ranks_pays_no_heed_to_how_relevant_something_is() -> None:
+    found = [candidate("a", 1.0, 0.2), candidate("b", 0.1, 0.9), candidate("c", 0.05, None)]
+    assert order(*found, way=BY_RANKS) == "bac"
+    assert order(*found) == "abc"
+
+
+def test_a_hit_tells_what_each_layer_said() -> None:
+    [hit] = fuse([replace(candidate("a", 0.5, 0.25), scores={"bm25": 3.0})], local_weight=0.7, limit=1)
+    assert (hit.layers, hit.scores) == (("local", "remote"), {"bm25": 3.0, "local": 0.5, "remote": 0.25})
+    assert hit.relevance == pytest.approx(0.7 * 0.5 + 0.3 * 0.25)
+
+
+shares = st.one_of(st.none(), st.floats(0, 1))
+founds = st.lists(
+    st.tuples(shares, shares, st.booleans(), st.booleans()).filter(lambda one: (one[0], one[1]) != (None, None)),
+    max_size=30,
+)
+
+
+@given(founds, st.floats(0, 1), st.floats(0, 1), st.sampled_from([WEIGHTED, BY_RANKS]), st.randoms())
+def test_nothing_is_lost_relevance_descends_and_the_order_of_finding_does_not_matter(
+    found: list[tuple[float | None, float | None, bool, bool]],
+    weight: float,
+    floor: float,
+    way: str,
+    chance: object,
+) -> None:
+    candidates = [
+        candidate(
+            f"{number:02}",
+            local,
+            remote,
+            in_local=here or local is not None,
+            in_remote=there or remote is not None,
+        )
+        for number, (local, remote, here, there) in enumerate(found)
+    ]
+    hits = fuse(candidates, local_weight=weight, limit=100, floor=floor, way=way)
+    relevances = [hit.relevance for hit in hits]
+    assert {hit.memory.id for hit in hits} == {one.memory.id for one in candidates}
+    assert relevances == sorted(relevances, reverse=True)
+    assert all(0 <= one <= 1 for one in relevances)
+    shuffled = sorted(candidates, key=lambda _: chance.random())  # type: ignore[attr-defined]
+    assert fuse(shuffled, local_weight=weight, limit=100, floor=floor, way=way) == hits
+    assert fuse(candidates, local_weight=weight, limit=3, floor=floor, way=way) == hits[:3]

@@ -1,0 +1,71 @@
+"""What a search costs, counted and not timed: how often the store is asked, and how many memories are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.texts import Writer
+from kingly_memory.adapters.local.connections import Connections
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.models import RetrievalMode
+from kingly_memory.retrieval.modes import MODES, POOL
+from kingly_memory.router.local_search import SHORTLIST
+from kingly_memory.settings import Settings
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, memory_over
+from tests.store_samples import memory, put
+
+MEMORIES = 3_000
+QUESTIONS, WORDS = 5, 8
+"""So many questions are asked, each of so many words of a memory that is there."""
+UNHURRIED = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
+
+
+class Counter:
+    """How many statements the readers of a process ran, and how many rows they got."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.statements = self.rows = 0
+        run = Connections.rows
+
+        def counted(connections: Connections, statement: str, values: Iterable[Any], *more: Any) -> list[Any]:
+            found = run(connections, statement, values, *more)
+            self.statements += 1
+            self.rows += len(found)
+            return found
+
+        monkeypatch.setattr(Connections, "rows", counted)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("home")
+    store = DiskStore(made, durability="process")
+    put(store, *(memory(note.content, "app", confidence=0.9) for note in Writer(3).notes(MEMORIES)))
+    store.close()
+    return made
+
+
+async def searched(router: MemoryRouter, questions: list[str], mode: str | None) -> None:
+    for question in questions:
+        assert len(await router.search(question, mode=mode)) > 0
+
+
+@pytest.mark.requirement("ALM-082")
+@pytest.mark.parametrize("mode", [None, *RetrievalMode])
+async def test_a_search_reads_a_few_times_its_shortlist_however_much_matches(
+    home: Path, monkeypatch: pytest.MonkeyPatch, mode: RetrievalMode | None
+) -> None:
+    questions = [" ".join(note.content.split()[:WORDS]) for note in Writer(3).notes(QUESTIONS)]
+    shortlist = max(SHORTLIST, 2 * POOL * MODES[mode].top_k if mode else 0)
+    async with memory_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
+        await searched(router, questions[:1], mode)  # connections are opened
+        counter = Counter(monkeypatch)
+        await searched(router, questions, mode)
+    assert counter.rows <= QUESTIONS * 4 * shortlist < MEMORIES
+    assert counter.statements <= QUESTIONS * shortlist

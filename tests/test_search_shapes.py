@@ -1,0 +1,328 @@
+"""What comes out of a search: repeats folded, views and budgets, verdicts in a mode; in Python, over MCP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.app.reading import open_reader
+from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import View
+from kingly_memory.router.shaping import Shape
+from kingly_memory.server.arguments import BUDGET_TOKENS
+from kingly_memory.settings import Place, Settings
+from kingly_memory.testing import ScriptedLanguageModel
+from kingly_memory.writing import estimated_tokens
+from tests.mcp_sessions import process_session, session
+
+QUICK = Settings(durability="process", closing_s=0.0)
+CHECKING = Settings(durability="process", closing_s=0.0, verification_enabled=True)
+LONG = "The harbour opens at six. " * 200 + "Deploys need two reviews. " + "Ferries leave at seven. " * 200
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as opened:
+        yield opened
+
+
+# --- folding --------------------------------------------------------------------------------------------------------
+
+
+async def test_repeats_are_one_hit_and_the_room_goes_to_other_things(memory: MemoryRouter) -> None:
+    ids = [(await memory.store(text)).id for text in ("Deploys need review.",) * 3 + ("deploys need a review",)]
+    await memory.store("deploys need patience and a good plan")
+    found = await memory.search("deploys need review", limit=2)
+    assert found[0].memory.content.lower().startswith("deploys need")
+    assert found[1].memory.content == "deploys need patience and a good plan"
+    assert {found[0].memory.id, *found.folded[found[0].memory.id]} == set(ids)
+    assert found.to_json()["folded"] == {found[0].memory.id: list(found.folded[found[0].memory.id])}
+    plain = await memory.search("deploys need review", limit=2, fold=False)
+    assert (len(plain), plain.folded, "folded" in plain.to_json()) == (2, {}, False)
+    assert {hit.memory.id for hit in plain} < set(ids)
+
+
+async def test_folding_neither_lengthens_an_answer_nor_reorders_it(memory: MemoryRouter) -> None:
+    for number in range(30):
+        await memory.store(f"deploy number {number} of the harbour")
+    folded, plain = await memory.search("deploy harbour"), await memory.search("deploy harbour", fold=False)
+    assert [hit.memory.id for hit in folded] == [hit.memory.id for hit in plain]
+    assert len(folded) == 10
+
+
+async def test_in_a_mode_the_one_that_the_mode_values_most_stands_for_the_others(memory: MemoryRouter) -> None:
+    sure = await memory.store("Deploys need two reviews.", confidence=0.9)
+    doubtful = await memory.store("deploys need two reviews", confidence=0.8)
+    await memory.store("deploys need two reviews!", confidence=0.1)
+    await memory.store("Deploys need patience.", confidence=0.9)
+    found = await memory.search("deploys need reviews", mode="precise", top_k=2)
+    assert [hit.memory.content for hit in found] == ["Deploys need two reviews.", "Deploys need patience."]
+    assert found.folded == {sure.id: (doubtful.id,)}
+    assert found.excluded == {"low_confidence": 1}
+    one = await memory.search("deploys need reviews", mode="precise", top_k=1, min_confidence=0.85)
+    assert (len(one), one.folded) == (1, {})
+    assert len(await memory.search("deploys need reviews", mode="precise", fold=False)) == 3
+
+
+async def test_only_what_is_answered_counts_as_used(memory: MemoryRouter) -> None:
+    ids = [(await memory.store(text)).id for text in ("deploy", "deploy", "deploy what stands around the harbour")]
+    [hit] = await memory.search("deploy", limit=1)
+    assert [one for one in ids if memory._usage.last_use(one) is not None] == [hit.memory.id]
+
+
+def test_a_pool_holds_more_than_is_wanted_and_stays_bounded() -> None:
+    assert [Shape().pool(limit) for limit in (1, 10, 50, 500, 800)] == [20, 20, 100, 1_000, 1_000]
+    assert Shape(fold=False).pool(10) == 10
+
+
+def test_a_reader_folds_on_request_only(tmp_path: Path) -> None:
+    """A hook shows what certain people said, which may be what would have been folded."""
+    home = tmp_path / "home"
+    with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as router:
+        router.store("deploy on tuesday")
+        router.store("Deploy on Tuesday.")
+    with closing(open_reader(Place(home, "app", None, None, None), QUICK)) as reader:
+        assert (len(reader.search("deploy")), len(reader.search("deploy", fold=True))) == (2, 1)
+        [hit] = reader.search("deploy", fold=True, detail="titles", budget_tokens=100).to_json()["hits"]
+        assert hit["view"] == "title"
+
+
+# --- views and budgets ----------------------------------------------------------------------------------------------
+
+
+async def test_a_budget_holds_for_the_hits_as_json(memory: MemoryRouter) -> None:
+    for number in range(12):
+        await memory.store(f"{number}. {LONG}", key=f"long-{number}", tags=["harbour", f"t{number}"])
+        await memory.store(f"deploys need {number} reviews \N{SNOWMAN}", title=f"Rule {number}")
+    views = set()
+    for budget in (10, 60, 200, 1_000, 5_000):
+        found = await memory.search("how many reviews do deploys need", limit=20, budget_tokens=budget)
+        told = found.to_json()
+        assert not told["hits"] or estimated_tokens(json.dumps(told["hits"], ensure_ascii=False)) <= budget
+        assert len(found) + told.get("excluded", {}).get("beyond_budget", 0) == 20
+        views |= {one.view for one in found.shown.values()}
+    assert views == set(View)
+
+
+async def test_titles_come_first_and_the_text_when_it_is_asked_for(memory: MemoryRouter) -> None:
+    await memory.store(LONG, key="handbook", title="Handbook")
+    found = await memory.search("deploys reviews", detail="titles")
+    [told] = found.to_json()["hits"]
+    assert (told["key"], told["title"], told["view"], "content" in told) == ("handbook", "Handbook", "title", False)
+    assert told["tokens"] == estimated_tokens(LONG)
+    kept = await memory.get(told["id"])
+    assert kept is not None
+    assert kept.content == LONG == found[0].memory.content
+    [told] = (await memory.search("deploys reviews", detail="passages")).to_json()["hits"]
+    assert "Deploys need two reviews." in told["content"]
+
+
+async def test_in_a_mode_what_has_no_room_is_counted_beside_the_others(memory: MemoryRouter) -> None:
+    for number in range(9):
+        await memory.store(f"deploy {number} of the harbour {'x' * number}", confidence=0.9)
+    found = await memory.search("deploy harbour", mode="learning", top_k=6, budget_tokens=250)
+    assert found.excluded["beyond_budget"] + len(found) == 6
+    assert found.excluded["beyond_top_k"] == 3
+    assert found.clusters.keys() == found.shown.keys() == {hit.memory.id for hit in found}
+
+
+async def test_links_are_shown_of_what_is_shown(memory: MemoryRouter) -> None:
+    await memory.store("deploy on tuesday", key="a")
+    await memory.store("the disk was full", key="b")
+    await memory.link_memories("a", "b")
+    assert (await memory.search("tuesday", budget_tokens=1, include_linked=True)).linked == {}
+    assert len((await memory.search("tuesday", budget_tokens=200, include_linked=True)).linked) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"detail": "all"}, "detail: 'all' is unknown; choose one of titles, passages, full"),
+        ({"detail": None}, "detail: 'None' is unknown"),
+        ({"budget_tokens": 0}, "budget_tokens: 0 is outside 1 to 1,000,000"),
+        ({"budget_tokens": "many"}, "budget_tokens: expected a whole number"),
+        ({"mode": "broad", "limit": 51}, "limit: 51 is outside 1 to 50"),
+        ({"mode": "broad", "top_k": 51}, "top_k: 51 is outside 1 to 50"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_by_its_name(
+    memory: MemoryRouter, asked: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await memory.search("deploy", **asked)
+    assert str(refused.value).startswith(problem)
+
+
+@pytest.mark.requirement("COG-058", "COG-059")
+async def test_tags_and_times_narrow_and_the_query_ranks_what_is_left(memory: MemoryRouter) -> None:
+    await memory.store("the harbour opens at six", tags=["harbour", "hours"])
+    await memory.store("the harbour is closed for boats on Sundays, whatever the weather", tags=["harbour"])
+    await memory.store("the shop opens at six", tags=["hours"])
+    found = await memory.search("when does the harbour open", tags=["harbour"])
+    assert [hit.memory.content[:17] for hit in found] == ["the harbour opens", "the harbour is cl"]
+    both = await memory.search("when does the harbour open", tags=["hours", "harbour"], detail="titles")
+    assert [one.title for one in both.shown.values()] == ["the harbour opens at six"]
+    assert len(await memory.search("harbour", until="2001-01-01")) == 0
+    assert len(await memory.search("harbour", since="2001-01-01")) == 2
+
+
+# --- verdicts in a mode ---------------------------------------------------------------------------------------------
+
+
+async def fill(memory: MemoryRouter) -> None:
+    await memory.store("Deploys need two reviews.", key="right", confidence=0.9)
+    await memory.store("Deploys need three reviews.", key="wrong", confidence=0.8)
+
+
+@pytest.mark.requirement("ALM-091", "ALM-093")
+async def test_the_flag_has_hits_of_a_mode_checked_and_changes_nothing_else(tmp_path: Path) -> None:
+    answers = []
+    for settings in (QUICK, CHECKING):
+        async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=settings) as memory:
+            await fill(memory)
+            answers.append(await memory.search("how many reviews", mode="precise"))
+            assert (await memory.search("how many reviews")).verdicts == {}
+    off, on = answers
+    assert (off.verdicts, "verdicts" in off.to_json()) == ({}, False)
+    assert [hit.memory.key for hit in on] == [hit.memory.key for hit in off]
+    told = {hit.memory.key: on.verdicts[hit.memory.id]["status"] for hit in on}
+    assert told == {"right": "verified", "wrong": "contradicted"}
+    assert on.to_json()["verdicts"] == on.verdicts
+
+
+@pytest.mark.requirement("ALM-091")
+async def test_the_flag_comes_from_the_environment_and_is_off_by_default() -> None:
+    assert Settings().verification_enabled is False
+    assert Settings.from_environment({"KINGLY_VERIFICATION_ENABLED": "on"}).verification_enabled is True
+
+
+@pytest.mark.requirement("ALM-093")
+@pytest.mark.parametrize("settings", [QUICK, CHECKING], ids=["off", "on"])
+async def test_a_model_is_asked_only_while_the_flag_is_on(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ScriptedLanguageModel(always="STATUS: uncertain\nCONFIDENCE: 0.4\nREASON: who knows")
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=settings) as memory:
+        lent: list[bool] = []
+
+        class Lent:
+            async def __aenter__(self) -> tuple[ScriptedLanguageModel, bool]:
+                lent.append(True)
+                return model, True
+
+            async def __aexit__(self, *_: object) -> None: ...
+
+        monkeypatch.setattr(memory, "_language_model", Lent)
+        await fill(memory)
+        found = await memory.search("how many reviews", mode="precise")
+    statuses = [verdict["status"] for verdict in found.verdicts.values()]
+    assert (lent, statuses) == (([True], ["uncertain"] * 2) if settings.verification_enabled else ([], []))
+
+
+async def test_a_verified_search_in_a_mode_checks_that_modes_hits(memory: MemoryRouter) -> None:
+    await fill(memory)
+    await memory.store("Deploys need four reviews.", key="unsure", confidence=0.5)
+    checked = await memory.search_verified("how many reviews", mode="precise")
+    assert [one.memory.key for one in checked.verified] == ["right"]
+    assert [one.memory.key for one in checked.contradicted] == ["wrong"]
+    assert (checked.metadata["mode"], checked.metadata["excluded"]) == ("precise", {"low_confidence": 1})
+    sources = ["Deploys need four reviews."]
+    held = await memory.search_verified("how many reviews", 1, sources, mode="precise", min_confidence=0.0)
+    assert (len(held), held.metadata["verification_method"]) == (1, "ground_truth")
+    plain = await memory.search_verified("how many reviews")
+    assert (plain.metadata["total_candidates"], "mode" in plain.metadata) == (3, False)
+
+
+# --- MCP ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_tool_shows_titles_then_reads_several_at_once(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        for number in range(3):
+            content = f"{number} {LONG}"
+            await client.ok("memory_intelligent_store", key=f"k{number}", content=content, title=f"T{number}")
+        found = await client.ok("memory_hybrid_search", query="deploys reviews", detail="titles")
+        ids = [hit["id"] for hit in found["results"]]
+        got = await client.ok("memory_get", key_or_id=[*ids, "nobody"])
+        one = await client.ok("memory_get", key_or_id=ids[0])
+        listed = await client.ok("memory_get", key_or_id=json.dumps(ids))
+    assert {hit["view"] for hit in found["results"]} == {"title"}
+    assert all("content" not in hit for hit in found["results"])
+    assert [memory["id"] for memory in got["memories"]] == ids == [memory["id"] for memory in listed["memories"]]
+    assert (got["missing"], "memory" in got, "memories" in one) == (["nobody"], False, False)
+    assert one["memory"]["content"] == got["memories"][0]["content"]
+
+
+async def test_a_search_does_not_flood_a_hosts_context_unless_it_is_told_to(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        for number in range(20):
+            await client.ok("memory_intelligent_store", key=f"k{number}", content=f"{number} {LONG}")
+        usual = await client.ok("memory_hybrid_search", query="deploys reviews", limit=20)
+        in_mode = await client.ok("alma_retrieve_for_mode", query="deploys reviews", mode="learning")
+        much = await client.ok("memory_hybrid_search", query="deploys reviews", budget_tokens=50_000)
+    told = json.dumps(usual["results"], ensure_ascii=False, separators=(",", ":"))
+    assert estimated_tokens(told) <= BUDGET_TOKENS
+    assert usual["count"] + usual["excluded"].get("beyond_budget", 0) == 20
+    shown = [{name: value for name, value in hit.items() if name != "scores"} for hit in in_mode["results"]]
+    assert estimated_tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) <= BUDGET_TOKENS
+    assert {hit["view"] for hit in much["results"]} == {"full"}
+
+
+async def test_a_tool_names_what_a_hit_stands_for_besides(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        ids = {(await client.ok("remember", key=key, value="Deploys need review."))["id"] for key in "abc"}
+        [hit] = (await client.ok("memory_hybrid_search", query="deploys review"))["results"]
+    assert {hit["id"], *hit["repeats"]} == ids
+
+
+@pytest.mark.requirement("ALM-091")
+async def test_the_tool_of_modes_gives_verdicts_while_the_flag_is_on(tmp_path: Path) -> None:
+    async with session(tmp_path / "home", settings=CHECKING) as client:
+        await client.ok("memory_intelligent_store", key="a", content="Deploys need two reviews.", confidence=0.9)
+        [hit] = (await client.ok("alma_retrieve_for_mode", query="deploys", mode="precise"))["results"]
+    assert hit["verification"]["status"] == "verified"
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "sentence"),
+    [
+        ("memory_hybrid_search", {"query": "x", "detail": "all"}, "detail: should be"),
+        ("memory_hybrid_search", {"query": "x", "budget_tokens": 0}, "budget_tokens: should be greater"),
+        ("memory_hybrid_search", {"query": "x", "budget_tokens": True}, "budget_tokens: expected a number"),
+        ("memory_get", {"key_or_id": []}, "key_or_id"),
+        ("memory_get", {"key_or_id": ["k"] * 21}, "key_or_id"),
+        ("memory_get", {"key_or_id": [""]}, "key_or_id: is empty"),
+    ],
+)
+async def test_a_tool_says_which_argument_makes_no_sense(
+    tmp_path: Path, tool: str, asked: dict[str, Any], sentence: str
+) -> None:
+    async with session(tmp_path / "home") as client:
+        said = await client.error(tool, **asked)
+    assert said.startswith(sentence)
+    assert len(said) < 300
+
+
+@pytest.mark.requirement("ALM-072", "ALM-073", "ALM-078", "ALM-079")
+async def test_both_tools_answer_over_a_pipe_and_say_what_is_wrong(tmp_path: Path) -> None:
+    async with process_session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", key="a", content="Deploys need two reviews.", confidence=0.9)
+        found = await client.ok("alma_retrieve_for_mode", query="deploys reviews", mode="precise", project_id="app")
+        assert [hit["key"] for hit in found["results"]] == ["a"]
+        checked = await client.ok("alma_retrieve_verified", query="deploys reviews", project_id="app")
+        assert [hit["key"] for hit in checked["verified"]] == ["a"]
+        for tool in ("alma_retrieve_for_mode", "alma_retrieve_verified"):
+            assert (await client.error(tool, query=" ")).startswith("query: is empty; say what to look for")
+            refused = await client.error(tool, query="deploys", project_id="nowhere")
+            assert refused.startswith("project_id: 'nowhere' is not the project of this server ('app')")
+        vague = await client.error("alma_retrieve_for_mode", query="deploys", mode="vague")
+        assert vague.startswith("mode: 'vague' is unknown; choose one of")
+        unknown = await client.error("alma_retrieve_verified", query="deploys", mode="vague")
+        assert unknown.startswith("mode: unknown argument")

@@ -1,0 +1,216 @@
+"""What the remote is asked: the question rather than what it was wrapped in, in words that exist, within its time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings, Source
+from kingly_memory.models import Query
+from kingly_memory.ports import RemoteHit
+from kingly_memory.retrieval.repair import rewritten
+from kingly_memory.retrieval.wrapping import WAYS, wrapped
+from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.router import Router
+from kingly_memory.router.wording import Wording, Wordings
+from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
+from tests.router_bench import CALM, PromptStore, router_over
+
+PATIENT = Settings(durability="process", closing_s=0.0, remote_search_s=10.0, local_search_s=5.0)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def remote(clock: ManualClock) -> FakeRemote:
+    return FakeRemote(clock=clock)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[PromptStore]:
+    made = PromptStore(tmp_path / "home")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def router(store: PromptStore, remote: FakeRemote, clock: ManualClock) -> AsyncIterator[Router]:
+    async with router_over(store, remote, clock) as made:
+        await made.sync(timeout=5)
+        yield made
+
+
+def asked(remote: FakeRemote) -> list[str]:
+    return [call.arguments["text"] for call in remote.named("search")]
+
+
+async def test_typing_errors_are_mended_on_the_wire_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    with ScriptedRemote() as server:
+        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=PATIENT) as memory:
+            await memory.store("the lighthouse keeper paints every Thursday", wait=5)
+            found = await memory.search("  When does the Lighthuose-keeper (not: his wife!) piant?\n")
+            assert found.source is Source.HYBRID
+            assert found.repaired == {"lighthuose": "lighthouse", "piant": "paints"}
+        [call] = [call for call in server.requests if call.method == "search_semantic_memories"]
+    assert call.params["query"] == "  When does the Lighthouse-keeper (not: his wife!) paints?\n"
+
+
+async def test_of_a_paste_the_question_is_what_the_remote_gets(tmp_path: Path) -> None:
+    question = "When does the lighthouse keeper paint?"
+    with ScriptedRemote() as server:
+        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=PATIENT) as memory:
+            await memory.store("the lighthouse keeper paints every Thursday", wait=5)
+            found = await memory.search(wrapped(question, way="after a log"))
+            assert found.asked == found.to_json()["asked"] == question
+            assert found.hits[0].memory.content.startswith("the lighthouse")
+            short = await memory.search(question)
+            assert short.asked is None
+            assert "asked" not in short.to_json()
+        calls = [call for call in server.requests if call.method == "search_semantic_memories"]
+    assert [call.params["query"] for call in calls] == [question, question]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_wrapped_question_finds_what_the_bare_one_finds(router: Router, way: str) -> None:
+    for number in range(30):
+        await router.store(f"error {number}: the worker failed to read the file, is the user online?")
+    await router.store("the lighthouse keeper paints every Thursday")
+    found = await router.search(wrapped("When does the lighthouse keeper paint?", way=way), include_semantic=False)
+    assert found.hits[0].memory.content == "the lighthouse keeper paints every Thursday"
+
+
+async def test_the_mode_is_that_of_the_question_and_not_of_the_log(router: Router) -> None:
+    log = wrapped("How should we plan the spring fair?", way="after a log")
+    assert (await router.search(log, mode="auto")).mode == "broad"
+
+
+async def test_what_the_remote_hears_besides_is_mended_too(router: Router, remote: FakeRemote) -> None:
+    await router.store("deploy the warehouse on tuesday", significance=0.1)
+    await router.find(Query("deploy the warehuose", "app", remote_text="task similar to: deploy the warehuose"))
+    assert asked(remote) == ["task similar to: deploy the warehouse"]
+
+
+async def test_words_are_found_once_however_many_layers_are_asked(
+    router: Router, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await router.store("deploy the warehouse on tuesday", significance=0.1)
+    worded: list[str] = []
+    find = Wordings.of
+
+    def of(self: Wordings, query: Query, *said: Any) -> Wording:
+        worded.append(query.text)
+        return find(self, query, *said)
+
+    monkeypatch.setattr(Wordings, "of", of)
+    await router.search("warehuose")
+    await router.search("nowhere", prefer_speed=True)
+    assert worded == ["warehuose", "nowhere"]
+    assert asked(remote) == ["warehouse", "nowhere"]
+
+
+@pytest.mark.requirement("KNG-013")
+async def test_a_remote_is_asked_as_it_was_written_when_finding_the_words_takes_too_long(
+    router: Router, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await router.store("deploy the warehouse on tuesday", significance=0.1)
+    remote_was_asked = threading.Event()
+    find = LocalSearch.word
+
+    def word(self: LocalSearch, query: Query, *, budget_s: float) -> Wording:
+        assert remote_was_asked.wait(timeout=30)
+        return find(self, query, budget_s=budget_s)
+
+    monkeypatch.setattr(LocalSearch, "word", word)
+    search = asyncio.ensure_future(router.search("warehuose"))
+    while not asked(remote):  # noqa: ASYNC110  # the remote is no event, and this is over within the wording's share
+        await asyncio.sleep(0.001)
+    remote_was_asked.set()
+    assert (await search).repaired == {"warehuose": "warehouse"}
+    assert asked(remote) == ["warehuose"]
+
+
+@pytest.mark.requirement("KNG-013")
+async def test_the_time_of_the_remote_runs_from_the_beginning_of_the_search(
+    store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Running(ManualClock):
+        passed_s = 0.0
+
+        def monotonic(self) -> float:
+            return super().monotonic() + self.passed_s
+
+    clock, find = Running(), LocalSearch.word
+    remote = FakeRemote(clock=clock)
+
+    def word(self: LocalSearch, query: Query, *, budget_s: float) -> Wording:
+        clock.passed_s = 0.02
+        return find(self, query, budget_s=budget_s)
+
+    monkeypatch.setattr(LocalSearch, "word", word)
+    async with router_over(store, remote, clock) as router:
+        await router.sync(timeout=5)
+        await router.search("anything")
+    [call] = remote.named("search")
+    assert call.arguments["timeout_s"] == pytest.approx(CALM.remote_search_s - 0.02)
+
+
+@pytest.mark.requirement("KNG-018")
+async def test_a_memory_further_down_here_profits_from_being_first_there(
+    store: PromptStore, remote: FakeRemote, clock: ManualClock
+) -> None:
+    async with router_over(store, remote, clock) as router:
+        wanted = (await router.store("deploy notes of the warehouse")).id
+        for number in range(12):
+            await router.store(f"deploy {number}")
+        await router.sync(timeout=5)
+        here = [hit.memory.id for hit in await router.search("deploy", limit=10, include_semantic=False)]
+        assert wanted not in here
+        remote.memories.clear()
+        remote.elsewhere = [RemoteHit("r", "deploy notes", 0.95, wanted)]
+        first, *_ = await router.search("deploy", limit=10)
+    assert (first.memory.id, first.layers) == (wanted, ("local", "remote"))
+
+
+@pytest.mark.requirement("KNG-016")
+async def test_a_fallback_has_no_more_hits_than_were_asked_for(router: Router, remote: FakeRemote) -> None:
+    for number in range(12):
+        await router.store(f"deploy {number}")
+    remote.down = True
+    found = await router.search("deploy", limit=3, fold=False)
+    assert (found.source, len(found), found.layers["local"].hits) == (Source.LOCAL_FALLBACK, 3, 3)
+
+
+@pytest.mark.requirement("ARG-046")
+async def test_lists_are_fused_by_ranks_where_the_setting_says_so(
+    store: PromptStore, remote: FakeRemote, clock: ManualClock
+) -> None:
+    by_ranks = Settings(durability="process", closing_s=0.0, fusion="rrf")
+    async with router_over(store, remote, clock, settings=by_ranks) as router:
+        await router.store("deploy the api on tuesday", significance=0.9)
+        await router.store("deploy", significance=0.9)
+        await router.sync(timeout=5)
+        found = await router.search("deploy api tuesday")
+    assert [hit.memory.content for hit in found] == ["deploy the api on tuesday", "deploy"]
+    assert found.hits[1].relevance / found.hits[0].relevance == pytest.approx(61 / 62)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("Deplyo the api", "Deploy the api"),
+        ("DEPLYO!", "DEPLOY!"),
+        ("re-deplyo, deplyos\tdeplyo_x", "re-deploy, deplyos\tdeploy_x"),
+        ("nothing of the kind", "nothing of the kind"),
+    ],
+)
+def test_a_word_is_replaced_where_it_stands_with_its_capitals(text: str, written: str) -> None:
+    assert rewritten(text, {"deplyo": "deploy"}) == written
+    assert rewritten(text, {}) == text

@@ -1,0 +1,124 @@
+"""Which rows are looked at when there are too many to weigh, or too long ones to read: never another project's, and
+none is lost where there is time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.local import shortlist
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.router.local_search import LocalSearch
+from tests.store_samples import NOON_S, ask, check_integrity, contents, match, memory, put, soon
+
+LONG = "long " * 20_000
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DiskStore]:
+    """One store for all examples of a law, so that others' memories become many."""
+    home = tmp_path_factory.mktemp("shared")
+    store = DiskStore(home, durability="process")
+    yield store
+    store.close()
+    check_integrity(home)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DiskStore]:
+    store = DiskStore(tmp_path / "home", durability="process")
+    yield store
+    store.close()
+
+
+texts = st.lists(st.sampled_from(["amber", "beryl", "coral", "diamond"]), min_size=1, max_size=4).map(" ".join)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    said=st.tuples(st.lists(texts, max_size=4), st.lists(texts, max_size=4)),
+    asked=texts,
+    limits=st.tuples(st.integers(0, 40), st.integers(-1, 3), st.integers(-1, 5)),
+)
+def test_whatever_is_too_much_to_weigh_a_project_finds_all_that_is_its_own_and_nothing_else(
+    shared: DiskStore,
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[list[str], list[str]],
+    asked: str,
+    limits: tuple[int, int, int],
+) -> None:
+    for name, value in zip(("WEIGHED", "FEW", "MANY"), limits, strict=True):
+        monkeypatch.setattr(shortlist, name, value)
+    own, foreign = said
+    a, b = memory().id, memory().id  # as project names that no other example has
+    put(shared, *(memory(text, a) for text in own), *(memory(text, b) for text in foreign))
+    terms = list(dict.fromkeys(asked.split()))
+    found = contents(match(shared, *terms, project=a))
+    assert sorted(found) == sorted(text for text in own if set(text.split()) & set(terms))
+
+
+def test_of_words_that_are_everywhere_the_memory_with_all_of_them_is_found(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortlist, "WEIGHED", 5)
+    both = memory("amber beryl")
+    put(store, both, *(memory(word) for word in ["amber", "beryl"] * 30))
+    assert contents(match(store, "amber", "beryl", limit=10))[0] == "amber beryl"
+
+
+def test_rarer_word_is_weighed_when_the_other_is_everywhere(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortlist, "WEIGHED", 5)
+    put(store, memory("coral"), *(memory("amber") for _ in range(30)))
+    assert contents(match(store, "amber", "coral", limit=3)) == ["coral", "amber", "amber"]
+
+
+def test_later_pages_go_on_where_the_first_ended(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortlist, "WEIGHED", 5)
+    put(store, *(memory(f"amber {number}") for number in range(30)))
+    pages = [contents(store.reader.matches(ask(), ["amber"], 10, offset, soon())) for offset in (0, 10, 20)]
+    assert sorted(text for page in pages for text in page) == sorted(f"amber {number}" for number in range(30))
+
+
+def test_only_what_there_is_time_for_is_read_and_a_little_in_any_case(store: DiskStore) -> None:
+    put(store, *(memory(f"{LONG}{number}") for number in range(9)))
+    positions = [one.row.position for one in match(store, "long").found]
+    assert len(store.reader.rows_at(positions, time.monotonic() - 1)) == 1
+    assert len(store.reader.rows_at(positions, soon())) == 9
+
+
+def test_long_rows_are_all_read_when_there_is_time(store: DiskStore) -> None:
+    put(store, *(memory(f"{LONG if number % 3 else ''}long {number}") for number in range(30)))
+    matches = match(store, "long")
+    assert len(matches.found) == 30
+    assert not matches.cut
+
+
+@pytest.mark.parametrize("piece", ['"→"', "\\→", "→\n✓", "\x01🎉"])
+def test_piece_that_json_writes_otherwise_is_found_as_it_was_said(store: DiskStore, piece: str) -> None:
+    put(store, memory(f"say {piece} now"), memory("say → now"))
+    assert contents(store.reader.containing(ask(), [piece], 9, soon())) == [f"say {piece} now"]
+
+
+def test_word_stored_a_moment_ago_is_what_a_typo_is_repaired_to(store: DiskStore, tmp_path: Path) -> None:
+    def repaired(text: str) -> dict[str, str]:
+        return LocalSearch(store.reader).search(ask(text), now_s=NOON_S, budget_s=60).repaired
+
+    put(store, memory("amber"))
+    assert repaired("sapphrie") == {}
+    put(store, memory("sapphire"))
+    assert repaired("sapphrie") == {"sapphrie": "sapphire"}
+    elsewhere = DiskStore(tmp_path / "home", durability="process")
+    put(elsewhere, memory("turquoise"))
+    elsewhere.close()
+    assert repaired("turqouise") == {"turqouise": "turquoise"}
+
+
+def test_terms_are_counted_until_the_deadline(store: DiskStore) -> None:
+    put(store, *(memory("amber") for _ in range(1_500)))
+    assert store.reader.frequencies(ask(), ["amber"], 1_000) == {"amber": 1_000}
+    assert store.reader.frequencies(ask(), ["amber"], 1_000, time.monotonic() - 1) == {}

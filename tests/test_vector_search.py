@@ -1,0 +1,492 @@
+"""Finding memories by meaning: vectors behind the store, one list out of words and vectors, nobody else's memories."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.embed import wordllama
+from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.models import Results
+from kingly_memory.ports import Embedder
+from kingly_memory.retrieval.blending import LEAST, blended
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Settings
+from kingly_memory.testing import ManualClock
+from tests.cli_runner import runner
+from tests.router_bench import CALM, PromptStore
+
+ROOT = Path(__file__).parents[1]
+SUBJECTS = ({"cat", "kitten", "feline"}, {"ship", "vessel", "boat"}, {"invoice", "bill"}, {"rain", "drizzle"})
+PATIENT = replace(CALM, local_search_s=30.0)
+"""A busy machine finds the same."""
+BRIEF = replace(PATIENT, semantic_lifetime_s=60.0, working_lifetime_s=20.0)
+
+shares = st.floats(0, 1)
+lists = st.dictionaries(st.sampled_from("abcdefgh"), shares)
+
+
+class SubjectEmbedder:
+    """Knows a few subjects: words of one mean the same, and others nothing."""
+
+    name = "subjects"
+    dimensions = len(SUBJECTS)
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+        self.go = threading.Event()
+        self.go.set()
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.go.wait()
+        self.embedded += texts
+        return [self._vector({word.strip(".?").lower() for word in text.split()}) for text in texts]
+
+    def _vector(self, words: set[str]) -> list[float]:
+        hits = [float(bool(words & subject)) for subject in SUBJECTS]
+        length = sum(hits) ** 0.5 or 1.0
+        return [hit / length for hit in hits]
+
+
+@asynccontextmanager
+async def opened(
+    home: Path,
+    meaning: Callable[[], Embedder] | None = SubjectEmbedder,
+    *,
+    project: str = "app",
+    settings: Settings = PATIENT,
+    clock: ManualClock | None = None,
+) -> AsyncIterator[MemoryRouter]:
+    router = MemoryRouter(
+        Station(home=str(home), project=project, durability="process"),
+        None,
+        store=PromptStore(home),
+        part=None,
+        settings=settings,
+        clock=clock or ManualClock(),
+        meaning=meaning,
+    )
+    async with router:
+        yield router
+
+
+def keys(results: Results) -> list[str | None]:
+    return [hit.memory.key for hit in results]
+
+
+async def fill(memory: MemoryRouter) -> None:
+    """Enough of other subjects that no mean hides one of them."""
+    for number in range(6):
+        await memory.store(f"The {min(SUBJECTS[2 + number % 2])} of day {number}", key=f"other{number}")
+
+
+async def test_a_memory_is_found_by_what_it_means_when_no_word_is_shared(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps upstairs", key="kitten")
+        assert await memory.await_vectors()
+        [hit] = await memory.search("feline")
+        assert hit.memory.key == "kitten"
+        assert hit.scores.keys() == {"vectors"}
+        assert 0 < hit.relevance < 1 - CALM.words_weight + 1e-9
+
+
+@pytest.mark.requirement("ARG-047")
+async def test_terms_and_acronyms_that_vectors_know_nothing_of_are_found_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("SLA breach on the vessel queue", key="sla")
+        await memory.store("Every boat was late", key="boat")
+        await memory.await_vectors()
+        found = await memory.search("SLA breach of a ship")
+        assert keys(found) == ["sla", "boat"]
+        assert {"words", "vectors", "bm25"} <= found[0].scores.keys()
+        assert found[1].scores.keys() == {"vectors"}
+
+
+async def test_a_store_waits_for_no_vector_and_is_found_by_its_words_at_once(tmp_path: Path) -> None:
+    embedder = SubjectEmbedder()
+    async with opened(tmp_path, lambda: embedder) as memory:
+        embedder.go.clear()
+        await memory.store("The kitten sleeps", key="kitten")
+        assert keys(await memory.search("kitten")) == ["kitten"]
+        embedder.go.set()
+
+
+async def test_what_was_stored_without_vectors_gets_them_later_and_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, None) as memory:
+        assert not await memory.await_vectors()
+        assert "vectors" not in memory.status()
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="kitten")
+        assert not await memory.search("feline")
+    async with opened(tmp_path) as memory:
+        await memory.await_vectors()
+        assert keys(await memory.search("feline")) == ["kitten"]
+        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 7, "waiting": 0}
+    embedder = SubjectEmbedder()
+    async with opened(tmp_path, lambda: embedder) as memory:
+        await memory.await_vectors()
+        assert keys(await memory.search("feline")) == ["kitten"]
+    assert embedder.embedded == ["feline"]
+
+
+async def test_a_revised_memory_is_found_by_its_new_meaning_only(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="note")
+        await memory.await_vectors()
+        await memory.store("The vessel sails", key="note")
+        assert not await memory.search("feline")
+        await memory.await_vectors()
+        assert not await memory.search("feline")
+        assert keys(await memory.search("boat")) == ["note"]
+
+
+@pytest.mark.parametrize("by_words", [True, False])
+async def test_a_memory_revised_by_a_process_without_vectors_is_never_shown_for_what_it_was(
+    tmp_path: Path, by_words: bool
+) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="note")
+        await memory.await_vectors()
+        async with opened(tmp_path, None) as other:
+            await other.store("The vessel sails", key="note")
+        if by_words:
+            assert keys(await memory.search("sails")) == ["note"]
+        assert not await memory.search("feline")
+        await memory.await_vectors()
+        assert keys(await memory.search("boat")) == ["note"]
+
+
+async def test_what_another_process_has_revised_is_seen_by_who_had_read_the_vector_before(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory, opened(tmp_path) as other:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="note")  # its vector is the last row of the store
+        await memory.await_vectors()
+        await other.await_vectors()
+        assert keys(await other.search("feline")) == ["note"]
+        await memory.store("The vessel sails", key="note")
+        await memory.await_vectors()
+        assert keys(await other.search("boat")) == ["note"]
+        assert not await other.search("feline")
+
+
+async def test_forgotten_archived_and_expired_memories_are_not_found_by_meaning(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path, clock=clock, settings=BRIEF) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="kept")
+        await memory.store("The feline purrs", key="forgotten")
+        await memory.store("The cat hides", key="expired", type="working")
+        await memory.await_vectors()
+        assert set(keys(await memory.search("kittens cat"))) == {"kept", "forgotten", "expired"}
+        await memory.forget("forgotten")
+        await clock.advance(40)
+        assert keys(await memory.search("cat")) == ["kept"]
+        await clock.advance(40)
+        assert not await memory.search("cat")
+        await memory.sweep()
+        assert not await memory.search("cat")
+        assert keys(await memory.search("cat", include_archived=True)) == ["kept"]
+
+
+async def test_the_vector_of_an_erased_memory_goes_with_it(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path, clock=clock, settings=BRIEF) as memory:
+        stored = await memory.store("The cat hides", type="working")
+        await memory.await_vectors()
+        await clock.advance(40)
+        await memory.sweep()
+        await memory.await_vectors()
+    store = DiskStore(tmp_path, durability="process")
+    assert store.reader.facets("vector-subjects", [stored.id]) == {}
+    store.close()
+
+
+async def test_filters_hold_for_what_vectors_find(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="tagged", tags=["pets"], type="episodic")
+        await memory.store("The cat hides", key="plain")
+        await memory.await_vectors()
+        assert keys(await memory.search("feline", tags=["pets"])) == ["tagged"]
+        assert keys(await memory.search("feline", types=["semantic"])) == ["plain"]
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+async def test_memories_of_another_project_are_never_shown(tmp_path: Path, reads_first: bool) -> None:
+    async with opened(tmp_path, project="theirs") as theirs, opened(tmp_path) as ours:
+        if reads_first:
+            await ours.await_vectors()
+        await fill(theirs)
+        await theirs.store("The kitten sleeps", key="kitten")
+        await theirs.await_vectors()
+        await ours.store("A rain of bills", key="ours")
+        await ours.await_vectors()
+        assert keys(await theirs.search("feline")) == ["kitten"]
+        assert not await ours.search("feline")
+        assert ours.status()["vectors"]["read"] == 1
+
+
+@pytest.mark.parametrize("facet", [{}, {"int8": "?"}, {"int8": "AA==", "revision": 1}, {"int8": 7, "revision": "x"}])
+async def test_a_row_that_is_no_vector_of_ours_is_passed_over(tmp_path: Path, facet: dict[str, object]) -> None:
+    store = DiskStore(tmp_path, durability="process")
+    planted = {**facet, "project": "app"}
+    store.write(lambda transaction: transaction.set_facet("vector-subjects", "strange", planted)).result()
+    store.close()
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="kitten")
+        await memory.await_vectors()
+        assert keys(await memory.search("feline")) == ["kitten"]
+
+
+async def test_an_embedder_that_fails_leaves_the_words_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+
+    def broken() -> Embedder:
+        raise InvalidSetting("embedder", "the table is gone")
+
+    async with opened(tmp_path, broken, clock=clock) as memory:
+        await memory.store("The kitten sleeps", key="kitten")
+        for _ in range(3):
+            await clock.advance(6)
+        assert keys(await memory.search("kitten")) == ["kitten"]
+    assert sum("the table is gone" in one.message for one in caplog.records) == 1
+
+
+async def test_without_any_vector_the_answer_is_that_of_the_words(tmp_path: Path) -> None:
+    async with opened(tmp_path, None) as plain:
+        await fill(plain)
+        for text in ("The kitten sleeps", "A kitten plays", "Rain on the vessel"):
+            await plain.store(text)
+        expected = [hit.to_json() for hit in await plain.search("kitten in the rain")]
+    embedder = SubjectEmbedder()
+    embedder.go.clear()
+    async with opened(tmp_path, lambda: embedder) as memory:
+        assert [hit.to_json() for hit in await memory.search("kitten in the rain")] == expected
+        embedder.go.set()
+
+
+@pytest.mark.requirement("ARG-014")
+async def test_a_least_similarity_leaves_out_what_only_the_vectors_found(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten and the vessel and the bill", key="mixed")
+        await memory.store("The kitten sleeps", key="kitten")
+        await memory.await_vectors()
+        assert set(keys(await memory.search("feline"))) == {"mixed", "kitten"}
+        found = await memory.search("feline", mode="similarity", min_similarity=0.9)
+        assert keys(found) == ["kitten"]
+        assert found.excluded == {"low_similarity": 1}
+
+
+@given(lists, lists, st.sets(st.sampled_from("abcdefgh")), shares)
+def test_blending_drops_no_candidate_and_stays_within_0_and_1(
+    worded: dict[str, float], near: dict[str, float], missing: set[str], weight: float
+) -> None:
+    without = frozenset(missing & worded.keys())
+    known = {one: similarity for one, similarity in near.items() if one not in without}
+    worth = blended(worded, known, without, words_weight=weight)
+    assert worth.keys() == worded.keys() | {one for one, similarity in known.items() if similarity >= LEAST}
+    assert all(0 <= relevance <= 1 for relevance in worth.values())
+    again = blended(dict(reversed(worded.items())), dict(reversed(known.items())), without, words_weight=weight)
+    assert again == worth
+
+
+@given(lists, lists, st.sampled_from("abcdefgh"), shares)
+def test_more_words_or_a_nearer_meaning_never_cost_relevance(
+    worded: dict[str, float], near: dict[str, float], one: str, more: float
+) -> None:
+    before = blended(worded, near, frozenset(), words_weight=0.7).get(one, 0.0)
+    by_words = {**worded, one: max(worded.get(one, 0.0), more)}
+    by_meaning = {**near, one: max(near.get(one, 0.0), more)}
+    assert blended(by_words, near, frozenset(), words_weight=0.7)[one] >= before
+    assert blended(worded, by_meaning, frozenset(), words_weight=0.7).get(one, 0.0) >= before
+
+
+# --- wordllama --------------------------------------------------------------------------------------------------------
+
+
+def in_another_process(script: str, **environment: str) -> str:
+    told = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    run = subprocess.run([sys.executable, "-c", script], env=told, capture_output=True, text=True, check=True)
+    return run.stdout.strip()
+
+
+@pytest.mark.requirement("UNI-007")
+def test_vectors_are_the_same_in_processes_with_different_hash_seeds() -> None:
+    texts = ["The deploy was rolled back", "naïve façade", "x" * 9_000 + " words", "\ud800 lone", ""]
+    script = (
+        "from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder\n"
+        f"print([[one.hex() for one in vector] for vector in WordLlamaEmbedder().embed({texts!r})])"
+    )
+    assert in_another_process(script, PYTHONHASHSEED="1") == in_another_process(script, PYTHONHASHSEED="2")
+
+
+def test_the_package_is_read_and_not_imported_so_that_a_hosts_logging_stays() -> None:
+    script = (
+        "import logging, sys\n"
+        "from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder\n"
+        "WordLlamaEmbedder().embed(['the deploy'])\n"
+        "print(logging.getLogger().handlers, logging.getLogger().level, 'wordllama' in sys.modules)"
+    )
+    assert in_another_process(script) == f"[] {logging.WARNING} False"
+
+
+@given(st.lists(st.text(st.characters(codec=None), max_size=40), max_size=3))
+def test_every_text_has_a_vector_of_unit_length_or_of_nothing(texts: list[str]) -> None:
+    embedder = table()
+    vectors = embedder.embed(texts)
+    assert [len(vector) for vector in vectors] == [embedder.dimensions] * len(texts)
+    assert all(not any(vector) or math.isclose(math.hypot(*vector), 1.0) for vector in vectors)
+    assert vectors == [embedder.embed([text])[0] for text in texts]
+
+
+@pytest.mark.parametrize("text", ["", "zxqv blorpt", "?!", "12345", "部署回滚", "the of and", "e3b0c44298fc1c14"])
+def test_a_text_without_a_known_word_means_nothing(text: str) -> None:
+    assert not any(table().embed([text])[0])
+
+
+@pytest.mark.parametrize(
+    ("question", "near", "far"),
+    [
+        ("undo the release", "the deployment was rolled back", "lunch was a cheese sandwich"),
+        ("the physician was ill", "our doctor got sick", "the build server ran out of disk"),
+    ],
+)
+def test_what_means_alike_is_nearer_than_other_subjects(question: str, near: str, far: str) -> None:
+    asked, one, other = table().embed([question, near, far])
+
+    def cosine(vector: list[float]) -> float:
+        return sum(a * b for a, b in zip(asked, vector, strict=True))
+
+    assert cosine(one) > cosine(other) + 0.1
+
+
+_TABLES: list[WordLlamaEmbedder] = []
+
+
+def table() -> WordLlamaEmbedder:
+    """Loaded once."""
+    if not _TABLES:
+        _TABLES.append(WordLlamaEmbedder())
+    return _TABLES[0]
+
+
+def test_an_embedder_that_is_named_and_not_installed_is_said_at_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wordllama, "PACKAGE", "no_such_package_here")
+    named = replace(CALM, embedder="wordllama")
+    with pytest.raises(InvalidSetting, match=r"pip install 'kingly-memory\[semantic\]'"):
+        MemoryRouter.open(tmp_path, settings=named)
+
+
+def test_doctor_says_that_the_embedder_that_is_named_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(capsys, monkeypatch)
+
+    def said() -> tuple[str, str | None]:
+        [one] = [one for one in run("doctor", "--json").json["findings"] if one["about"] == "vectors"]
+        return one["level"], one["what"]
+
+    assert said() == ("ok", "memories are found by their words alone, as KINGLY_EMBEDDER says")
+    monkeypatch.setenv("KINGLY_EMBEDDER", "wordllama")
+    assert said() == ("ok", "memories are found by meaning too, with wordllama")
+    monkeypatch.setattr(wordllama, "PACKAGE", "no_such_package_here")
+    level, what = said()
+    assert level == "problem"
+    assert what is not None
+    assert "pip install 'kingly-memory[semantic]'" in what
+
+
+def test_eval_compares_words_with_vectors(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = runner(capsys, monkeypatch)
+    monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
+    path = tmp_path / "questions.jsonl"
+    texts = {"release": "The deployment was rolled back", "food": "Lunch was a cheese sandwich", "pet": "A cat sleeps"}
+    said = [{"id": key, "content": text} for key, text in texts.items()]
+    asked = {"query": "undo the releases", "relevant": ["release"]}
+    path.write_text("".join(json.dumps(one) + "\n" for one in [*said, asked]))
+    ways = ("local", "semantic", "vectors-alone")
+    ran = run("eval", str(path), *(part for way in ways for part in ("--config", way)), "--json")
+    assert [(one["name"], one["recall@10"]) for one in ran.json["configurations"]] == [
+        ("local", 0.0),
+        ("semantic", 1.0),
+        ("vectors-alone", 1.0),
+    ]
+
+
+@pytest.mark.parametrize(("installed", "embedder"), [(True, "none"), (False, "auto")])
+async def test_without_an_embedder_words_alone_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool, embedder: str
+) -> None:
+    if not installed:
+        monkeypatch.setattr(wordllama, "PACKAGE", "no_such_package_here")
+    async with MemoryRouter.open(tmp_path, settings=replace(CALM, embedder=embedder)) as memory:
+        assert not await memory.await_vectors()
+
+
+async def test_memories_that_another_process_stores_are_found_by_meaning_here(tmp_path: Path) -> None:
+    settings = replace(PATIENT, embedder="auto")
+    async with MemoryRouter.open(tmp_path, False, project="app", settings=settings) as memory:
+        await memory.store("Lunch was a cheese sandwich", key="lunch")
+        await memory.await_vectors()
+        script = (
+            "from kingly_memory import SyncMemoryRouter\n"
+            f"with SyncMemoryRouter.open({str(tmp_path)!r}, False, project='app') as memory:\n"
+            "    memory.store('The deployment was rolled back', key='theirs')\n"
+            "    assert memory.await_vectors()\n"
+        )
+        in_another_process(script, KINGLY_EMBEDDER="auto")
+        found = await memory.search("undo releases")
+        assert keys(found) == ["theirs"]
+        assert not await memory.search("zxqv blorpt")
+
+
+async def test_closing_while_vectors_are_made_leaves_the_rest_for_later(tmp_path: Path) -> None:
+    async with opened(tmp_path, None) as memory:
+        for number in range(100):
+            await memory.store(f"The kitten of day {number}")
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class SlowStart(SubjectEmbedder):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            loop.call_soon_threadsafe(started.set)
+            return super().embed(texts)
+
+    clock = ManualClock()
+    async with opened(tmp_path, SlowStart, clock=clock) as memory:
+        await clock.advance(1)
+        await started.wait()
+    embedder = SubjectEmbedder()
+    async with opened(tmp_path, lambda: embedder) as memory:
+        await memory.await_vectors()
+        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 100, "waiting": 0}
+    assert len(embedder.embedded) < 100
