@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -306,6 +309,29 @@ def test_a_home_has_one_hub_and_a_port_one_listener(tmp_path: Path) -> None:
             run_hub(tmp_path / "home", port=0)
         with pytest.raises(InvalidSetting, match=str(hub.port)):
             run_hub(tmp_path / "other", port=hub.port)
+
+
+STARTER = """
+import sys
+from pathlib import Path
+from kingly_memory.hub.process import HubProcess
+
+hub = HubProcess(Path(sys.argv[1]))
+hub.start()
+print(hub.port, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_hub_ends_with_whoever_started_it_even_by_a_kill(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTER, str(tmp_path / "home")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        port = int(starter.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            starter.kill()
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(1) == b""  # the hub hangs up: it is about to end
 
 
 def test_a_hub_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def call(tool: str, arguments: str, asked: str = "1") -> str:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_stores_searches_and_reads_over_http(web: Served, mode: str) -> None:
     async with connected(web.url, mode) as client:
-        assert len((await client.client.list_tools()).tools) == 15
+        assert {tool.name for tool in (await client.client.list_tools()).tools} >= {"memory_hybrid_search", "recall"}
         text = f"The harbour opens at six ({mode})"
         await client.ok("memory_intelligent_store", key=f"h-{mode}", content=text, context_id=f"c-{mode}")
         found = await client.ok("memory_hybrid_search", query="harbour", context_id=f"c-{mode}")

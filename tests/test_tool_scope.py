@@ -43,8 +43,14 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
         "recall": {"key": f"key of {SECRET}"},
         "list": {},
         "assess_task_confidence": {"task_description": sought},
+        "alma_reinforce": {"memory_id": foreign_id},
+        "alma_get_weak_memories": {},
+        "memory_restore": {"key_or_id": foreign_id},
+        "get_memory_stats": {},
+        "memory_sweep": {"policies": ["lifetimes", "strength", "tiers"]},
         "record_task_outcome": {"task": "water the plants"},
         "record_thought": {"content": "so what?", "chain_id": CHAIN},
+        "alma_compress_and_learn": {"content": "all of it went well", "memory_type": "outcome"},
         "memory_intelligent_store": {"content": "all of it is new", "key": "rule"},
         "remember": {"key": f"key of {SECRET}", "value": "mine"},
     }
@@ -52,7 +58,7 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
 
 SEARCHES = {"memory_hybrid_search", "alma_retrieve_for_mode", "alma_retrieve_verified"}
 """May say what was asked for, which holds the word; what they found may not."""
-REFUSE = {"memory_get", "memory_forget", "memory_link"}
+REFUSE = {"memory_get", "memory_forget", "memory_link", "alma_reinforce", "memory_restore"}
 """Say that nothing is stored under that id."""
 
 

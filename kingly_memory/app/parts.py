@@ -66,9 +66,12 @@ def station(place: Place, settings: Settings, endpoint: Endpoint | None) -> Stat
 def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clock) -> RemotePart:
     """The remote behind that address, and the lock that decides which process delivers to it."""
     from kingly_memory.adapters.remote.json_call import JsonCallRemote
-    from kingly_memory.adapters.remote.transport import Transport
+    from kingly_memory.adapters.remote.transport import Transport, load
+    from kingly_memory.retrieval import repair
     from kingly_memory.router.spine import RemotePart
 
+    load()
+    repair.load()
     transport = Transport(endpoint, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
     remote = JsonCallRemote(
         transport,

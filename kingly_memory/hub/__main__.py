@@ -20,9 +20,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on; off loopback a token is required")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 takes a free port")
     parser.add_argument("--tokens-file", type=Path, help="JSON object of token: namespace")
+    parser.add_argument("--until-eof", action="store_true", help="stop when standard input ends")
     chosen = parser.parse_args(arguments)
     try:
-        run_hub(chosen.home, chosen.host, chosen.port, token=hub_token(), tokens_file=chosen.tokens_file)
+        run_hub(
+            chosen.home,
+            chosen.host,
+            chosen.port,
+            token=hub_token(),
+            tokens_file=chosen.tokens_file,
+            until_eof=chosen.until_eof,
+        )
     except KinglyMemoryError as error:
         sys.stderr.write(f"{error}\n")
         return 1

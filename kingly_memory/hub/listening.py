@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -69,6 +70,17 @@ def stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def stop_with_input(server: uvicorn.Server) -> None:
+    """Let the end of standard input stop the server: whoever started it holds the other end, and may be killed."""
+
+    def wait() -> None:
+        while os.read(0, 1):  # not sys.stdin, whose lock a process that stops otherwise would wait for
+            pass
+        server.should_exit = True
+
+    threading.Thread(target=wait, name="hub-input", daemon=True).start()
 
 
 def address(host: str, port: int) -> str:

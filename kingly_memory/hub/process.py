@@ -1,4 +1,7 @@
-"""A hub in a process of its own, for the demo and for tests: to be killed and started again."""
+"""A hub in a process of its own, for the demo and for tests: to be killed and started again.
+
+It ends with whoever started it, however that one ends.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,7 @@ class HubProcess:
         with tempfile.TemporaryFile("w+") as complaints:
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter, this package
                 self._command(),
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 text=True,
@@ -118,12 +122,14 @@ class HubProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
+        _close(process.stdin)
         _close(process.stdout)
         self._process = None
         return code
 
     def _command(self) -> list[str]:
-        command = [sys.executable, "-m", "kingly_memory.hub", "--home", str(self.home), "--port", str(self.port)]
+        where = ("--home", str(self.home), "--port", str(self.port))
+        command = [sys.executable, "-m", "kingly_memory.hub", *where, "--until-eof"]
         return command if self._tokens_file is None else [*command, "--tokens-file", str(self._tokens_file)]
 
     def _environment(self) -> dict[str, str]:

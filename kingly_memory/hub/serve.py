@@ -15,7 +15,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.engine import Engine
-from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
+from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.server import application
 from kingly_memory.settings import user_data_folder
 from kingly_memory.version import __version__
@@ -31,12 +31,14 @@ def run_hub(
     *,
     token: str | None = None,
     tokens_file: Path | None = None,
+    until_eof: bool = False,
     ready: Callable[[int], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which.
+    """Serve until SIGTERM or SIGINT, or with `until_eof` until standard input ends.
 
-    `ready` is called with the port as soon as calls are accepted. Off loopback a token is required. Raises
-    InvalidSetting before anything is opened, StoreError when the home cannot be used.
+    Port 0 takes a free one; a line on standard output says which. `ready` is called with the port as soon as calls are
+    accepted. Off loopback a token is required. Raises InvalidSetting before anything is opened, StoreError when the
+    home cannot be used.
     """
     access = Access.of(token, tokens_file)
     access.check_bind(host)
@@ -49,6 +51,8 @@ def run_hub(
         engine = Engine(store, HashedEmbedder(), SystemClock(), __version__)
         server = quiet_server(application(engine, access, __version__))
         stack.enter_context(stopped_by_signals(server))
+        if until_eof:
+            stop_with_input(server)
         _announce(host, taken.getsockname()[1], ready)
         server.run(sockets=[taken])
 

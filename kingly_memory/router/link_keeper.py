@@ -133,17 +133,25 @@ class LinkKeeper:
         return self._settings.probe_interval_s + self._chance() * self._settings.probe_jitter_s
 
     async def _take_probe(self, forced: bool) -> bool:
-        """Claim the probe for this process: whoever moves `next_probe` on makes it."""
+        """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to
+        end before it can."""
         now_s, interval_s = self._now_s(), self._interval_s()
+        taken = False
 
         def take(before: Link) -> Link | None:
+            nonlocal taken
             if forced:
                 return before
             if not probe_is_due(before, now_s, self._longest_s):
                 return None
+            taken = True
             return replace(before, next_probe=now_s + interval_s)
 
-        return await self._change(take) is not None
+        try:
+            return await self._change(take) is not None
+        except asyncio.CancelledError:
+            await asyncio.shield(self._change(lambda link: given_back(link, now_s) if taken else None))
+            raise
 
     async def _go_offline(self, reason: str, *, unauthorised: bool, interval_s: float | None = None) -> None:
         now_s, pause_s = self._now_s(), self._interval_s() if interval_s is None else interval_s

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
-from kingly_memory.errors import RemoteError, RemoteRefused
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ports import Remote
 from kingly_memory.router.keepsakes import Keepsakes
 from kingly_memory.router.link_keeper import LinkKeeper
@@ -32,13 +32,16 @@ class RemoteSide:
         """Why asking would be in vain; None when it is worth it."""
         return None if self.link.is_connected else f"offline: {self.link.current().last_error}"
 
-    async def ask(self, what: str, question: Callable[[Remote], Awaitable[T]]) -> T:
-        """The remote's answer to one question; `what` names it in the log. Raises RemoteError."""
+    async def ask(self, what: str, question: Callable[[Remote], Awaitable[T]], *, patient: bool = True) -> T:
+        """The remote's answer to one question; `what` names it in the log. Raises RemoteError.
+
+        `patient=False`: it was given less time than it may take, so that being late says nothing about the link.
+        """
         try:
             answer = await question(self._remote)
         except RemoteError as error:
             log.warning("the remote did not answer %s, answering locally: %s", what, error)
-            if not isinstance(error, RemoteRefused):
+            if not isinstance(error, RemoteRefused) and (patient or not _is_late(error)):
                 await self._noted(self.link.failed(error))
             raise
         await self._noted(self.link.succeeded())
@@ -54,6 +57,10 @@ class RemoteSide:
         self._notes.add(task)
         task.add_done_callback(self._notes.discard)
         await asyncio.wait({task}, timeout=NOTE_S)
+
+
+def _is_late(error: RemoteError) -> bool:
+    return isinstance(error, RemoteUnavailable) and error.timed_out
 
 
 def reason_of(error: RemoteError) -> str:

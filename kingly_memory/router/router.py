@@ -185,10 +185,10 @@ class Router(Upkeep):
         if shape.shortens:
             found = results
             results = await self._read(lambda: shape.shown(found, asked.text))
-        ids = [hit.memory.id for hit in results]
-        self._usage.note(ids, self._now_s())
+        self._note_found(results)
         if not include_linked:
             return results
+        ids = [hit.memory.id for hit in results]
         return replace(results, linked=await self._read(lambda: self._associations.linked(ids, RELATED_LIMIT)))
 
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:

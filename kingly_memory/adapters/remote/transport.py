@@ -15,8 +15,10 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib import import_module
 from typing import Any
 
 import httpx
@@ -195,6 +197,13 @@ def _same_origin(url: httpx.URL, response: httpx.Response) -> httpx.URL:
         text = f"{status_text(response.status_code)}, to another server; name the server's final address"
         raise RemoteUnavailable(text, reached=True)
     return target
+
+
+def load() -> None:
+    """Load what the first call would, so that its time is the server's: httpx leaves most of itself for later."""
+    for name in ("httpcore", "h11", "anyio._backends._asyncio"):
+        with suppress(ImportError):  # then the first call loads whatever is there instead
+            import_module(name)
 
 
 def _hush_libraries() -> None:

@@ -1,0 +1,95 @@
+"""The turn to probe belongs to whoever uses it, and only a remote that had its time counts as late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.models import LinkState
+from kingly_memory.observe import Events
+from kingly_memory.ports import LocalStore, Remote, Transaction
+from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.router.link import Link
+from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.remote_side import RemoteSide
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router_bench import CALM, REMOTE, PromptStore
+
+T = TypeVar("T")
+
+
+class SlowToTell(PromptStore):
+    """Says of its first change only later that it is durable."""
+
+    told = False
+
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        done = super().write(change)
+        if self.told:
+            return done
+        self.told = True
+        silent: Future[T] = Future()
+        silent.set_running_or_notify_cancel()
+        return silent
+
+
+def keeper(store: LocalStore, clock: ManualClock) -> LinkKeeper:
+    return LinkKeeper(REMOTE, store=store, clock=clock, settings=CALM, events=Events(), chance=lambda: 0.5)
+
+
+def offline(store: PromptStore, clock: ManualClock) -> None:
+    link = Link(LinkState.OFFLINE, next_probe=clock.now().timestamp(), last_error="down")
+    store.write(lambda tx: tx.set_facet("link", REMOTE, link.to_json())).result()
+
+
+async def test_process_that_ends_while_it_takes_its_turn_to_probe_gives_it_back(tmp_path: Path) -> None:
+    clock, home = ManualClock(), tmp_path / "home"
+    offline(PromptStore(home), clock)
+    store = SlowToTell(home)
+    leaving = keeper(store, clock)
+    probing = asyncio.create_task(leaving.probe(FakeRemote(clock=clock)))
+    await asyncio.sleep(0)  # it begins
+    assert leaving.current().next_probe == clock.now().timestamp() + CALM.probe_interval_s
+    probing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await probing
+    assert keeper(store, clock).seconds_to_probe() == 0
+
+
+@pytest.mark.parametrize(("patient", "failures"), [(True, 1), (False, 0)])
+async def test_only_a_remote_that_had_its_time_is_late(tmp_path: Path, patient: bool, failures: int) -> None:
+    clock = ManualClock()
+    store = PromptStore(tmp_path / "home")
+    link = keeper(store, clock)
+    keepsakes = Keepsakes(REMOTE, reader=store.reader, clock=clock, settings=CALM)
+    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, keepsakes)
+
+    async def late(_: Remote) -> None:
+        raise RemoteUnavailable("no complete answer in time", timed_out=True)
+
+    with pytest.raises(RemoteUnavailable):
+        await side.ask("a question", late, patient=patient)
+    await side.settle()
+    assert link.current().failures == failures
+
+
+async def test_remote_that_refuses_the_connection_has_failed_however_little_time_it_had(tmp_path: Path) -> None:
+    clock = ManualClock()
+    store = PromptStore(tmp_path / "home")
+    link = keeper(store, clock)
+    keepsakes = Keepsakes(REMOTE, reader=store.reader, clock=clock, settings=CALM)
+    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, keepsakes)
+
+    async def refused(_: Remote) -> None:
+        raise RemoteUnavailable("connection refused")
+
+    with pytest.raises(RemoteUnavailable):
+        await side.ask("a question", refused, patient=False)
+    await side.settle()
+    assert link.current().failures == 1
