@@ -1,5 +1,6 @@
 """A small project beside 100,000 memories of others: in its own words, in words that only the others have, and in
-typing errors of these. With a LoCoMo file, both are its turns; the others' are recombined from sentences of it."""
+typing errors of these, and with the others' stored before its own or after. By meaning too, where that is installed.
+With a LoCoMo file, both are its turns; the others' are recombined from sentences of it."""
 
 from __future__ import annotations
 
@@ -47,11 +48,14 @@ async def measure(plan: Plan) -> list[Figure]:
 
 
 async def _among(plan: Plan, name: str, texts: _Texts) -> list[Figure]:
-    alone, crowded = plan.folder / f"alone {name}", plan.folder / f"crowded {name}"
+    homes = [plan.folder / f"{one} {name}" for one in ("alone", "crowded", "overtaken")]
+    alone, crowded, overtaken = homes
     own = [said(text, number, "own") for number, text in enumerate(texts.own)]
     fill(alone, own)
     fill(crowded, (said(text, number, "others") for number, text in enumerate(texts.foreign)))
     fill(crowded, own)
+    fill(overtaken, own)
+    fill(overtaken, (said(text, number, "others") for number, text in enumerate(texts.foreign)))
     unknown = [" ".join(random.Random(number).sample(texts.unknown, 4)) for number in range(MOST_SAMPLES)]
     asked = {
         "own words": texts.questions,
@@ -62,12 +66,16 @@ async def _among(plan: Plan, name: str, texts: _Texts) -> list[Figure]:
     async with (
         MemoryRouter.open(alone, project="own", settings=Settings()) as quiet,
         MemoryRouter.open(crowded, project="own", settings=Settings()) as memory,
+        MemoryRouter.open(overtaken, project="own", settings=Settings()) as early,
     ):
+        for one in (quiet, memory, early):
+            await one.await_vectors()
         arms = {"alone": _arm(quiet, "alone", texts.questions, cuts), "A/A": _arm(quiet, "A/A", texts.questions, cuts)}
         arms |= {what: _arm(memory, what, asks, cuts) for what, asks in asked.items()}
+        arms["stored before theirs"] = _arm(early, "stored before theirs", texts.questions, cuts)
         seconds = await alternate(arms, min(plan.samples, MOST_SAMPLES))
         together = await _at_once(memory, asked["others' words, mistyped"], min(plan.samples, MOST_SAMPLES) // AT_ONCE)
-    for home in (alone, crowded):
+    for home in homes:
         shutil.rmtree(home)
     first = f"search in {len(own)} {name}"
     return [
@@ -82,7 +90,7 @@ async def _among(plan: Plan, name: str, texts: _Texts) -> list[Figure]:
                 goals=QUICKLY,
                 remark=f"cut short: {cuts[what]}",
             )
-            for what in asked
+            for what in (*asked, "stored before theirs")
         ),
         figure(f"{AT_ONCE} of the last at once, the slowest", together, goals=IN_TIME),
     ]

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from kingly_memory.models import (
     DEEP_KINDS,
     KINDS,
     QUICK_KINDS,
+    Detail,
     JsonObject,
     Memory,
     MemoryType,
@@ -43,6 +44,10 @@ MOST_IN_A_MODE = 50
 """Memories that a search in a mode answers with: each is compared with those before it."""
 MOST_VERIFIED = 50
 """Memories that a verified search answers with: four times as many are checked."""
+MOST_TOKENS = 100_000
+"""The largest budget of a search: no reader takes in more at once."""
+DETAILS: Mapping[str, Detail] = {"titles": Detail.TITLE, "passages": Detail.PASSAGE, "full": Detail.FULL}
+"""How much of each hit may be asked for."""
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -190,9 +195,11 @@ def query(
     if not isinstance(text, str):
         raise InvalidInput("query", f"expected text, not {_name(text)}")
     said = _asked(text)
+    is_excerpt = said != text
     return Query(
         text=mended(said),
-        is_excerpt=len(said) < len(text),
+        is_excerpt=is_excerpt,
+        key=mended(text.strip()) if is_excerpt and len(text.strip()) <= KEY_LIMIT else None,
         project=project,
         limit=count("limit", limit, most=RESULTS_LIMIT),
         types=_types(types),
@@ -200,7 +207,7 @@ def query(
         agent=label("agent", agent),
         context_id=label("context_id", context_id),
         since=moment("since", since),
-        until=moment("until", until),
+        until=until_moment("until", until),
         include_archived=include_archived,
         without_tags=without_tags,
     )
@@ -316,6 +323,29 @@ def moment(name: str, value: object) -> datetime | None:
         return as_utc(value)
     except (OverflowError, ValueError):
         raise InvalidInput(name, "lies outside the years 1 to 9999 in UTC") from None
+
+
+def until_moment(name: str, value: object) -> datetime | None:
+    """The same for the end of a time: a text that names a day alone means the end of that day."""
+    found = moment(name, value)
+    if found is None or not isinstance(value, str) or not _is_a_day(value):
+        return found
+    return found.replace(hour=23, minute=59, second=59, microsecond=999_999)
+
+
+def _is_a_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def detail(value: object) -> Detail:
+    """How much of each hit was asked for."""
+    if not isinstance(value, str) or value not in DETAILS:
+        raise InvalidInput("detail", f"{shown(value)!r} is unknown; choose one of {', '.join(DETAILS)}")
+    return DETAILS[value]
 
 
 def shown(value: object) -> str:

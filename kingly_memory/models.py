@@ -64,6 +64,10 @@ class Origin(StrEnum):
     IMPORT = "import"
 
 
+LEAST_TRUSTED_LAST = (Origin.USER, Origin.AGENT, Origin.IMPORT, Origin.TOOL, Origin.REMOTE, Origin.WEB)
+"""What is made of several memories is no better trusted than the least of them."""
+
+
 class Standing(StrEnum):
     """Whether a memory answers: live ones do, archived ones on request, forgotten ones never, cached ones are
     copies of what only the remote holds."""
@@ -112,7 +116,7 @@ class Tier(StrEnum):
     GLACIAL = "glacial"
 
 
-class View(StrEnum):
+class Detail(StrEnum):
     """How much of a hit is shown; a title is its first words where it has none."""
 
     FULL = "full"
@@ -206,8 +210,9 @@ class Query:
     """What a search asks for, after validation. Empty filters are None; `tags` must all be present.
 
     `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
-    may be there. `is_excerpt`: the text was taken out of a longer one. Without `neighbours` each memory answers for
-    itself, whatever was said beside it. The remote is asked for `remote_limit` hits, if that is said.
+    may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it could be one.
+    Without `neighbours` each memory answers for itself, whatever was said beside it; without `by_meaning` this machine
+    looks at words alone. The remote is asked for `remote_limit` hits, if that is said.
     """
 
     text: str
@@ -226,6 +231,8 @@ class Query:
     neighbours: bool = True
     remote_limit: int | None = None
     is_excerpt: bool = False
+    by_meaning: bool = True
+    key: str | None = None
 
     @property
     def asked(self) -> str | None:
@@ -269,7 +276,7 @@ class Hit:
 class Shown:
     """How a hit is shown. `text` is None in the view `title`; `tokens` is what its whole text takes, estimated."""
 
-    view: View
+    view: Detail
     title: str | None
     text: str | None
     tokens: int
@@ -286,7 +293,7 @@ class Shown:
             "tokens": self.tokens,
             "relevance": round(hit.relevance, 4),
         }
-        if self.view is not View.TITLE:
+        if self.view is not Detail.TITLE:
             shown |= {
                 "content": self.text,
                 "tags": list(memory.tags) or None,
@@ -313,9 +320,10 @@ class Results:
     `layers` names the layers that answered; `failures` those that were asked and did not, with the reason. `linked`
     holds, by the id of a hit, the memories linked to it, when they were asked for. In a mode, `mode_reason` says why
     that one, `excluded` how many candidates were left out for which reason, and `clusters`, where the mode groups, the
-    number of each hit's group by its id. `folded` names, by the id of a hit, the memories that say the same; `shown`
-    says how each hit is shown where not all are shown whole; `verdicts` what came of checking it, where hits are.
-    `asked` is what was looked up, where that was taken out of a longer text.
+    number of each hit's group by its id. `folded` names, by the id of a hit, the memories that say the same, and
+    `more_folded` says how many more do where a budget had no room for their ids; `shown` says how each hit is shown
+    where not all are shown whole; `verdicts` what came of checking it, where hits are. `asked` is what was looked up,
+    where that was taken out of a longer text.
     """
 
     hits: tuple[Hit, ...]
@@ -330,6 +338,7 @@ class Results:
     excluded: Mapping[str, int] = field(default_factory=dict)
     clusters: Mapping[str, int] = field(default_factory=dict)
     folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    more_folded: Mapping[str, int] = field(default_factory=dict)
     shown: Mapping[str, Shown] = field(default_factory=dict)
     verdicts: Mapping[str, JsonObject] = field(default_factory=dict)
     asked: str | None = None
@@ -356,6 +365,7 @@ class Results:
             **({} if self.asked is None else {"asked": self.asked}),
             "hits": [self._hit_json(hit) for hit in self.hits],
             **({"folded": {one: list(several) for one, several in self.folded.items()}} if self.folded else {}),
+            **({"more_folded": dict(self.more_folded)} if self.more_folded else {}),
             **({"linked": {one: list(several) for one, several in self.linked.items()}} if self.linked else {}),
             **({"excluded": dict(self.excluded)} if self.excluded else {}),
             **({} if self.mode is None else self._mode_json(self.mode)),

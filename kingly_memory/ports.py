@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Receipt, Results, Standing
@@ -112,6 +112,10 @@ class Transaction(Protocol):
 
     def owners(self, facet: str) -> list[str]:
         """Who has a facet of that name, at most 1,000 of them; for the few rows that are not per memory."""
+        ...
+
+    def facet_names(self, beginning: str) -> list[str]:
+        """The names of facets that begin like that, whoever has one; for the few that are named after something."""
         ...
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
@@ -222,24 +226,57 @@ class OutboxView(Protocol):
         ...
 
 
+class Mark(NamedTuple):
+    """How far a store has been looked through: the place of a row, and which row it was. When the last rows of a store
+    are removed, others may get their places; as long as the row of a mark is there, what is new lies behind it."""
+
+    position: int = 0
+    row: str = ""
+
+
+class Looked(NamedTuple, Generic[T]):
+    """What one look found behind a mark, the next mark, and whether there was nothing behind that one any more.
+
+    The mark is None when its row is gone: begin at an earlier one. It is the same one when there was no time.
+    """
+
+    found: tuple[T, ...]
+    mark: Mark | None
+    at_end: bool
+
+
+class Made(NamedTuple):
+    """A facet made of a memory's text; None is one that cannot be read. `orphaned`: the memory is not there."""
+
+    memory_id: MemoryId
+    facet: JsonObject | None
+    orphaned: bool
+
+
 class VectorRows(Protocol):
-    """Reading facets that were made of a memory's text, and which carry its `revision` and its `project`."""
+    """Reading facets that were made of a memory's text, and which carry its `revision` and its `project`.
 
-    def facets_after(
-        self, name: str, project: str, position: int, limit: int
-    ) -> list[tuple[int, MemoryId, JsonObject | None]]:
-        """The project's facets of that name behind `position`, in the order of theirs, at most `limit`. One that was
-        removed and written again lies behind; None is one that cannot be read."""
+    A look goes over a few thousand rows, whoever's they are, in the order of their places; it finds `limit` at most.
+    """
+
+    def made(self, facet: str, project: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Made]:
+        """The project's facets of that name. One that was removed and written again lies behind."""
         ...
 
-    def lacking(self, facet: str, project: str, position: int, limit: int) -> list[Row]:
-        """The project's memories behind `position`, forgotten ones aside, whose facet of that name is missing or of
-        another revision."""
+    def lacking(self, facet: str, project: str, mark: Mark, limit: int, deadline_s: float = math.inf) -> Looked[Row]:
+        """The project's memories, forgotten ones aside, whose facet of that name is missing or of another revision."""
+        ...
+
+    def rows(self, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
+        """The rows of those memories, None for one that is not there, as far as there was time to look."""
         ...
 
 
-class StoreReader(MemoryReader, TextIndex, OutboxView, VectorRows, Protocol):
+class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
     """Everything that can be read, behind one connection per thread."""
+
+    @property
+    def vectors(self) -> VectorRows: ...
 
 
 class LocalStore(Protocol):

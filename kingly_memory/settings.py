@@ -118,6 +118,7 @@ class Settings:
     forget_threshold: float = _setting(0.1, "strength below which a memory may be forgotten", _SHARE)
     auto_forget_enabled: bool = _setting(False, "whether a sweep asks the policy `strength` without being told to")
     tiers_enabled: bool = _setting(False, "whether a sweep asks the policy `tiers` without being told to")
+    merging_enabled: bool = _setting(False, "whether a sweep asks the policy `merging` without being told to")
     remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
     verification_threshold: float = _setting(
         0.7, "confidence, or share of its words in a source, from which a memory is verified without a model", _SHARE

@@ -61,7 +61,10 @@ def token_spans(text: str) -> list[tuple[int, int]]:
 
 def estimated_tokens(text: str) -> int:
     """One for every four characters, and at least one for every word and for every character written without spaces."""
-    return max(-(-len(text) // CHARACTERS_PER_TOKEN), len(token_spans(text)))
+    by_length = -(-len(text) // CHARACTERS_PER_TOKEN)
+    if text.isascii() and len(text.split()) + len(text) // LONGEST_TOKEN <= by_length:
+        return by_length  # there cannot be more spans than that, and nobody has to look for them
+    return max(by_length, len(token_spans(text)))
 
 
 def stems(text: str) -> set[str]:

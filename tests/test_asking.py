@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import intake
+from kingly_memory.asking import pasted
 from kingly_memory.asking.length import MOST_CHARACTERS, MOST_WORDS
 from kingly_memory.asking.question import MOST_PLAIN, READ, asked
 from kingly_memory.models import Query
 from kingly_memory.retrieval.wrapping import WAYS, wrapped
+from kingly_memory.writing import words
 
 QUESTION = "Which radiator did the plumber bleed first in November?"
 
@@ -97,6 +99,64 @@ def test_a_question_is_told_from_rules_chats_records_and_files(text: str, questi
     assert asked(text) == question
 
 
+ORDERS = [
+    "Use pnpm instead of npm in the frontend repo",
+    "Make the checkout button green",
+    "Keep the old invoices in the archive",
+    "Return the deposit of the Miller booking",
+    "Never ship orders of the warehouse on Fridays",
+    "how should the assistant manager be paid",
+    "do you have the wifi password of the guest house",
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"{RULES}\n\nUser: {{}}",
+        f"{RULES}\n\n{{}}",
+        f"User: {RULES}\n\n{{}}",
+        f"{RULES}\nUser: make it blue\nAssistant: Which one? You should tell me.\nUser: {{}}",
+        f"{{}}\n\n{LOG}",
+        f"{LOG}\n{{}}",
+    ],
+)
+def test_an_order_after_rules_is_what_is_asked(around: str, order: str) -> None:
+    assert asked(around.replace("{}", order)) == order
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_of_rules_that_an_order_runs_on_from_no_word_is_looked_up(order: str) -> None:
+    rules = "You are a careful agent. You must think before every step. Do not invent names. Respond only with JSON."
+    rules += (
+        " Should a step need network access, request approval from the user. You have access to the functions below."
+    )
+    assert set(asked(f"{rules} {order}").split()) <= set(words(order))
+
+
+@pytest.mark.parametrize("date", ["Date:   Mon Nov 3 10:11:12 2025 +0100\n", ""])
+def test_what_a_commit_says_of_itself_is_no_question(date: str) -> None:
+    fix = "Fix the deploy of the api so that it no longer hits the lock timeout."
+    commit = f"commit 1234567\nAuthor: Bob Miller\nReviewed-by: Ann Lee\n{date}\n"
+    commit += "    deploy the api: raise lock timeout\n\n deploy/api.sh | 4 ++--"
+    said = f"You are a helpful assistant. Answer briefly.\n\n{fix} Here is what git said:\n{commit}"
+    assert asked(said) == fix
+
+
+def test_work_on_a_paste_of_many_short_lines_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    look = pasted._is_material
+
+    def noted(line: str) -> bool:
+        looked_at.append(line)
+        return look(line)
+
+    monkeypatch.setattr(pasted, "_is_material", noted)
+    asked(f"{'a? ' * 8}{chr(10)}{'a?' + chr(10) * 3}" * 4_000)
+    assert 0 < len(looked_at) <= pasted.LINES + 1
+
+
 def test_a_question_that_points_at_a_trace_takes_its_failure_along() -> None:
     said = asked(f"have we seen this before?\n\n{TRACE}\n\n{SOURCE}")
     assert said.startswith("have we seen this before? sqlite3 operationalerror database locked")
@@ -112,6 +172,15 @@ def test_only_the_ends_of_a_paste_are_read() -> None:
         asked(f"{LOG}\n{'x ' * 500_000}\n\n{QUESTION}") == asked(f"{LOG}\n{'x ' * 900_000}\n\n{QUESTION}") == QUESTION
     )
     assert "radiator" not in asked(f"{LOG * 20}{'x ' * READ}\n\n{QUESTION}\n\n{'x ' * READ}")
+
+
+def test_a_long_key_is_kept_beside_what_is_asked() -> None:
+    key = "-".join(f"reports/{number:03}" for number in range(36))
+    query = intake.query(f" {key}\n", project="p")
+    assert MOST_CHARACTERS < len(key) <= intake.KEY_LIMIT
+    assert (query.is_excerpt, query.key) == (True, key)
+    assert intake.query(f"{LOG}\n\n{QUESTION}", project="p").key is None
+    assert intake.query(QUESTION, project="p").key is None
 
 
 def test_a_query_says_that_it_is_an_excerpt() -> None:

@@ -35,6 +35,18 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return runner(capsys, monkeypatch)
 
 
+def test_a_way_of_searching_that_cannot_be_had_here_is_said(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "is_installed", lambda: False)
+    path = lines(tmp_path / "set.jsonl", {"id": "m", "content": "x"}, {"query": "x", "relevant": ["m"]})
+    ran = run("eval", str(path), "--config", "semantic")
+    assert (ran.code, ran.err) == (
+        2,
+        "kingly-memory: config: semantic needs vectors; run `pip install 'kingly-memory[semantic]'` for them\n",
+    )
+
+
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where temporary folders go, to see that none is left."""
@@ -175,7 +187,8 @@ def test_questions_alone_are_asked_of_the_projects_memories(run: Run, tmp_path: 
     assert run("export").out == before
     elsewhere = run("eval", str(path), *LOCAL, "--project", "another")
     assert elsewhere.code == 2
-    assert elsewhere.err == f"kingly-memory: file: {path}, line 1: relevant: 'boat' is no memory that is searched\n"
+    problem = "relevant: names 'boat', and no memory that is searched has that id or key"
+    assert elsewhere.err == f"kingly-memory: file: {path}, line 1: {problem}\n"
 
 
 def test_nothing_is_stored_in_the_users_home_and_nothing_stays_behind(run: Run, boats: Path, temporary: Path) -> None:

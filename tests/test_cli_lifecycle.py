@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from kingly_memory import Settings, SyncMemoryRouter
+from kingly_memory.cli.lifecycle import sweep_lines
+from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 
@@ -42,7 +44,7 @@ def test_dry_run_says_memory_by_memory_what_would_happen_and_why(run: Run) -> No
     assert said[1] == "  live 4 → 1; archive 0 → 3  (strength)"
     assert "  its strength is below 0.1: 3" in said
     [at] = [number for number, line in enumerate(said) if line.startswith("archive") and "  one  a note" in line]
-    assert "strength: its strength 0 is below 0.1, idle for" in said[at + 1]
+    assert "strength: its strength is below 0.1 (0.00), idle for" in said[at + 1]
     assert "undo" not in said[-1]
     assert live(run) == {"one", "two", "three", "promise"}
 
@@ -71,7 +73,7 @@ def test_policies_may_be_several_and_tiers_show_their_moves(run: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "field", "words"),
     [
-        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (["sweep", "--policy", "dust"], "policies", "'dust' is unknown; choose of lifetimes, merging, strength, tiers"),
         (["sweep", "--undo", "--dry-run"], "dry_run", "does not go with --undo"),
         (["sweep", "--undo", "--policy", "tiers"], "policy", "does not go with --undo"),
         (["weak", "--limit", "0"], "limit", "limit"),
@@ -86,6 +88,39 @@ def test_bad_input_is_one_sentence(run: Run, argv: list[str], field: str, words:
     assert (ran.code, ran.json["error"]["field"]) == (2, field)
     assert words in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_sweep_says_how_many_went_behind_summaries_and_the_archive_says_behind_which(
+    run: Run, tmp_path: Path
+) -> None:
+    clock = ManualClock(datetime.now(UTC) - timedelta(hours=2))
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING, clock=clock) as memory:
+        for number in range(203):
+            memory.store(f"note {number}", key=f"n{number}", significance=0.4, tags=["notes"])
+    would = run("sweep", "--policy", "tiers", "--dry-run").out.splitlines()
+    did = run("sweep", "--policy", "tiers").out.splitlines()
+    assert did[:3] == [
+        "3 memories archived, 0 erased",
+        "  3 of them behind 1 summary",
+        "  live 203 → 201; archive 0 → 3; slow 203 → 200; glacial 0 → 1  (tiers)",
+    ]
+    assert would[1:3] == did[1:3]
+    [entry, *_] = run("archive", "list", "--json").json["entries"]
+    summary = entry["archived"]["summary"]
+    assert f"\n    behind {summary}\n" in run("archive", "list").out
+    assert run("get", summary, "--json").json["title"] == "Summary of 3 memories about notes"
+
+
+def test_a_strength_just_below_the_threshold_is_not_shown_as_the_threshold() -> None:
+    action = {
+        "memory_id": "m",
+        "policy": "strength",
+        "does": "archive",
+        "reason": "its strength is below 0.1",
+        "figures": {"strength": 0.09999},
+    }
+    lines = list(sweep_lines(SweepReport(archived=1, actions=(action,)), {}))
+    assert any(line.endswith("strength: its strength is below 0.1 (0.09)") for line in lines)
 
 
 @pytest.mark.usefixtures("years_ago")
@@ -116,7 +151,7 @@ def test_the_archive_is_listed_and_gives_back(run: Run) -> None:
     run("sweep", "--policy", "strength")
     said = run("archive", "list", "--limit", "2").out.splitlines()
     assert said[0] == "three  a note named three"
-    assert said[1] == "    just now, strength: its strength 0 is below 0.1"
+    assert said[1] == "    just now, strength: its strength is below 0.1 (0.00)"
     _, _, position = said[4].partition("more: --before ")
     assert run("archive", "list", "--before", position).out.startswith("one  a note named one\n")
     assert run("archive", "restore", "one").out == "restored: a note named one\n"
@@ -153,3 +188,35 @@ def test_a_sweep_shows_ended_memories_by_their_names(run: Run, monkeypatch: pyte
     said = run("sweep", "--dry-run").out
     assert "archive          ended  an ended note\n" in said
     assert "lifetimes: the lifetime of semantic memories has ended\n" in said
+
+
+@pytest.mark.requirement("SMT-035", "SMT-043")
+def test_compaction_says_thread_by_thread_what_becomes_of_it(run: Run, tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING, clock=clock) as memory:
+        memory.store("a talk of long ago", context_id="long ago", key="ago")
+    for name in ("deploy", "shop"):
+        run("store", "deploys wait for reviews", "--context", name)
+    dry = run("compact", "--dry-run").out.splitlines()
+    assert dry == [
+        "1 thread would be merged, 1 would be archived",
+        "  active 3 → 1; weight 3 → 0.9  (normal)",
+        "merge    shop into deploy, 1.00 alike",
+        "archive  long ago for its age",
+    ]
+    assert "ago" in live(run)
+    assert run("compact").out.splitlines()[0] == "1 thread merged, 1 archived"
+    assert "ago" not in live(run)
+    assert run("compact", "--json", "--strategy", "gentle").json["actions"] == []
+    assert "choose one of gentle, normal, aggressive" in run("compact", "--strategy", "brutal").err
+
+
+def test_a_sweep_names_what_it_merges_and_into_what(run: Run) -> None:
+    run("store", "Deploys wait for two reviews")
+    run("store", "deploys wait for 2 reviews", "--key", "reviews")
+    said = run("sweep", "--policy", "merging").out.splitlines()
+    assert "  1 merged into others that say the same" in said
+    [at] = [number for number, line in enumerate(said) if line.startswith("merge ")]
+    assert said[at + 1].endswith("merging: another memory says the same, into reviews")
+    assert said[-1] == "undo: kingly-memory sweep --undo"
+    assert live(run) == {"reviews"}

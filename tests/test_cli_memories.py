@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from kingly_memory.cli.showing import notes
 from kingly_memory.models import MemoryType, Origin
 from tests.cli_runner import Run, runner
 
@@ -179,7 +181,8 @@ def test_bad_input_is_refused_by_field_and_stores_nothing(run: Run, argv: list[s
     ran = run(*argv, "--json")
     assert ran.code == 2
     assert ran.json["error"]["field"] == field
-    assert ran.err.startswith(f"kingly-memory: {field}: ")
+    option = {"context_id": "context", "tags": "tag", "types": "type"}.get(field, field)
+    assert ran.err.startswith(f"kingly-memory: {option}: "), "the name that the option has"
     assert ran.err.count("\n") == 1
     assert "Traceback" not in ran.err
     assert run("list", "--json").json["memories"] == []
@@ -200,7 +203,7 @@ def test_hostile_names_are_names_and_never_paths(run: Run, tmp_path: Path) -> No
 
 
 ODD_QUERIES = [
-    "", " ", '"', "'", "AND OR NOT", "a NEAR b", "multi-agent", "C++", "node.js", "who's", "secret:harbour", "harb*",
+    '"', "'", "AND OR NOT", "a NEAR b", "multi-agent", "C++", "node.js", "who's", "secret:harbour", "harb*",
     "(", ")" * 50, "👩‍👩‍👧", "\ud800", "%_%", "x " * 60_000, "1" * 200_000, "東京", "\n\0\t", "--",
 ]  # fmt: skip
 
@@ -212,6 +215,61 @@ def test_every_query_gets_a_sensible_answer(run: Run, query: str) -> None:
     assert ran.code == 0
     assert ran.json["source"] == "local"
     assert run("search", "--", query).code == 0
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n"])
+@pytest.mark.parametrize("how", [[], ["--verify"], ["--mode", "auto"]])
+def test_an_empty_query_is_refused_however_it_is_asked(run: Run, query: str, how: list[str]) -> None:
+    ran = run("search", query, *how)
+    assert (ran.code, ran.err) == (2, "kingly-memory: query: is empty; say what to look for\n")
+
+
+def test_a_query_can_be_piped_in(run: Run) -> None:
+    run("store", "Deploys stop at the lock timeout.", "--key", "lock")
+    log = b"2026-11-21 12:00:01 INFO started\n" * 50 + b"Why does the deploy stop at the lock timeout?\n"
+    for how in ([], ["--verify"]):
+        assert "· lock" in run("search", "-", *how, stdin=log).out
+    assert run("search", "-", stdin=b" \n").err == "kingly-memory: query: is empty; say what to look for\n"
+
+
+def test_a_log_that_is_too_long_to_be_read_is_refused(run: Run) -> None:
+    ran = run("search", "-", stdin=b"a log " * 200_000)
+    assert ran.err.startswith("kingly-memory: query: has more than the 1,048,576 bytes that are read; give the part")
+
+
+def test_what_an_answer_lacks_is_said_in_sentences() -> None:
+    silent = {"remote": "no complete answer within 93 ms"}
+    assert list(notes({"remote": "offline: HTTP 503"}, None, {})) == ["  remote is offline: HTTP 503"]
+    assert list(notes(silent, None, {})) == ["  remote did not answer: no complete answer within 93 ms"]
+
+
+def test_a_bar_alone_is_no_mode(run: Run) -> None:
+    run("store", "Deploys need two reviews.")
+    told = run("search", "deploys", "--min-confidence", "0.7").out
+    assert "  left out: 1 less sure than was asked for (--min-confidence sets the bar)\n" in told
+    assert "mode" not in told
+
+
+def test_the_last_day_of_a_time_is_part_of_it(run: Run) -> None:
+    run("store", "Deploys need two reviews.", "--key", "deploy")
+    today = datetime.now(UTC).date().isoformat()
+    for option in ("--until", "--since"):
+        assert len(run("search", "deploys", option, today, "--json").json["hits"]) == 1
+
+
+@pytest.mark.parametrize("shape", [["--detail", "titles"], ["--budget-tokens", "200"], []])
+def test_explain_tells_programs_the_figures_however_much_of_a_hit_is_shown(run: Run, shape: list[str]) -> None:
+    run("store", "Deploys need two reviews.")
+    [hit] = run("search", "deploys", "--explain", "--json", *shape).json["hits"]
+    assert hit["scores"]["bm25"] > 0
+
+
+def test_a_list_leaves_assessments_out_unless_they_are_asked_for(run: Run) -> None:
+    run("store", "Deploys need two reviews.", "--key", "deploy")
+    run("confidence", "deploy the shop")
+    assert [one["key"] for one in run("list", "--json").json["memories"]] == ["deploy"]
+    [assessment] = run("list", "--tag", "confidence_assessment", "--json").json["memories"]
+    assert assessment["metadata"]["record"] == "confidence_assessment"
 
 
 @pytest.mark.parametrize(

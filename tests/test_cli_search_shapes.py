@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -21,17 +22,19 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def test_repeats_are_named_below_the_hit_that_stands_for_them(run: Run) -> None:
     ids = {
         run("store", text, "--json").json["id"]
-        for text in (RULE, "deploys need two reviews", "DEPLOYS need two reviews")
+        for text in (RULE, "deploys need two reviews", "Deploys need two reviews!")
     }
     run("store", "Deploys need three reviews.")
     said = run("search", "two", "reviews").out
     assert said.startswith("2 hits in ")
-    assert "      said 3 times, also in " in said
+    assert "      3 alike (--no-fold shows each)\n" in said
     told = run("search", "two", "reviews", "--json").json
     [(shown, folded)] = told["folded"].items()
     assert {shown, *folded} == ids
     assert run("search", "two", "reviews", "--no-fold").out.startswith("4 hits in ")
-    assert "said" not in run("search", "two", "reviews", "--no-fold").out
+    assert "alike" not in run("search", "two", "reviews", "--no-fold").out
+    short = run("search", "two", "reviews", "--budget-tokens", "110")
+    assert "      3 alike (--no-fold shows each)\n" in short.out  # however few of their ids had room
 
 
 def test_titles_and_passages_are_less_than_the_text_and_say_so(run: Run) -> None:
@@ -60,6 +63,26 @@ def test_a_budget_holds_and_what_is_left_out_is_counted(run: Run, mode: list[str
     assert "relevance: how well a hit answers, 0 to 1" in said
 
 
+def test_full_is_all_of_each_memory(run: Run) -> None:
+    run("store", HANDBOOK, "--title", "Handbook of the harbour")
+    usual, full = run("search", "reviews").out, run("search", "reviews", "--detail", "full").out
+    assert "shown: 1 whole\n" in full
+    assert " ".join(full.split()).endswith(HANDBOOK)
+    assert len(usual.splitlines()) == 4
+    assert "content" in run("search", "reviews", "--detail", "full", "--json").json["hits"][0]
+
+
+def test_what_counts_for_a_budget_is_printed_and_adds_up(run: Run) -> None:
+    for text in (RULE, "deploys need two reviews", "Deploys need three reviews.", HANDBOOK):
+        run("store", text)
+    said = run("search", "two", "reviews", "--budget-tokens", "400").out
+    [used] = re.findall(r"^  budget: (\d+) of 400 tokens, as a program is told the hits", said, re.MULTILINE)
+    each = re.findall(r"^      counts (\d+) tokens$", said, re.MULTILINE)
+    assert sum(map(int, each)) == int(used) <= 400
+    assert len(each) == 3
+    assert "budget" not in run("search", "two", "reviews", "--detail", "titles").out
+
+
 def test_a_short_memory_without_a_title_is_shown_whole(run: Run) -> None:
     run("store", "evil \x1b[2J two\nlines", "--key", "k")
     said = run("search", "evil", "--budget-tokens", "500").out
@@ -72,11 +95,11 @@ def test_a_short_memory_without_a_title_is_shown_whole(run: Run) -> None:
     ("options", "sentence"),
     [
         (["--detail", "all"], "detail: 'all' is unknown; choose one of titles, passages, full"),
-        (["--budget-tokens", "0"], "budget_tokens: 0 is outside 1 to 1,000,000"),
+        (["--budget-tokens", "0"], "budget_tokens: 0 is outside 1 to 100,000"),
         (["--mode", "broad", "--limit", "51"], "limit: 51 is outside 1 to 50"),
         (["--verify", "--limit", "51"], "limit: 51 is outside 1 to 50"),
         (["--verify", "--detail", "titles"], "verify: does not go with --prefer-speed, --detail"),
-        (["--verify", "--no-fold"], "verify: does not go with --prefer-speed, --detail"),
+        (["--verify", "--explain"], "explain: does not go with --verify"),
     ],
 )
 def test_what_makes_no_sense_is_named_as_it_was_said(run: Run, options: list[str], sentence: str) -> None:
@@ -92,7 +115,7 @@ def test_a_mode_and_verification_go_together(run: Run) -> None:
     assert said.startswith(
         "2 candidates held against each other: 1 verified, 1 contradicted\n  mode precise: asked for\n"
     )
-    assert "  left out: 1 not sure enough for this mode" in said
+    assert "  left out: 1 less sure than was asked for" in said
     told = run("search", "how many reviews", "--verify", "--mode", "auto", "--min-confidence", "0.1", "--json").json
     assert {one["key"] for status in ("verified", "uncertain", "contradicted") for one in told[status]} == {
         "right",

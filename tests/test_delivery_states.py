@@ -71,6 +71,9 @@ class Shelf:
     def owners(self, facet: str) -> list[str]:
         return [name.partition(":")[2] for name in self.beside if name.startswith(facet + ":")]
 
+    def facet_names(self, beginning: str) -> list[str]:
+        return sorted({name.partition(":")[0] for name in self.beside if name.startswith(beginning)})
+
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         waiting = (DeliveryState.PENDING, DeliveryState.LEASED)
         facets = ((MemoryId(one), delivery_of(self, remote, one)) for one in self.rows)

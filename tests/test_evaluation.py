@@ -231,15 +231,15 @@ MEMORY = {"id": "m", "content": "x"}
     ("rows", "words"),
     [
         ([MEMORY], "holds no question"),
-        ([MEMORY, {"query": "x", "relevant": ["n"]}], "line 2: relevant: 'n' is no memory that is searched"),
+        ([MEMORY, {"query": "x", "relevant": ["n"]}], "line 2: relevant: names 'n', and no memory"),
         ([MEMORY, {"query": "x", "relevant": []}], "line 2: relevant: is not a list"),
         ([MEMORY, {"query": "x", "relevant": "m"}], "line 2: relevant: is not a list"),
         ([MEMORY, {"query": " ", "relevant": ["m"]}], "line 2: query: is not a text"),
         ([MEMORY, {"id": "m", "content": "y"}], "line 2: id: 'm' stands for two memories"),
         ([{"content": ""}], "line 1: content: is empty"),
-        ([MEMORY, {"answer": 42}], "line 2: line: is neither a memory with `content` nor a question"),
-        ([MEMORY, [1]], "line 2: line: is neither"),
-        ([{"content": "x" * 400_000}], "line 1: line: has more than"),
+        ([MEMORY, {"answer": 42}], "line 2: is neither a memory with `content` nor a question"),
+        ([MEMORY, [1]], "line 2: is neither"),
+        ([{"content": "x" * 400_000}], "line 1: has more than"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, rows: list[object], words: str) -> None:

@@ -121,7 +121,9 @@ def test_vectors_put_together_are_those_put_one_by_one(stored: dict[str, list[fl
     expected = dict(apart.nearest(query, None, 30))
     assert dict(together.nearest(query, None, 30)) == pytest.approx(expected, abs=1e-5)
     name = min(stored)
-    assert dict(together.nearest(query, None, 1, [name]))[name] == pytest.approx(expected[name], abs=1e-5)
+    [(found, similarity)] = together.compared(query, [name, "not here"])
+    assert found == name
+    assert similarity == pytest.approx(expected[name], abs=1e-5)
 
 
 def test_only_the_wanted_types_are_found() -> None:

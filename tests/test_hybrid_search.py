@@ -16,9 +16,13 @@ from kingly_memory.app.hybrid_search import get_hybrid_memory_search
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, LayerReport, Results, Source
+from kingly_memory.models import Hit
+from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval import rrf
+from kingly_memory.retrieval.fusion import by_ranks
 from kingly_memory.settings import Settings
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router_bench import PromptStore, router_over
 from tests.test_folding import memory as remembered
 
 QUICK = Settings(durability="process", closing_s=0.0)
@@ -102,16 +106,82 @@ async def test_signs_of_a_query_language_do_not_hide_what_is_meant(memory: Memor
 
 @pytest.mark.requirement("ARG-046")
 @pytest.mark.parametrize(("meaning", "words"), [("remote", "local"), ("vectors", "words")])
-async def test_two_rankings_are_fused_by_their_ranks(meaning: str, words: str) -> None:
-    figures = {"a": {words: 0.9, meaning: 0.1}, "b": {words: 0.2}, "c": {meaning: 0.8}, "d": {meaning: 0.3}, "e": {}}
-    hits = {name: Hit(remembered(name), 0.5, tuple(scores), scores) for name, scores in figures.items()}
-
-    class Shelf:
-        async def search(self, query: str, limit: int) -> Results:
-            return Results(tuple(hits.values()), Source.HYBRID, 1.0, {"local": LayerReport(1.0, 4)})
-
-    found = await get_hybrid_memory_search(Shelf()).search("x")
+def test_two_rankings_are_fused_by_their_ranks_and_the_memory_of_that_key_goes_first(meaning: str, words: str) -> None:
+    figures = {
+        "a": {words: 0.9, meaning: 0.1},
+        "b": {words: 0.2},
+        "c": {meaning: 0.8},
+        "d": {meaning: 0.3},
+        "e": {},
+        "named": {"key": 1.0},
+    }
+    hits = [Hit(remembered(name), 0.5, tuple(scores), scores) for name, scores in figures.items()]
     golden = rrf.fused(["c", "d", "a"], ["a", "b"])
-    assert [hit.memory.content for hit in found] == [*(name for name, _ in golden), "e"]
-    assert [hit.scores["rrf"] for hit in found.hits[:-1]] == [score for _, score in golden]
+    found = by_ranks(hits)
+    assert [hit.memory.content for hit in found] == ["named", *(name for name, _ in golden), "e"]
+    assert [hit.scores["rrf"] for hit in found[1:-1]] == [score for _, score in golden]
     assert golden[0][0] == "a"
+
+
+def test_where_nothing_is_ranked_by_meaning_the_order_by_words_stays() -> None:
+    hits = tuple(Hit(remembered(name), 0.5, ("local",), {"bm25": 1.0}) for name in "abc")
+    assert by_ranks(hits) == hits
+
+
+class Ranked:
+    """A memory whose remote knows other memories than this machine does."""
+
+    def __init__(self, home: Path) -> None:
+        clock = ManualClock()
+        self.remote = FakeRemote(clock=clock)
+        settings = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
+        self.router = router_over(PromptStore(home), self.remote, clock, settings=settings)
+
+    async def fill(self, count: int) -> list[str]:
+        ids: list[str] = [
+            (await self.router.store(f"deploy {'now ' * number}", key=f"k{number}", significance=0.1)).id
+            for number in range(count)
+        ]
+        self.remote.elsewhere = [
+            RemoteHit(f"r{number}", f"a release, told in other words: {number}", 0.9 - number / 100, None, {})
+            for number in range(count)
+        ]
+        return ids
+
+
+@pytest.fixture
+async def ranked(tmp_path: Path) -> AsyncIterator[Ranked]:
+    made = Ranked(tmp_path / "home")
+    async with made.router:
+        await made.router.sync(timeout=5)
+        yield made
+
+
+@pytest.mark.requirement("ARG-046", "ARG-048")
+async def test_the_memory_whose_key_is_the_question_is_found_first(ranked: Ranked) -> None:
+    await ranked.fill(12)
+    search = get_hybrid_memory_search(ranked.router)
+    found = await search.search("k7")
+    assert found[0].memory.key == "k7"
+    assert all("rrf" in hit.scores for hit in found.hits[1:])
+
+
+@pytest.mark.requirement("ARG-048")
+async def test_only_what_is_answered_counts_as_used_and_for_a_budget(ranked: Ranked) -> None:
+    ids = await ranked.fill(12)
+    search = get_hybrid_memory_search(ranked.router)
+    found = await search.search("deploy", limit=14, budget_tokens=5_000)
+    assert [hit.layers for hit in found] == [*[("remote",)] * 12, *[("local",)] * 2]
+    assert (found.excluded, set(found.shown)) == ({}, {hit.memory.id for hit in found})
+    used = [one for one in ids if ranked.router._usage.last_use(one) is not None]
+    assert set(used) == {hit.memory.id for hit in found.hits[12:]}
+
+
+@pytest.mark.requirement("ARG-048")
+async def test_it_takes_all_that_a_search_takes(ranked: Ranked) -> None:
+    await ranked.fill(12)
+    search = get_hybrid_memory_search(ranked.router)
+    found = await search.search("deploy", limit=20, mode="learning")
+    assert len(found) == 20
+    assert str(found.mode) == "learning"
+    assert len((await search.search("deploy", limit=3, fold=False, detail="titles")).shown) == 3

@@ -137,6 +137,18 @@ def test_naive_times_are_taken_as_utc_and_others_converted() -> None:
     assert intake.moment("since", "2026-05-01T12:00:00") == expected
 
 
+@pytest.mark.parametrize("day", ["2026-05-01", "20260501", "2026-W18-5"])
+def test_a_day_means_its_beginning_or_its_end(day: str) -> None:
+    query = intake.query("x", project="app", since=day, until=day)
+    assert query.since == datetime(2026, 5, 1, tzinfo=UTC)
+    assert query.until == datetime(2026, 5, 1, 23, 59, 59, 999_999, tzinfo=UTC)
+
+
+def test_a_time_of_a_day_means_that_time() -> None:
+    until = intake.query("x", project="app", until="2026-05-01T00:00").until
+    assert until == datetime(2026, 5, 1, tzinfo=UTC)
+
+
 @pytest.mark.requirement("UNI-002")
 @given(
     significance=st.floats(0, 1),

@@ -125,7 +125,7 @@ async def test_stats_are_there_before_anything_was_stored(tmp_path: Path) -> Non
         ("alma_compress_and_learn", {"content": TEXT, "level": "tiny"}, "level: should be"),
         ("alma_compress_and_learn", {"content": TEXT, "project_id": "x"}, "project_id: 'x' is not the project"),
         ("alma_compress_and_learn", {"content": TEXT, "agent": "eve"}, "agent: this server speaks for no agent"),
-        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, strength, tiers"),
+        ("memory_sweep", {"policies": ["dust"]}, "policies: 'dust' is unknown; choose of lifetimes, merging, "),
         ("memory_sweep", {"dry_run": "perhaps"}, "dry_run: "),
         ("memory_restore", {"key_or_id": "nobody"}, "key_or_id: nothing was ever stored under 'nobody'"),
         ("get_memory_stats", {"x": 1}, "x: unknown argument; get_memory_stats takes no arguments"),
@@ -146,3 +146,41 @@ async def test_a_required_model_that_is_missing_is_said(tmp_path: Path) -> None:
         said = await client.error("alma_compress_and_learn", content=TEXT)
         assert "llm_required asks for one" in said
         assert (await client.ok("memory_status"))["memories"]["total"] == 0
+
+
+@pytest.mark.requirement("SMT-035", "SMT-043", "SMT-044", "SMT-046")
+async def test_threads_are_compacted_on_demand(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    async with MemoryRouter.open(home, False, project="app", settings=LASTING, clock=clock) as memory:
+        await memory.store("a talk of long ago", context_id="thread_old")
+    async with session(home, settings=LASTING) as client:
+        for name in ("thread_a", "thread_b"):
+            await client.ok("memory_intelligent_store", content="deploys wait for reviews", key=name, context_id=name)
+        dry = await client.ok("ai_compact", strategy="aggressive", dry_run=True)
+        real = await client.ok("ai_compact", strategy="aggressive")
+        said = await client.error("ai_compact", strategy="brutal")
+    assert dry == {
+        "strategy": "aggressive",
+        "dry_run": True,
+        "actions": [
+            {"action": "merge", "threads": ["thread_a", "thread_b"], "similarity": 1.0},
+            {"action": "archive", "thread": "thread_old", "reason": "age"},
+        ],
+        "before": {"active_threads": 3, "total_weight": 3.0},
+        "after": {"active_threads": 1, "total_weight": 0.8},
+    }
+    assert real == {**dry, "dry_run": False}
+    assert "'brutal' is unknown; choose one of gentle, normal, aggressive" in said
+
+
+async def test_a_sweep_says_what_it_merged_into_what(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING) as memory:
+        said = await memory.store("Deploys wait for two reviews")
+    async with session(tmp_path / "home", settings=LASTING) as client:
+        again = await client.ok("memory_intelligent_store", key="deploys", content="deploys wait for 2 reviews.")
+        await client.ok("memory_intelligent_store", key="more", content="deploys wait for 3 reviews")
+        swept = await client.ok("memory_sweep", policies=["merging"], dry_run=False)
+    [action] = swept["actions"]
+    assert (swept["merged"], swept["archived"], swept["undo"]) == (1, 0, "kingly-memory sweep --undo")
+    assert (action["memory_id"], action["into"]) == (said.id, again["local_id"])

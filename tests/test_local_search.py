@@ -115,6 +115,44 @@ def test_repaired_word_weighs_less_than_one_asked_for(noted: DiskStore) -> None:
     assert mistyped.relevance < as_written.relevance
 
 
+@pytest.mark.parametrize(
+    ("asked", "meant", "other"),
+    [
+        ("one", "the red one", "the cat is on the mat on the bed"),
+        ("ones", "which one was it", "it stands on a shelf"),
+        ("outing", "two outings in May", "the lights went out and out"),
+        ("hi", "hi everybody", "his coat and his hat"),
+        ("use", "we used a saw", "they told us and us alone"),
+        ("wa", "the wa of tea", "it was late"),
+    ],
+)
+def test_a_word_with_the_same_stem_by_chance_is_another_word(
+    store: DiskStore, asked: str, meant: str, other: str
+) -> None:
+    put(store, memory(meant), *(memory(f"{other} {number}") for number in range(60)), memory("zebra"))
+    assert answers(store, asked) == [meant]
+    with_zebra = search(store, f"{asked} zebra", limit=20).hits
+    assert {hit.memory.content for hit in with_zebra} == {meant, "zebra"}
+    assert with_zebra[0].relevance == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("asked", "said"), [("go", "going home"), ("ids", "the id of it"), ("owns", "I own a truck")])
+def test_forms_of_short_words_are_the_same_word(store: DiskStore, asked: str, said: str) -> None:
+    put(store, memory(said), memory("something else"))
+    assert answers(store, asked) == [said]
+
+
+def test_stop_words_that_are_all_that_is_asked_are_found(store: DiskStore) -> None:
+    put(store, memory("to be or not to be"), memory("something else"))
+    assert answers(store, "to be") == ["to be or not to be"]
+
+
+def test_a_repaired_word_weighs_the_square_of_its_likeness(noted: DiskStore) -> None:
+    wording = LocalSearch(noted.reader).word(ask("plum recpie"), budget_s=60)
+    likeness = 2 * 5 / 12  # five of six letters stand in the same order
+    assert [term.weight for term in wording.terms] == [1.0, pytest.approx(likeness**2)]
+
+
 def test_word_that_exists_is_not_repaired(store: DiskStore) -> None:
     put(store, memory("the cat sat"), memory("the catalogue"), memory("cast"))
     answer = search(store, "cats catalogue")

@@ -37,6 +37,7 @@ BESIDES = {"record_task_outcome", "record_thought", "memory_status", "memory_get
 ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
 LIFECYCLE = {"memory_sweep", "memory_restore", "get_memory_stats"}
+AI = {"ai_compact"}
 LEGACY = {"remember", "recall", "list"}
 
 
@@ -58,7 +59,7 @@ def arguments(tool: Tool) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
     first, second = await listed(tmp_path, mode=mode), await listed(tmp_path, mode=mode)
-    assert set(first) == SEEDS | BESIDES | ALMA | UPKEEP | LIFECYCLE | LEGACY
+    assert set(first) == SEEDS | BESIDES | ALMA | UPKEEP | LIFECYCLE | AI | LEGACY
     assert list(first) == list(second)
 
 
@@ -133,7 +134,7 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
         "alma_get_weak_memories", "get_memory_stats",
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
-    assert destroying == {"memory_intelligent_store", "memory_forget", "remember", "memory_sweep"}
+    assert destroying == {"memory_intelligent_store", "memory_forget", "remember", "memory_sweep", "ai_compact"}
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
     assert repeatable == reading | {"memory_link", "memory_sweep", "memory_restore"}
 

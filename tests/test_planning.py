@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -168,12 +170,37 @@ def test_every_memory_is_counted_once_before_and_after(
     shelved = [memory_id for memory_id, verdict in left.items() if verdict in (Archive, Summarise)]
     erased = [memory_id for memory_id, verdict in left.items() if verdict is Expire]
     summaries = {heading(ours[memory_id]) for memory_id, verdict in left.items() if verdict is Summarise}
+    assert plan.summaries == len(summaries)
     assert (plan.before.live, plan.before.archived) == (len(ours), already)
     assert plan.after.live == plan.before.live - len(shelved) - len(erased) + len(summaries)
     assert plan.after.archived == already + len(shelved)
     assert len({one.memory_id for one in plan.decisions}) == len(plan.decisions)
     if policies.tiers is not None:
+        assert sum(plan.before.tiers.values()) == plan.before.live
         assert sum(plan.after.tiers.values()) == plan.after.live
+    else:
+        assert (plan.before.tiers, plan.after.tiers) == ({}, {})
+
+
+@given(populations, chosen)
+def test_the_weakest_goes_first_and_what_shares_a_summary_goes_together(
+    population: list[Subject], policies: Policies
+) -> None:
+    plan = planned(population, policies)
+    strengths = [one.verdict.figures["strength"] for one in plan.decisions if one.policy == STRENGTH]
+    assert strengths == sorted(strengths)
+    behind = [(one.verdict.agent, one.verdict.topic) for one in plan.decisions if isinstance(one.verdict, Summarise)]
+    assert len([key for key, _ in groupby(behind)]) == len(set(behind))
+    assert all(count > 1 for count in Counter(behind).values())
+
+
+@given(populations, st.lists(chosen, min_size=1, max_size=3))
+def test_several_plans_from_one_reading_are_those_of_several_readings(
+    population: list[Subject], several: list[Policies]
+) -> None:
+    ended = [one for one in population if one.lifetime is not None and one.lifetime.expires_at <= NOON_S]
+    live = (one for one in population if one.memory.scope.project == "app")
+    assert steward.plans(several, iter(ended), live, NOON_S) == [planned(population, one) for one in several]
 
 
 @given(populations, chosen)

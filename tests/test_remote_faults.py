@@ -101,7 +101,7 @@ async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
     server: ScriptedRemote, hurried: JsonCallRemote, fault: str, reached: bool
 ) -> None:
     server.always(fault)
-    with pytest.raises(RemoteUnavailable, match=r"no complete answer within 0\.4 s") as unavailable:
+    with pytest.raises(RemoteUnavailable, match="no complete answer within 400 ms") as unavailable:
         await stored(hurried)
     assert unavailable.value.reached is reached
 
@@ -203,7 +203,7 @@ async def test_the_deadline_is_five_seconds_unless_told_otherwise() -> None:
 @pytest.mark.requirement("KNG-064", "KNG-079")
 async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: JsonCallRemote) -> None:
     server.always("hang")
-    with pytest.raises(RemoteUnavailable, match=r"within 0\.05 s"):
+    with pytest.raises(RemoteUnavailable, match=r"within 50 ms"):
         await remote.search("fog", limit=1, types=None, timeout_s=0.05)
 
 

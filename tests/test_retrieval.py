@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.retrieval.fusion import Candidate, fuse
+from kingly_memory.retrieval.misspelling import misspelt
 from kingly_memory.retrieval.repair import best_match, similarity
 from kingly_memory.retrieval.terms import LONGEST_PIECE, MOST_TERMS, terms
 
@@ -121,6 +123,89 @@ def test_word_of_another_scope_is_never_the_repair() -> None:
 def test_short_and_strange_words_are_left_alone() -> None:
     assert best_match("abc", ["abd"], lambda word: {word}) is None
     assert best_match("xylophone", ["deploy"], lambda word: {word}) is None
+
+
+@pytest.mark.parametrize(
+    ("right", "there"),
+    [
+        ("owns", "ones"),
+        ("want", "wlan"),
+        ("machine", "caching"),
+        ("sales", "stale"),
+        ("anything", "nothing"),
+        ("encrypted", "unencrypted"),
+        ("decrease", "increase"),
+        ("house", "horse"),
+        ("passed", "paste"),
+        ("Maria".casefold(), "marina"),
+        ("describe", "decide"),
+        ("hosted", "posted"),
+        ("planned", "pinned"),
+        ("quarrels", "quarter"),
+        ("cities", "cite"),
+        ("machines", "archives"),
+        ("chose", "close"),
+        ("serialised", "deserialised"),
+        ("upscaling", "downscaling"),
+        ("nonvolatile", "volatile"),
+        ("2021", "2022"),
+        ("v2beta1", "v2beta2"),
+        ("jira", "jiro"),
+        ("kafka", "karma"),
+        ("nginx", "nixie"),
+        ("terraform", "platform"),
+    ],
+)
+def test_a_word_that_may_be_right_is_not_repaired_to_another_one(right: str, there: str) -> None:
+    assert best_match(right, [there], lambda word: {word}) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "there"),
+    [
+        ("iwth", "with"),
+        ("hous", "house"),
+        ("piant", "paints"),
+        ("walkng", "walks"),
+        ("emlanie", "melanie"),
+        ("kuberntes", "kubernetes"),
+        ("kubrenets", "kubernetes"),
+        ("databse", "database"),
+        ("careeer", "career"),
+        ("colorrs", "color"),
+        ("v2btea1", "v2beta1"),
+        ("authentification", "authentication"),
+        ("unecrypted", "unencrypted"),
+    ],
+)
+def test_one_or_two_errors_are_repaired(typed: str, there: str) -> None:
+    found = best_match(typed, ["another", there, "word"], lambda word: {word})
+    assert found is not None
+    assert found.word == there
+
+
+def test_words_of_others_do_not_crowd_out_the_own_one() -> None:
+    others = [f"blorgen{letter}" for letter in "abcdefghijklmnop"]
+    read: list[str] = []
+
+    def own_words(word: str) -> set[str]:
+        read.append(word)
+        return {word} - set(others)
+
+    def own(found: Sequence[str]) -> list[str]:
+        return [one for one in found if one not in others]
+
+    meant = best_match("blorgen", [*others, "blorgenst"], own_words, own)
+    assert meant is not None
+    assert (meant.word, read) == ("blorgenst", ["blorgenst"])
+
+
+@given(st.sampled_from(["deployment", "grandmother", "lighthouse", "kubernetes"]), st.integers(0, 10_000))
+def test_whatever_an_evaluation_misspells_in_a_long_word_is_repaired(word: str, seed: int) -> None:
+    typed = misspelt(word, seed)
+    found = best_match(typed, [word, "another"], lambda one: {one})
+    assert found is not None
+    assert found.word == word
 
 
 @given(st.text(max_size=600), st.text(max_size=4_000))

@@ -340,7 +340,7 @@ async def test_reading_writes_nothing_to_the_disk(memory: MemoryRouter, tmp_path
 
 @pytest.mark.requirement("KNG-088")
 async def test_a_thousand_operations_leave_exactly_what_they_say(tmp_path: Path) -> None:
-    fast = Settings(durability="process")
+    fast = Settings(durability="process", local_search_s=10.0)
     async with MemoryRouter.open(tmp_path / "home", project="app", settings=fast) as memory:
         receipts = await asyncio.gather(*(memory.store(f"task {n} done", key=f"t{n}") for n in range(500)))
         assert len({receipt.id for receipt in receipts}) == 500

@@ -20,11 +20,12 @@ from kingly_memory.app import parts
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, Memory, Results, RetrievalMode, Source
+from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source, Standing
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.diversity import cosine
 from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
 from kingly_memory.retrieval.selection import Candidate, Selection, select
+from kingly_memory.router.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.router import Router
 from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
@@ -341,6 +342,34 @@ async def test_sure_memories_are_found_behind_many_that_are_not(bench: Bench) ->
     assert 0 <= found[0].relevance <= 1
 
 
+async def test_repeats_that_the_remote_holds_too_do_not_hide_what_else_there_is(bench: Bench) -> None:
+    for _ in range(60):
+        await bench.store("the deploy went through")
+    for number in range(10):
+        await bench.store(f"the deploy of the harbour app, which nobody ever watches, number {number}")
+    bench.remote.elsewhere = [RemoteHit(f"r{number}", "the deploy went through", 0.9) for number in range(40)]
+    found = await bench.router.search("deploy went through")
+    assert (found.source, len(found)) == (Source.HYBRID, 10)
+    assert len(await bench.router.search("deploy went through", mode="broad")) >= 11
+
+
+@pytest.mark.requirement("ALM-019")
+async def test_sure_memories_that_are_worth_nothing_by_themselves_are_still_found(bench: Bench) -> None:
+    """With a weight of nothing for words, what only words find has no relevance."""
+    doubtful = [await bench.store(f"deploy {number}", confidence=0.1) for number in range(20)]
+    sure = await bench.store("deploy with two reviews", confidence=0.9)
+
+    class Worthless:
+        def search(self, query: Query, **_: object) -> LocalAnswer:
+            least = query.min_confidence
+            told = [one for one in (*doubtful, sure) if one.confidence >= least][: query.limit]
+            return LocalAnswer(tuple(LocalHit(one, Standing.LIVE, 0.0, {}) for one in told), 1.0)
+
+    bench.router._moded._local = bench.router._gatherer._local = Worthless()  # type: ignore[assignment]
+    found = await bench.router.search("deploy", mode="precise", include_semantic=False)
+    assert [(hit.memory.id, hit.relevance) for hit in found] == [(sure.id, 0.0)]
+
+
 @pytest.mark.requirement("ALM-022")
 async def test_a_broad_search_shows_different_things_first(bench: Bench) -> None:
     for number in range(3):
@@ -500,7 +529,7 @@ def test_a_search_in_a_mode_says_which_and_what_it_left_out(run: Run) -> None:
     run("store", "deploy on friday")
     ran = run("search", "deploy", "--mode", "precise")
     assert "  mode precise: asked for" in ran.out
-    assert "  left out: 1 not sure enough for this mode" in ran.out
+    assert "  left out: 1 less sure than was asked for" in ran.out
     told = run("search", "deploy", "--mode", "auto", "--json").json
     assert (told["mode"], told["excluded"]) == ("precise", {"low_confidence": 1})
     assert len(run("search", "deploy", "--mode", "learning", "--limit", "1", "--json").json["hits"]) == 1
@@ -519,6 +548,10 @@ def test_explain_tells_a_person_what_made_each_hit_s_place(run: Run) -> None:
     )
     assert "put first, since it tells of a failure" in said
     assert "for being like hits above it" in said
+    worth, penalty, left = map(float, re.findall(r"score (\S+) = .*\n *− (\S+) = (\S+), for being like", said)[0])
+    assert round(worth - penalty, 2) == left
+    assert "hits stand by the last figure of their score" in said
+    assert ": asked for; in that mode's order\n" in said
     said = run("search", "deploy the api", "--mode", "precise", "--min-confidence", "0.1", "--explain").out
     assert "× 2 = " in said
     assert "since it says exactly what was asked" in said
@@ -535,16 +568,27 @@ async def test_the_tool_finds_in_a_mode_or_asks_the_question_for_one(tmp_path: P
     async with session(tmp_path, toolsets=["memory", "tasks", "alma"]) as client:
         await client.ok("memory_intelligent_store", key="a", content="deploy on tuesday", confidence=0.9)
         await client.ok("record_task_outcome", task="deploy", status="failed", reason="a lock timed out")
-        asked = await client.ok("alma_retrieve_for_mode", query="why did the deploy fail")
+        asked = await client.ok("alma_retrieve_for_mode", query="why did the deploy fail", explain=True)
         assert (asked["mode"], asked["mode_reason"]) == ("diagnostic", "the question says 'fail'")
         assert asked["results"][0]["tags"] == ["task_outcome", "failed"]
         assert asked["results"][0]["scores"]["failure_first"] == 1
         named = await client.ok("alma_retrieve_for_mode", query="deploy", mode="precise", project_id="app", top_k=1)
         assert [one["key"] for one in named["results"]] == ["a"]
-        assert named["excluded"] == {"low_confidence": 1}
+        assert "scores" not in named["results"][0]
         learnt = await client.ok("alma_retrieve_for_mode", query="deploy", mode="learning")
         assert {one["cluster"] for one in learnt["results"]} == {1, 2}
         assert (await client.ok("alma_retrieve_for_mode", query="deploy", mode="learning", agent="x"))["count"] == 0
+
+
+@pytest.mark.requirement("ALM-072")
+async def test_the_tool_names_the_way_out_where_memories_are_not_sure_enough(tmp_path: Path) -> None:
+    async with session(tmp_path, toolsets=["memory", "alma"]) as client:
+        await client.ok("memory_intelligent_store", key="a", content="deploys need two reviews")
+        found = await client.ok("alma_retrieve_for_mode", query="deploys reviews")
+        assert (found["mode"], found["count"], found["excluded"]) == ("precise", 0, {"low_confidence": 1})
+        assert found["hint"] == "1 memory is less sure than was asked for; a lower min_confidence shows it"
+        lower = await client.ok("alma_retrieve_for_mode", query="deploys reviews", min_confidence=0.5)
+        assert ([one["key"] for one in lower["results"]], lower["hint"]) == (["a"], None)
 
 
 @pytest.mark.requirement("ALM-072")
@@ -556,6 +600,7 @@ async def test_the_tool_finds_in_a_mode_or_asks_the_question_for_one(tmp_path: P
         ({"query": " "}, "query: is empty; say what to look for"),
         ({"top_k": 0}, "top_k: "),
         ({"top_k": True}, "top_k: expected a number"),
+        ({"min_confidence": 2}, "min_confidence: should be less than or equal to 1"),
     ],
 )
 async def test_the_tool_says_what_is_wrong(tmp_path: Path, arguments: dict[str, Any], sentence: str) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,15 +15,17 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import View
+from kingly_memory.models import Detail, Standing
+from kingly_memory.router.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.shaping import Shape
 from kingly_memory.server.arguments import BUDGET_TOKENS
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.writing import estimated_tokens
 from tests.mcp_sessions import process_session, session
+from tests.test_folding import memory as remembered
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
 CHECKING = Settings(durability="process", closing_s=0.0, verification_enabled=True)
 LONG = "The harbour opens at six. " * 200 + "Deploys need two reviews. " + "Ferries leave at seven. " * 200
 
@@ -37,7 +40,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
 
 
 async def test_repeats_are_one_hit_and_the_room_goes_to_other_things(memory: MemoryRouter) -> None:
-    ids = [(await memory.store(text)).id for text in ("Deploys need review.",) * 3 + ("deploys need a review",)]
+    ids = [(await memory.store(text)).id for text in ("Deploys need review.",) * 3 + ("deploys need review!",)]
     await memory.store("deploys need patience and a good plan")
     found = await memory.search("deploys need review", limit=2)
     assert found[0].memory.content.lower().startswith("deploys need")
@@ -77,9 +80,70 @@ async def test_only_what_is_answered_counts_as_used(memory: MemoryRouter) -> Non
     assert [one for one in ids if memory._usage.last_use(one) is not None] == [hit.memory.id]
 
 
-def test_a_pool_holds_more_than_is_wanted_and_stays_bounded() -> None:
-    assert [Shape().pool(limit) for limit in (1, 10, 50, 500, 800)] == [20, 20, 100, 1_000, 1_000]
-    assert Shape(fold=False).pool(10) == 10
+@pytest.mark.parametrize("asked", [{}, {"mode": "broad", "top_k": 10}, {"mode": "diagnostic", "fold": True}])
+async def test_many_repeats_do_not_hide_what_else_there_is(memory: MemoryRouter, asked: dict[str, Any]) -> None:
+    for _ in range(60):
+        await memory.store("the deploy went through", confidence=0.9)
+    for number in range(10):
+        await memory.store(f"the deploy of the harbour app, which nobody ever watches, number {number}", confidence=0.9)
+    found = await memory.search("deploy went through", limit=10, **asked)
+    assert (len(found), len({hit.memory.content for hit in found})) == (10, 10)
+    [others] = found.folded.values()
+    assert len(others) >= 29
+
+
+def test_a_reader_looks_further_down_as_well(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as router:
+        for _ in range(50):
+            router.store("the deploy went through")
+        router.store("a deploy of something else that went on for long")
+    with closing(open_reader(Place(tmp_path / "home", "app", None, None, None), QUICK)) as reader:
+        assert len(reader.search("the deploy went through", fold=True)) == 2
+
+
+def answer(*texts: str, cut: bool = False) -> LocalAnswer:
+    hits = tuple(LocalHit(remembered(text), Standing.LIVE, 1.0, {}) for text in texts)
+    return LocalAnswer(hits, 1.0, cut)
+
+
+@pytest.mark.parametrize(
+    ("found", "is_time", "pools", "hits", "cut"),
+    [
+        ([answer("a", "b", "c")], True, [3], 3, False),
+        ([answer("a", "a")], True, [3], 2, False),  # no more than these are there
+        ([answer(*"aaa"), answer(*"aaaaabc")], True, [3, 12], 7, False),
+        ([answer(*"aaa"), answer(*"aaaaaaaaaaab"), answer(*"aaaaaaaaaaabc")], True, [3, 12, 48], 13, False),
+        ([answer(*"aaa")], False, [3], 3, True),
+        ([answer(*"aaa", cut=True)], True, [3], 3, True),
+        ([answer(*"aaa"), answer("a", cut=True)], True, [3, 12], 3, True),
+    ],
+)
+def test_a_larger_pool_is_looked_at_only_while_repeats_fill_it(
+    found: list[LocalAnswer], is_time: bool, pools: list[int], hits: int, cut: bool
+) -> None:
+    asked: list[int] = []
+    answers = iter(found)
+
+    def look(most: int) -> LocalAnswer:
+        asked.append(most)
+        return next(answers)
+
+    told = Shape().gathered(look, 3, 3, lambda: is_time)
+    assert (asked, len(told.hits), told.cut, told.took_ms) == (pools, hits, cut, float(len(pools)))
+
+
+def test_a_pool_is_no_larger_than_it_has_to_be() -> None:
+    assert [Shape().pool(limit) for limit in (1, 10, 50, 1_000)] == [10, 10, 50, 1_000]
+    assert Shape(fold=False).pool(3) == 3
+    assert [Shape(by_ranks=True).pool(limit) for limit in (10, 500, 1_000)] == [30, 1_000, 1_000]
+    asked: list[int] = []
+
+    def look(most: int) -> LocalAnswer:
+        asked.append(most)
+        return answer(*"a" * most)
+
+    Shape().gathered(look, 2, 300, lambda: True)
+    assert asked == [300, 1_000]
 
 
 def test_a_reader_folds_on_request_only(tmp_path: Path) -> None:
@@ -87,7 +151,7 @@ def test_a_reader_folds_on_request_only(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as router:
         router.store("deploy on tuesday")
-        router.store("Deploy on Tuesday.")
+        router.store("Deploy on tuesday.")
     with closing(open_reader(Place(home, "app", None, None, None), QUICK)) as reader:
         assert (len(reader.search("deploy")), len(reader.search("deploy", fold=True))) == (2, 1)
         [hit] = reader.search("deploy", fold=True, detail="titles", budget_tokens=100).to_json()["hits"]
@@ -108,7 +172,37 @@ async def test_a_budget_holds_for_the_hits_as_json(memory: MemoryRouter) -> None
         assert not told["hits"] or estimated_tokens(json.dumps(told["hits"], ensure_ascii=False)) <= budget
         assert len(found) + told.get("excluded", {}).get("beyond_budget", 0) == 20
         views |= {one.view for one in found.shown.values()}
-    assert views == set(View)
+    assert views == set(Detail)
+
+
+async def test_many_repeats_of_the_best_hit_leave_it_its_place_in_a_budget(memory: MemoryRouter) -> None:
+    for _ in range(19):
+        await memory.store("Deploys need two reviews.")
+    await memory.store("Deploys need patience above all.")
+    found = await memory.search("deploys need two reviews", budget_tokens=200)
+    told = found.to_json()
+    assert [hit.memory.content for hit in found] == ["Deploys need two reviews.", "Deploys need patience above all."]
+    best = found[0].memory.id
+    assert len(told.get("folded", {}).get(best, ())) + told["more_folded"][best] == 18
+    besides = {name: told[name] for name in ("folded", "more_folded") if name in told}
+    assert estimated_tokens(json.dumps([told["hits"], besides])) <= 200
+
+
+async def test_when_there_is_no_time_for_passages_the_answer_says_so(tmp_path: Path) -> None:
+    hurried = Settings(durability="process", closing_s=0.0, local_search_s=1e-9)
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=hurried) as memory:
+        await memory.store(LONG, key="handbook")
+        found = await memory.search("handbook", detail="passages")
+    assert [one.view for one in found.shown.values()] == [Detail.TITLE]
+    assert found.layers["local"].cut
+
+
+async def test_showing_counts_as_time_that_a_search_took(memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch) -> None:
+    await memory.store(LONG)
+    moments = iter([10.0, 20.0, 30.0, 40.0])
+    monkeypatch.setattr(memory, "_clock", SimpleNamespace(monotonic=lambda: next(moments), now=memory._clock.now))
+    found = await memory.search("deploys reviews", detail="passages")
+    assert found.took_ms == 10_000
 
 
 async def test_titles_come_first_and_the_text_when_it_is_asked_for(memory: MemoryRouter) -> None:
@@ -146,7 +240,7 @@ async def test_links_are_shown_of_what_is_shown(memory: MemoryRouter) -> None:
     [
         ({"detail": "all"}, "detail: 'all' is unknown; choose one of titles, passages, full"),
         ({"detail": None}, "detail: 'None' is unknown"),
-        ({"budget_tokens": 0}, "budget_tokens: 0 is outside 1 to 1,000,000"),
+        ({"budget_tokens": 0}, "budget_tokens: 0 is outside 1 to 100,000"),
         ({"budget_tokens": "many"}, "budget_tokens: expected a whole number"),
         ({"mode": "broad", "limit": 51}, "limit: 51 is outside 1 to 50"),
         ({"mode": "broad", "top_k": 51}, "top_k: 51 is outside 1 to 50"),
@@ -261,7 +355,7 @@ async def test_a_tool_shows_titles_then_reads_several_at_once(tmp_path: Path) ->
 
 
 async def test_a_search_does_not_flood_a_hosts_context_unless_it_is_told_to(tmp_path: Path) -> None:
-    async with session(tmp_path / "home") as client:
+    async with session(tmp_path / "home", settings=QUICK) as client:
         for number in range(20):
             await client.ok("memory_intelligent_store", key=f"k{number}", content=f"{number} {LONG}")
         usual = await client.ok("memory_hybrid_search", query="deploys reviews", limit=20)
@@ -273,6 +367,14 @@ async def test_a_search_does_not_flood_a_hosts_context_unless_it_is_told_to(tmp_
     shown = [{name: value for name, value in hit.items() if name != "scores"} for hit in in_mode["results"]]
     assert estimated_tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) <= BUDGET_TOKENS
     assert {hit["view"] for hit in much["results"]} == {"full"}
+
+
+async def test_a_tool_says_how_many_repeats_had_no_room_for_their_ids(tmp_path: Path) -> None:
+    async with session(tmp_path / "home", settings=QUICK) as client:
+        for number in range(12):
+            await client.ok("remember", key=f"k{number}", value="Deploys need review.")
+        [hit] = (await client.ok("memory_hybrid_search", query="deploys review", budget_tokens=150))["results"]
+    assert len(hit.get("repeats", ())) + hit["more_repeats"] == 11
 
 
 async def test_a_tool_names_what_a_hit_stands_for_besides(tmp_path: Path) -> None:
@@ -293,7 +395,7 @@ async def test_the_tool_of_modes_gives_verdicts_while_the_flag_is_on(tmp_path: P
 @pytest.mark.parametrize(
     ("tool", "asked", "sentence"),
     [
-        ("memory_hybrid_search", {"query": "x", "detail": "all"}, "detail: should be"),
+        ("memory_hybrid_search", {"query": "x", "detail": "all"}, "detail: 'all' is unknown; choose one of titles"),
         ("memory_hybrid_search", {"query": "x", "budget_tokens": 0}, "budget_tokens: should be greater"),
         ("memory_hybrid_search", {"query": "x", "budget_tokens": True}, "budget_tokens: expected a number"),
         ("memory_get", {"key_or_id": []}, "key_or_id"),

@@ -3,6 +3,7 @@ processes on one home, in any order, and in the middle of sweeps.
 
 Whatever was acknowledged is live or in the archive and can be brought back as it was, unless its owner forgot it or it
 was a working memory whose time was over. What is protected is never taken, and no sweep brings back what was forgotten.
+What went behind a summary names it, and an undo takes back the summary too. The tiers have room for two memories each.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -25,9 +26,10 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.intake import draft
 from kingly_memory.lifecycle.steward import POLICIES
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records, sweeps, usage
+from kingly_memory.router import records, sweeps, upkeep, usage
 from kingly_memory.router.records import Desk
 from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.router.usage import Used
@@ -43,6 +45,7 @@ WHO = st.sampled_from([0, 1])
 CHOSEN = st.lists(st.sampled_from(POLICIES), min_size=1, unique=True)
 KEPT = ("usage", "strength", "tier", "attention", "links")
 """Facets that go to the archive with their memory."""
+NARROW = replace(SEEDS_TIERS, configs={tier: replace(one, max_items=2) for tier, one in SEEDS_TIERS.configs.items()})
 
 
 @dataclass
@@ -79,6 +82,7 @@ class Sweepings(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(sweeps, "TOGETHER", 1)
         self.patch.setattr(sweeps, "HOLD_S", -1.0)
+        self.patch.setattr(upkeep, "SEEDS_TIERS", NARROW)
         self.folder = TemporaryDirectory()
         self.home = Path(self.folder.name) / "home"
         self.loop = asyncio.new_event_loop()
@@ -117,6 +121,16 @@ class Sweepings(RuleBasedStateMachine):
     def seen(self) -> dict[str, tuple[Row, Mapping[str, JsonObject | None]]]:
         rows = {key: self.row(key) for key in self.expected}
         return {key: (row, self.facets(row.memory.id, KEPT)) for key, row in rows.items() if row is not None}
+
+    def own(self, beside: Mapping[str, JsonObject | None]) -> Mapping[str, JsonObject | None]:
+        """What lies beside a memory, but for its links to summaries."""
+        summaries = {row.memory.id for row in self.summaries(*Standing)}
+        told = [one for one in (beside["links"] or {"links": []})["links"] if one["source"] not in summaries]
+        return {**beside, "links": {"links": told} if told else None}
+
+    def summaries(self, *standings: Standing) -> list[Row]:
+        rows = self.elsewhere.reader.page(Query("", "app"), standings, 1_000, None)
+        return [row for row in rows if row.memory.metadata.get("record") == "summary"]
 
     def has_ended(self, row: Row) -> bool:
         lifetime = self.facets(row.memory.id, ("lifetime",))["lifetime"]
@@ -251,7 +265,7 @@ class Sweepings(RuleBasedStateMachine):
                 assert (was.standing, row.standing) == (Standing.LIVE, Standing.ARCHIVED)
                 assert was.memory.significance < 0.8
                 assert beside["attention"] is None
-                assert self.facets(row.memory.id, KEPT) == beside
+                assert self.own(self.facets(row.memory.id, KEPT)) == self.own(beside)
             assert row is None or row.memory == was.memory
 
     def check_census(self, report: SweepReport) -> None:
@@ -272,11 +286,13 @@ class Sweepings(RuleBasedStateMachine):
         names=CHOSEN,
         key=KEYS,
         does=st.lists(st.sampled_from(["store", "forget", "restore", "archive"]), max_size=2),
+        crowded=st.booleans(),
     )
-    def sweep_and_undo(self, who: int, names: list[str], key: str, does: list[str]) -> None:
+    def sweep_and_undo(self, who: int, names: list[str], key: str, does: list[str], *, crowded: bool) -> None:
         """What was touched in between stays as it was left, all else is as before the sweep."""
-        self.clock.jump(100 * DAY_S)
-        before = self.standings()
+        self.wait(who, crowded=crowded)
+        before, beside = self.standings(), self.seen()
+        written = {row.memory.id for row in self.summaries(Standing.LIVE)}
         self.run(self.routers[who].sweep(names))
         swept = self.standings()
         taken = {one: why for one, (now, why) in swept.items() if now is not before[one][0]}
@@ -288,6 +304,11 @@ class Sweepings(RuleBasedStateMachine):
             was, why = left[one]
             comes_back = was is Standing.ARCHIVED and one in taken and why == taken[one]
             assert now is (Standing.LIVE if comes_back else was)
+        if not does:
+            assert {row.memory.id for row in self.summaries(Standing.LIVE)} == written
+            assert {one: facets["links"] for one, (_, facets) in self.seen().items()} == {
+                one: beside[one][1]["links"] for one in self.seen()
+            }
 
     def standings(self) -> dict[str, tuple[Standing, JsonObject | None]]:
         """Where each memory is, and why it is in the archive."""
@@ -296,10 +317,19 @@ class Sweepings(RuleBasedStateMachine):
             for key, (row, _) in self.seen().items()
         }
 
-    @rule(who=WHO, names=CHOSEN, after=st.integers(1, 8), undoing=st.booleans())
-    def die_while_sweeping(self, who: int, names: list[str], after: int, undoing: bool) -> None:
+    def wait(self, who: int, *, crowded: bool) -> None:
+        """Until much has faded, or until more that is new has been said than a tier has room for."""
+        if not crowded:
+            self.clock.jump(100 * DAY_S)
+            return
+        self.clock.jump(2 * DAY_S)
+        for key in "abcde":
+            self.store(key, who, MemoryType.SEMANTIC, 0.5, "x")
+
+    @rule(who=WHO, names=CHOSEN, after=st.integers(1, 8), undoing=st.booleans(), crowded=st.booleans())
+    def die_while_sweeping(self, who: int, names: list[str], after: int, undoing: bool, crowded: bool) -> None:
         """Killed between two changes: the next one to sweep goes on where this one was."""
-        self.clock.jump(100 * DAY_S)
+        self.wait(who, crowded=crowded)
         disk, router = self.disks[who], self.routers[who]
         disk.before, disk.left = disk.die, after
         ended = self.swept_up()
@@ -319,10 +349,13 @@ class Sweepings(RuleBasedStateMachine):
         after=st.integers(1, 8),
         key=KEYS,
         does=st.sampled_from(["store", "forget", "restore", "use", "archive", "pin", "jump"]),
+        crowded=st.booleans(),
     )
-    def sweep_while_another_process(self, who: int, names: list[str], after: int, key: str, does: str) -> None:
+    def sweep_while_another_process(
+        self, who: int, names: list[str], after: int, key: str, does: str, *, crowded: bool
+    ) -> None:
         """Between the plan and a change, or between two changes, somebody else has his way with one memory."""
-        self.clock.jump(100 * DAY_S)
+        self.wait(who, crowded=crowded)
         disk = self.disks[who]
         happened: list[tuple[Row | None, Mapping[str, JsonObject | None]]] = []
 
@@ -394,6 +427,10 @@ class Sweepings(RuleBasedStateMachine):
             assert (row.standing is Standing.FORGOTTEN) == expected.forgotten
             why = self.facets(row.memory.id, ("archived",))["archived"]
             assert why is None or row.standing is not Standing.LIVE
+            if why is not None and "summary" in why:
+                assert row.standing is not Standing.ARCHIVED or why["summary"] in {
+                    one.memory.id for one in self.summaries(Standing.LIVE, Standing.ARCHIVED)
+                }
 
     def teardown(self) -> None:
         try:
@@ -418,7 +455,13 @@ class Sweepings(RuleBasedStateMachine):
         if was.standing is not Standing.LIVE or not self.has_ended(row):
             assert key in [hit.memory.key for hit in self.run(self.routers[0].search(words))]
         after = self.facets(row.memory.id, KEPT)
-        assert {**after, "usage": None} == {**beside, "usage": None}
+        moving = {"usage": None, "tier": None} if was.standing is not Standing.LIVE else {"usage": None}
+        assert {**after, **moving} == {**beside, **moving}
+        if "tier" in moving:
+            tier = after["tier"]
+            assert tier is not None
+            assert tier["moved_at"] == self.now_s
+            assert beside["tier"] is None or {**tier, "moved_at": None} == {**beside["tier"], "moved_at": None}
 
 
 Sweepings.TestCase.settings = settings(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput
+from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.observe import Event, MemoriesSwept
+from kingly_memory.router.subjects import Subjects
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -47,7 +51,7 @@ async def test_what_has_faded_goes_to_the_archive_and_what_was_used_stays(
     assert await keys(memory) == ["used"]
     [old] = [one for one in (await memory.archived()).entries if one.memory.key == "old"]
     assert old.why is not None
-    assert (old.why.policy, old.why.reason) == ("strength", "its strength 0.08 is below 0.1")
+    assert (old.why.policy, old.why.reason) == ("strength", "its strength is below 0.1")
     assert old.why.figures["idle_days"] == 95
 
 
@@ -107,6 +111,26 @@ async def test_undo_brings_back_what_the_last_sweep_took(memory: MemoryRouter, c
     assert len(await memory.search("note")) == 4
     assert await memory.undo_sweep() == 0
     assert (await memory.sweep(["strength"])).archived == 0
+
+
+async def test_undo_does_not_make_the_next_sweep_come_sooner(tmp_path: Path, clock: ManualClock) -> None:
+    settings = Settings(durability="process", sweep_interval_s=3_600.0, usage_flush_s=100_000.0)
+    swept: list[Event] = []
+
+    def note(event: Event) -> None:
+        swept.extend([event] if isinstance(event, MemoriesSwept) else [])
+
+    store = PromptStore(tmp_path / "home")
+    async with router_over(store, None, clock, settings=settings, observers=(note,)) as memory:
+        await memory.store("an episode", key="episode", type="episodic")
+        clock.jump(8 * DAY_S)
+        began_s = clock.now().timestamp()
+        assert (await memory.sweep()).archived == 1
+        clock.jump(1_800)
+        assert await memory.undo_sweep() == 1
+        assert memory._sweeper.last_s() == began_s
+        await clock.advance(1_799)
+        assert len(swept) == 1
 
 
 async def test_undo_leaves_alone_what_was_restored_and_changed_since(memory: MemoryRouter, clock: ManualClock) -> None:
@@ -177,7 +201,7 @@ async def test_feedback_moves_the_surprise_of_a_memory(memory: MemoryRouter) -> 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, strength, tiers"),
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, merging, strength, tiers"),
         (lambda memory: memory.reinforce("nobody"), "nothing is stored under 'nobody'"),
         (lambda memory: memory.mark_used(["there", "nobody"]), "nothing is stored under 'nobody'"),
         (lambda memory: memory.feedback("there", actual=1.5), "actual"),
@@ -220,6 +244,44 @@ async def test_stats_count_tiers_moves_of_the_last_hour_and_what_searches_found(
     assert (stats["promotions_last_hour"], stats["hit_rate"]) == (1, 0.5)
     clock.jump(3_600)
     assert (await memory.stats())["promotions_last_hour"] == 0
+
+
+@pytest.mark.requirement("ALM-093")
+@pytest.mark.parametrize(("is_on", "demoted"), [(True, 1), (False, 0)])
+async def test_tiers_are_asked_when_they_are_switched_on(
+    tmp_path: Path, clock: ManualClock, is_on: bool, demoted: int
+) -> None:
+    settings = replace(LASTING, tiers_enabled=is_on)
+    async with MemoryRouter.open(tmp_path / "home", project="app", settings=settings, clock=clock) as memory:
+        await memory.store("it fades", significance=0.6)
+        clock.jump(DAY_S)
+        report = await memory.sweep()
+        assert (report.demoted, "tiers" in report.policies) == (demoted, is_on)
+        assert (await memory.sweep(["tiers"], dry_run=True)).demoted == 1 - demoted
+
+
+async def test_an_overview_is_what_its_parts_say_from_one_reading(
+    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        await memory.store(f"note {number}", significance=number / 10)
+        clock.jump(20 * DAY_S)
+    readings = 0
+    live = Subjects.live
+
+    def counted(self: Subjects, **how: Any) -> Iterator[Subject]:
+        nonlocal readings
+        readings += 1
+        return live(self, **how)
+
+    monkeypatch.setattr(Subjects, "live", counted)
+    seen = await memory.overview(limit=3)
+    assert readings == 1
+    assert seen.stats == await memory.stats()
+    assert seen.outlook == await memory.outlook(limit=3)
+    assert seen.sweep == await memory.sweep(dry_run=True)
+    assert seen.everything == await memory.sweep(["lifetimes", "strength", "tiers"], dry_run=True)
+    assert seen.everything.archived > 0
 
 
 async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path, clock: ManualClock) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.lifecycle.consolidation import Consolidation, consolidate, heading
+from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.lifecycle.tiering import ASKED, Tiering
 from kingly_memory.lifecycle.tiers import (
@@ -294,20 +295,34 @@ def crowd(tier: Tier, size: int, significance: float = 0.5, *, start: int = 1, *
     ]
 
 
+CROWDED = "the slow tier holds too much, and this is of the least importance there"
+
+
 @pytest.mark.requirement("ARG-033")
-def test_the_two_hundred_and_first_of_slow_leaves_behind_a_summary() -> None:
+def test_what_slow_has_no_room_for_leaves_behind_a_summary() -> None:
     full = crowd(Tier.SLOW, 200)
     assert consolidate(SEEDS, full, NOON_S).verdicts == {}
-    least = subject(0.35, Tier.SLOW, number=999, tags=("deploy", "api"))
-    run = consolidate(SEEDS, [*full, least], NOON_S)
-    ((memory_id, verdict),) = run.verdicts.items()
-    assert (memory_id, type(verdict)) == (least.memory.id, Summarise)
-    assert verdict == Summarise(
-        "deploy",
-        "the slow tier holds too much, and this is of the least importance there",
-        {"importance": 0.35, "max_items": 200},
-    )
+    least = [subject(0.35, Tier.SLOW, number=990 + number, tags=("deploy", "api"), agent="ada") for number in range(2)]
+    run = consolidate(SEEDS, [*full, *least], NOON_S)
+    assert list(run.verdicts) == [one.memory.id for one in least]
+    figures = {"importance": 0.35, "max_items": 200, "significance": 0.35}
+    assert set(map(repr, run.verdicts.values())) == {repr(Summarise("deploy", CROWDED, figures, "ada"))}
     assert (run.after[Tier.SLOW], run.after[Tier.GLACIAL], run.summaries) == (200, 1, 1)
+
+
+@pytest.mark.requirement("ARG-033")
+def test_what_leaves_alone_goes_to_the_archive_without_a_summary() -> None:
+    others = [subject(0.35, Tier.SLOW, number=900 + number, tags=(f"t{number}",)) for number in range(2)]
+    run = consolidate(SEEDS, [*crowd(Tier.SLOW, 200), *others], NOON_S)
+    assert set(map(repr, run.verdicts.values())) == {repr(Archive(CROWDED, {"importance": 0.35, "max_items": 200}))}
+    assert (run.after[Tier.SLOW], run.after[Tier.GLACIAL], run.summaries) == (200, 0, 0)
+
+
+def test_what_has_ended_is_told_of_in_no_summary() -> None:
+    some = [subject(0.35, Tier.SLOW, number=900 + number, tags=("deploy",)) for number in range(3)]
+    ended = replace(some[0], lifetime=Lifetime(NOON_S))
+    run = consolidate(SEEDS, [*crowd(Tier.SLOW, 200), ended, *some[1:]], NOON_S)
+    assert (run.ids(Archive), len(run.ids(Summarise)), run.summaries) == ((ended.memory.id,), 2, 1)
 
 
 @pytest.mark.requirement("ARG-033")
@@ -333,10 +348,10 @@ def test_what_steps_down_from_a_crowded_fast_has_a_day_in_medium() -> None:
     middle = [subject(0.75, Tier.MEDIUM, number=50 + number, age_s=360) for number in range(3)]
     run = consolidate(tiering, [*near, *middle], NOON_S)
     assert run.ids(Demote) == (near[0].memory.id,)
-    assert run.ids(Summarise) == (middle[0].memory.id,), "what matters least in MEDIUM, by the half-life of MEDIUM"
+    assert run.ids(Archive) == (middle[0].memory.id,), "what matters least in MEDIUM, by the half-life of MEDIUM"
     poor = replace(near[0], memory=replace(near[0].memory, significance=0.6))
     crowded = consolidate(tiering, [poor, *near[1:], *middle], NOON_S)
-    assert (crowded.ids(Demote), crowded.ids(Summarise)) == ((poor.memory.id,), ())
+    assert (crowded.ids(Demote), crowded.ids(Archive)) == ((poor.memory.id,), ())
     assert crowded.after[Tier.MEDIUM] == 4
 
 

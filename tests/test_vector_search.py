@@ -10,10 +10,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,16 +24,21 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.embed import wordllama
 from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.local.vector_rows import LOOKED_AT, VectorRows
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.models import Results
-from kingly_memory.ports import Embedder
+from kingly_memory.models import Memory, Query, Results, Standing
+from kingly_memory.ports import Embedder, Looked, Mark, Row
 from kingly_memory.retrieval.blending import LEAST, blended
+from kingly_memory.retrieval.vectors import packed
+from kingly_memory.router.local_search import LocalAnswer, LocalSearch
+from kingly_memory.router.vector_search import MARKS, Trail, VectorSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import runner
 from tests.router_bench import CALM, PromptStore
+from tests.store_samples import memory, put
 
 ROOT = Path(__file__).parents[1]
 SUBJECTS = ({"cat", "kitten", "feline"}, {"ship", "vessel", "boat"}, {"invoice", "bill"}, {"rain", "drizzle"})
@@ -415,7 +422,7 @@ def test_doctor_says_that_the_embedder_that_is_named_is_missing(
 
     assert said() == ("ok", "memories are found by their words alone, as KINGLY_EMBEDDER says")
     monkeypatch.setenv("KINGLY_EMBEDDER", "wordllama")
-    assert said() == ("ok", "memories are found by meaning too, with wordllama")
+    assert said() == ("ok", "routers and `search` find memories by meaning too, with wordllama; hooks by words")
     monkeypatch.setattr(wordllama, "PACKAGE", "no_such_package_here")
     level, what = said()
     assert level == "problem"
@@ -490,3 +497,307 @@ async def test_closing_while_vectors_are_made_leaves_the_rest_for_later(tmp_path
         await memory.await_vectors()
         assert memory.status()["vectors"] == {"embedder": "subjects", "read": 100, "waiting": 0}
     assert len(embedder.embedded) < 100
+
+
+# --- reading on -------------------------------------------------------------------------------------------------------
+
+OTHERS = 3_000
+"""More rows than one look goes over."""
+
+
+def memories_of(project: str, count: int) -> list[Memory]:
+    return [memory(f"The bill of day {number}", project) for number in range(count)]
+
+
+def test_what_others_store_is_looked_at_once_and_never_behind_the_deadline(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path, durability="process")
+    put(store, *memories_of("theirs", OTHERS))
+    vectors = store.reader.vectors
+    late = vectors.made("vector-subjects", "app", Mark(), 10, deadline_s=0.0)
+    assert late == Looked((), Mark(), at_end=False)
+    assert vectors.lacking("vector-subjects", "app", Mark(), 10, deadline_s=0.0) == late
+    for look in (vectors.made, vectors.lacking):
+        mark, looks = Mark(), 0
+        while not (looked := look("vector-subjects", "app", mark, 10)).at_end:
+            assert looked.mark is not None
+            assert looked.mark.position > mark.position
+            assert not looked.found
+            mark, looks = looked.mark, looks + 1
+        assert looks == math.ceil(mark.position / (LOOKED_AT + 1)) > 1
+    store.close()
+
+
+def test_a_vector_that_gets_the_place_of_a_row_that_is_gone_is_read(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path, durability="process")
+    vectors = VectorSearch("app", SubjectEmbedder, store.reader.vectors)
+
+    def stored(text: str) -> Memory:
+        one = memory(text, "app")
+        put(store, one)
+        facet = {**packed(SubjectEmbedder().embed([text])[0]), "revision": 1, "project": "app"}
+        store.write(lambda transaction: transaction.set_facet("vector-subjects", one.id, facet)).result()
+        return one
+
+    def erased(one: Memory) -> None:
+        store.write(lambda transaction: transaction.erase(one.id)).result()
+        store.write(lambda transaction: transaction.set_facet("vector-subjects", one.id, None)).result()
+
+    stored("A boat")
+    assert vectors.load()
+    bills = [stored(f"The bill of day {number}") for number in range(3)]
+    assert vectors.load()
+    for one in reversed(bills):
+        erased(one)
+    kittens = [stored(f"The kitten of day {number}") for number in range(3)]
+    assert vectors.load()
+    found = vectors.nearest("feline", 10, time.monotonic() + 60)
+    assert found is not None
+    assert {one.id for one in kittens} <= found.near.similarities.keys()
+    store.close()
+
+
+@given(st.lists(st.none() | st.integers(1, 9), max_size=200))
+def test_a_trail_goes_back_to_where_it_was_before_and_stays_short(steps: list[int | None]) -> None:
+    trail, position, seen = Trail(), 0, {Mark()}
+    for step in steps:
+        if step is None:
+            if trail.mark == Mark():
+                continue
+            before = trail.mark
+            trail.follow(None)
+            assert trail.mark.position < before.position
+        else:
+            position = max(position, trail.mark.position) + step
+            trail.follow(Mark(position, "row"))
+            assert trail.mark == Mark(position, "row")
+            seen.add(trail.mark)
+        assert trail.mark in seen
+    backs = 0
+    while trail.mark != Mark():
+        trail.follow(None)
+        backs += 1
+    assert backs <= MARKS
+
+
+def test_a_newer_vector_that_was_read_meanwhile_is_not_dropped(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path, durability="process")
+    vectors = VectorSearch("app", SubjectEmbedder, store.reader.vectors)
+    [row] = [Row(1, replace(memory("The kitten sleeps", "app"), revision=2), Standing.LIVE)]
+    vectors.add([row])
+    vectors.drop({row.memory.id: 1, "unknown": 1})
+    assert len(vectors) == 1
+    vectors.drop({row.memory.id: 2})
+    assert len(vectors) == 0
+    store.close()
+
+
+# --- what is erased leaves nothing behind -----------------------------------------------------------------------------
+
+
+async def test_whoever_erases_a_memory_erases_its_vectors_too_in_the_same_transaction(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path, clock=clock, settings=BRIEF) as memory:
+        stored = await memory.store("The cat hides", type="working")
+        await memory.await_vectors()
+    older = {"project": "app", "revision": 1}
+    store = DiskStore(tmp_path, durability="process")
+    store.write(lambda transaction: transaction.set_facet("vector-older", stored.id, older)).result()
+    assert len(store.reader.facets("vector-subjects", [stored.id])) == 1
+    store.close()
+    async with opened(tmp_path, None, clock=clock, settings=BRIEF) as without:
+        await clock.advance(40)
+        assert (await without.sweep()).erased == 1
+    store = DiskStore(tmp_path, durability="process")
+    assert store.reader.facets("vector-subjects", [stored.id]) == store.reader.facets("vector-older", [stored.id]) == {}
+    store.close()
+
+
+async def test_a_vector_whose_memory_is_gone_is_found_and_removed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        stored = await memory.store("The kitten sleeps")
+        await memory.await_vectors()
+    store = DiskStore(tmp_path, durability="process")
+    store.write(lambda transaction: transaction.erase(stored.id)).result()
+    store.close()
+    async with opened(tmp_path) as memory:
+        await memory.await_vectors()
+        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 6, "waiting": 0}
+    store = DiskStore(tmp_path, durability="process")
+    assert store.reader.facets("vector-subjects", [stored.id]) == {}
+    store.close()
+
+
+# --- the start --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_search_waits_for_the_vectors_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words_are_done = threading.Event()
+    search = LocalSearch.search
+
+    def searched(words: LocalSearch, query: Query, **how: Any) -> LocalAnswer:
+        found = search(words, query, **how)
+        words_are_done.set()
+        return found
+
+    def late() -> Embedder:
+        words_are_done.wait()
+        return SubjectEmbedder()
+
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="kitten")
+        await memory.await_vectors()
+    monkeypatch.setattr(LocalSearch, "search", searched)
+    async with opened(tmp_path, late) as memory:
+        found = await memory.search("feline")
+        assert keys(found) == ["kitten"]
+        assert found.failures == {}
+
+
+async def test_a_search_that_had_to_go_without_vectors_says_so(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    def slow() -> Embedder:
+        go.wait()
+        return SubjectEmbedder()
+
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="kitten")
+        await memory.await_vectors()
+    async with opened(tmp_path, slow, settings=replace(CALM, local_search_s=0.01)) as memory:
+        found = await memory.search("kitten", mode="similarity")
+        assert keys(found) == ["kitten"]
+        assert "still being read" in found.to_json()["failures"]["vectors"]
+        go.set()
+
+
+async def test_a_search_says_why_there_are_no_vectors_at_all(tmp_path: Path) -> None:
+    def broken() -> Embedder:
+        raise InvalidSetting("embedder", "the table is gone")
+
+    async with opened(tmp_path, broken) as memory:
+        await memory.store("The kitten sleeps", key="kitten")
+        found = await memory.search("kitten")
+        assert keys(found) == ["kitten"]
+        assert "the table is gone" in found.failures["vectors"]
+
+
+async def test_status_loads_no_table_and_says_what_it_does_not_know_yet(tmp_path: Path) -> None:
+    made: list[Embedder] = []
+
+    def embedder() -> Embedder:
+        made.append(SubjectEmbedder())
+        return made[-1]
+
+    async with opened(tmp_path, embedder) as memory:
+        await memory.store("The kitten sleeps")
+        assert memory.status()["vectors"] == {"embedder": None, "read": 0, "waiting": None}
+        assert made == []
+        await memory.await_vectors()
+        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 1, "waiting": 0}
+        await memory.store("The cat hides")
+        assert memory.status()["vectors"]["waiting"] == 1
+
+
+async def test_waiting_for_vectors_ends_with_the_patience_for_it(tmp_path: Path) -> None:
+    embedder = SubjectEmbedder()
+    async with opened(tmp_path, lambda: embedder) as memory:
+        embedder.go.clear()
+        await memory.store("The kitten sleeps")
+        assert not await memory.await_vectors(timeout=0.01)
+        embedder.go.set()
+        assert await memory.await_vectors(timeout=30)
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+async def test_vectors_are_asked_what_was_meant_and_not_what_was_mistyped(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        await memory.store("The kitten sleeps", key="kitten")
+        await memory.store("The cat hides", key="cat")
+        await memory.await_vectors()
+        found = await memory.search("kiten")
+        assert found.repaired == {"kiten": "kitten"}
+        assert set(keys(found)) == {"kitten", "cat"}
+
+
+async def test_what_cannot_come_among_the_hits_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = VectorRows.rows
+
+    def counted(rows: VectorRows, memory_ids: Sequence[str], deadline_s: float) -> dict[str, Row | None]:
+        asked.extend(memory_ids)
+        return read(rows, memory_ids, deadline_s)
+
+    monkeypatch.setattr(VectorRows, "rows", counted)
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        for number in range(30):
+            await memory.store(f"The kitten of day {number}")
+            await memory.store(f"A cat of night {number}")
+        await memory.await_vectors()
+        assert len(await memory.search("kitten", limit=20)) == 20
+        assert asked == []
+        assert len(await memory.search("feline", limit=20)) == 20
+        assert 20 <= len(asked) < 30
+
+
+async def test_a_confidence_is_the_same_whether_vectors_are_there_or_not(tmp_path: Path) -> None:
+    async def assessed(home: Path, meaning: Callable[[], Embedder] | None) -> float:
+        async with opened(home, meaning) as memory:
+            await memory.record_task_outcome("load the vessel", status="failed", reason="it was raining")
+            await memory.record_task_outcome("load the boat in the harbour", status="completed")
+            await memory.record_task_outcome("feed the cat", status="completed")
+            await memory.await_vectors()
+            return (await memory.assess_confidence("load the ship in the harbour")).confidence
+
+    assert await assessed(tmp_path / "with", SubjectEmbedder) == await assessed(tmp_path / "without", None)
+
+
+@pytest.mark.parametrize("how", [(), ("--local",), ("--mode", "similarity")])
+def test_the_command_search_finds_by_meaning_what_no_router_has_made_vectors_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
+) -> None:
+    run = runner(capsys, monkeypatch)
+    monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
+    monkeypatch.setattr("kingly_memory.app.meaning.PATIENCE_S", 30.0)
+    monkeypatch.setattr("kingly_memory.cli.memories.VECTORS_WAIT_S", 30.0)
+    run("store", "The deployment was rolled back")
+    run("store", "Lunch was a cheese sandwich")
+    assert run("search", "undo releases", "--json").json["hits"] == []
+    monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
+    [hit] = run("search", "undo releases", "--json", *how).json["hits"]
+    assert hit["content"] == "The deployment was rolled back"
+    assert run("search", "undo releases", "--json", "--prefer-speed").json["hits"] == []
+
+
+def test_a_command_that_has_no_time_for_all_vectors_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(capsys, monkeypatch)
+    run("store", "The deployment was rolled back")
+    monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
+    monkeypatch.setattr("kingly_memory.app.meaning.PATIENCE_S", 0.0)
+    ran = run("search", "deployment")
+    assert "rolled back" in ran.out
+    assert "vectors did not answer" in ran.out
+
+
+def test_the_command_status_says_how_many_memories_have_no_vector_yet(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(capsys, monkeypatch)
+    run("store", "The deployment was rolled back")
+    assert "vectors" not in run("status", "--json").json
+    monkeypatch.setenv("KINGLY_EMBEDDER", "auto")
+    monkeypatch.setattr("kingly_memory.app.meaning.COUNTING_S", 30.0)
+    assert run("status", "--json").json["vectors"] == {"embedder": wordllama.NAME, "waiting": 1}
+    assert "1 memory with no vector yet" in run("status").out
+    monkeypatch.setattr("kingly_memory.app.meaning.COUNTING_S", 0.0)
+    assert run("status", "--json").json["vectors"]["waiting"] is None

@@ -93,7 +93,7 @@ def test_a_candidate_that_names_no_score_counts_as_half() -> None:
 CHECKED = [
     judged("a", VERIFIED, 0.7, 0.9),
     judged("b", UNCERTAIN, 0.9, 0.2),
-    judged("c", VERIFIED, 0.8, 0.1),
+    judged("c", VERIFIED, 0.8, 0.28),
     judged("d", CONTRADICTED, 0.9, 0.8),
     judged("e", UNVERIFIABLE, 0.5, 0.3),
     judged("f", UNCERTAIN, 0.1, 0.4),
@@ -133,6 +133,15 @@ def test_no_more_are_shown_than_were_wanted_verified_ones_first() -> None:
     assert names(results.contradicted) == ["d"]
     assert names(results.uncertain) == ["f"]
     assert names(VerifiedResults.of(CHECKED, top_k=1, query="q", basis=Basis.NONE).verified) == ["c"]
+
+
+def test_what_is_verified_and_barely_answers_takes_no_place_from_what_answers_better() -> None:
+    beside_the_point = judged("x", VERIFIED, 1.0, 0.26)
+    checked = [*CHECKED, beside_the_point]
+    results = VerifiedResults.of(checked, top_k=6, query="q", basis=Basis.CROSS_VERIFY)
+    assert {one.memory.id for one in results} == {"a", "c", "d", "f", "e", "x"}
+    assert names(results.verified) == ["x", "c", "a"], "with a place it stands where its verdict puts it"
+    assert "x" not in {one.memory.id for one in VerifiedResults.of(checked, top_k=5, query="q", basis=Basis.NONE)}
 
 
 @pytest.mark.requirement("ALM-055")
@@ -359,3 +368,76 @@ def test_of_two_equally_sure_memories_the_later_one_counts() -> None:
     before, after = memory("The cache is stale", "before"), memory("The cache is not stale", "after", later_s=60)
     assert agreement.cross_verify(before, [after], 0.7).status is CONTRADICTED
     assert agreement.cross_verify(after, [before], 0.7).status is UNCERTAIN
+
+
+DIFFERENT_THINGS = [
+    ("Production runs PostgreSQL 15.", "Staging runs PostgreSQL 14."),
+    ("The Berlin office opens at 9.", "The Munich office opens at 10."),
+    ("The office opens at 9.", "The Berlin office opens at 10."),
+    ("Alice does not drink coffee", "Bob drinks coffee"),
+    ("The build took 12 minutes on Monday", "The build took 14 minutes on Tuesday"),
+    ("The build took 12 minutes on 2026-03-01", "The build took 14 minutes on 2026-03-02"),
+    ("In 2024 we had two outages", "In 2025 we had three outages"),
+    ("The meeting is on March 3", "The meeting is on March 5"),
+    ("Deploys need two reviews by team 3", "Deploys need two reviews by team 5"),
+    ("It runs PostgreSQL 15", "It runs PostgreSQL 14"),
+    ("Server A has 16 GB", "Server B has 32 GB"),
+    ("The dog of Anna's is 3 years old", "The dog is 5 years old"),
+    ("Deploys are not allowed", "Deploys are allowed on Fridays"),
+    ("Redis is slow", "We don't use Redis because it is slow"),
+]
+SAME_THING_SAID_TWICE = [
+    ("Never deploy without a review", "Deploy with a review"),
+    ("Nobody deploys without a review", "Deploy with a review"),
+    ("Deploys are forbidden on Fridays", "No deploys on Fridays"),
+    ("A deploy needs at least two reviews", "A deploy needs three reviews"),
+    ("The timeout is 30 seconds", "The timeout is 30000 ms"),
+    ("The office opens at 9", "The office opens at 9:00"),
+]
+TRUE_CONTRADICTIONS = [
+    ("Deploys need two reviews", "Deploys need three reviews"),
+    ("Every deploy needs two reviews", "Deploys usually need three reviews"),
+    ("Production runs PostgreSQL 15", "Production runs PostgreSQL 14"),
+    ("The timeout is 30 seconds", "The timeout is now 60000 ms"),
+    ("The Berlin office opens at 9", "The Berlin office opens at 10"),
+    ("Bob drinks coffee", "Bob does not drink coffee"),
+    ("Never deploy without a review", "Deploy without a review"),
+    ("Nobody deploys on Fridays", "We deploy on Fridays"),
+    ("We don't use Redis and the api doesn't use Kafka", "We don't use Redis and the api uses Kafka"),
+    ("We use Redis", "We don't use Redis because it is slow"),
+]
+
+
+def crossed(one: str, other: str, **of_other: Any) -> VerificationStatus:
+    sure = memory(other, "sure", confidence=0.9, **of_other)
+    return agreement.cross_verify(memory(one, "unsure", confidence=0.8), [sure], 0.7).status
+
+
+@pytest.mark.parametrize(("one", "other"), [*DIFFERENT_THINGS, *SAME_THING_SAID_TWICE])
+def test_memories_that_may_both_be_true_do_not_contradict_each_other(one: str, other: str) -> None:
+    assert crossed(one, other) is VERIFIED
+    assert crossed(other, one) is VERIFIED
+    assert Sources([other]).verify(one, 0.7).status is not CONTRADICTED
+    assert Sources([one]).verify(other, 0.7).status is not CONTRADICTED
+
+
+@pytest.mark.parametrize(("one", "other"), TRUE_CONTRADICTIONS)
+def test_the_same_words_with_another_number_or_a_negation_contradict_each_other(one: str, other: str) -> None:
+    assert crossed(one, other) is CONTRADICTED
+    assert crossed(other, one) is CONTRADICTED
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT_THINGS)
+def test_what_a_source_says_of_another_thing_bears_nothing_out(one: str, other: str) -> None:
+    assert Sources([other]).verify(one, 0.7).status is UNCERTAIN
+
+
+def test_what_two_people_say_of_themselves_contradicts_nothing() -> None:
+    assert crossed("I have two dogs", "I have three dogs", agent="planner") is VERIFIED
+    assert crossed("I have two dogs", "I have three dogs") is CONTRADICTED
+    assert crossed("Deploys need two reviews", "Deploys need three reviews", agent="planner") is CONTRADICTED
+
+
+def test_a_length_of_time_is_named_as_it_was_written() -> None:
+    said = Sources(["The timeout is 60000 ms."]).verify("The timeout is 30 seconds", 0.7)
+    assert said.reason == "a source differs: it says 60000 ms, not 30 seconds"

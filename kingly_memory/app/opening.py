@@ -234,14 +234,16 @@ class MemoryRouter(Learner):
         mode: str | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
+        fold: bool = True,
     ) -> VerifiedResults:
         """The memories that answer the query, at most `top_k`, as verified, uncertain, contradicted or unverifiable.
 
         `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
         `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
         negations: docs/verification.md. Without a mode five memories are answered unless you say how many, the best of
-        four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Raises
-        InvalidInput, InvalidSetting; a model that fails leaves memories uncertain.
+        four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Of those that
+        say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
+        fails leaves memories uncertain.
         """
         self._check_open()
         asked = intake.query(
@@ -268,6 +270,7 @@ class MemoryRouter(Learner):
             top_k=top_k if in_mode else None,
             min_confidence=min_confidence,
             min_similarity=min_similarity,
+            fold=fold,
         )
         async with AsyncExitStack() as stack:
             model, is_here = language_model, False
@@ -277,7 +280,7 @@ class MemoryRouter(Learner):
             if plan is None:
                 wanted = USUALLY_VERIFIED if top_k is None else top_k
                 results = await retriever.retrieve_verified(
-                    asked, wanted, ground_truth, cross_verify, include_semantic=include_semantic
+                    asked, wanted, ground_truth, cross_verify, include_semantic=include_semantic, fold=fold
                 )
             else:
                 found = await self._moded.search(asked, plan, prefer_speed=False, include_semantic=include_semantic)

@@ -118,6 +118,15 @@ def meaning(settings: Settings) -> Callable[[], Embedder] | None:
     )
 
 
+def vectors_name(settings: Settings) -> str | None:
+    """What `meaning` would make vectors with, without loading it. Raises InvalidSetting as that does."""
+    if meaning(settings) is None:
+        return None
+    from kingly_memory.adapters.embed.wordllama import NAME
+
+    return NAME
+
+
 @asynccontextmanager
 async def language_model(settings: Settings, clock: Clock) -> AsyncIterator[tuple[LanguageModel | None, bool]]:
     """The model that KINGLY_LLM_URL names, if it names one, and whether it runs on this machine.

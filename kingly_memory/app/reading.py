@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
@@ -13,7 +14,7 @@ from kingly_memory.app import parts
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
 from kingly_memory.router import shaping
 from kingly_memory.router.link import Link
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.local_search import LEAST_BUDGET_S, LocalAnswer, LocalLayer, LocalSearch
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
@@ -31,15 +32,24 @@ class WallClock:
 class LocalReader:
     """One project's memories on this machine, read-only. Notes no use and asks no remote."""
 
-    def __init__(self, place: Place, settings: Settings, *, repairs: bool = True) -> None:
+    def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
         self._place = place
         self._settings = settings
         self._endpoint = parts.endpoint_of(place)
         self._store = parts.open_store(place, settings)
         self._local = LocalSearch(self._store.reader, likeness=False, repairs=repairs)
+        self._is_by_meaning = meaning
         self._clock = WallClock()
         station = parts.station(place, settings, self._endpoint)
         self._view = View(station, store=self._store, local=self._local, clock=self._clock)
+
+    @cached_property
+    def _layer(self) -> LocalLayer:
+        if not self._is_by_meaning:
+            return self._local
+        from kingly_memory.app.meaning import by_meaning
+
+        return by_meaning(self._local, self._store.reader, self._place.project, self._settings)
 
     def answers_alone(self) -> bool:
         """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""
@@ -54,23 +64,33 @@ class LocalReader:
     ) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
+        layer = self._layer
         began = time.monotonic()
         shape = shaping.shape(fold, detail, budget_tokens)
         unsought = intake.unsought(filters.get("tags"))
         asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
-        now_s = self._clock.now().timestamp()
-        pooled = replace(asked, limit=shape.pool(asked.limit))
-        answer = self._local.search(pooled, now_s=now_s, budget_s=self._settings.local_search_s)
+        now_s, deadline_s = self._clock.now().timestamp(), began + self._settings.local_search_s
+
+        def look(most: int) -> LocalAnswer:
+            left_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
+            return layer.search(replace(asked, limit=most), now_s=now_s, budget_s=left_s)
+
+        answer = shape.gathered(
+            look, asked.limit, shape.pool(asked.limit), lambda: time.monotonic() < deadline_s - LEAST_BUDGET_S
+        )
         hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
         found = Results(
             hits=hits,
             source=Source.LOCAL,
-            took_ms=(time.monotonic() - began) * 1000,
+            took_ms=0.0,
             layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
+            failures={} if answer.without is None else {"vectors": answer.without},
             repaired=answer.repaired,
             asked=asked.asked,
         )
-        return shape.shown(shape.folded(found, asked.limit), asked.text)
+        showing_s = time.monotonic() + self._settings.local_search_s * shaping.SHOWING_SHARE
+        shown = shape.shown(shape.listed(found, asked.limit), asked.text, showing_s)
+        return replace(shown, took_ms=(time.monotonic() - began) * 1000)
 
     def get(self, key_or_id: str) -> Memory | None:
         return self._view.get(key_or_id)
@@ -94,15 +114,25 @@ class LocalReader:
         return self._view.outbox(states)
 
     def status(self) -> JsonObject:
-        return self._view.status()
+        """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
+        from kingly_memory.app.meaning import vectors_status
+
+        return {
+            **self._view.status(),
+            **vectors_status(self._store.reader, self._place.project, self._settings),
+        }
 
     def close(self) -> None:
         self._store.close()
 
 
-def open_reader(place: Place, settings: Settings | None = None, *, repairs: bool = True) -> LocalReader:
-    """A reader for that place; `repairs=False` looks words up as they are, typos included.
+def open_reader(
+    place: Place, settings: Settings | None = None, *, repairs: bool = True, meaning: bool = False
+) -> LocalReader:
+    """A reader for that place; `repairs=False` looks words up as they are, typos included. With `meaning` its first
+    search reads vectors where there are any, for up to 0.5 s, and memories are found by these too.
 
     Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted.
     """
-    return LocalReader(parts.checked(place), settings or Settings.from_environment(home=place.home), repairs=repairs)
+    chosen = settings or Settings.from_environment(home=place.home)
+    return LocalReader(parts.checked(place), chosen, repairs=repairs, meaning=meaning)

@@ -21,6 +21,7 @@ from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Imported
+from kingly_memory.lifecycle.compaction import NORMAL
 from kingly_memory.lifecycle.forgetting import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
@@ -30,6 +31,7 @@ from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.outlook import Outlook
 from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.upkeep import Overview
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:  # read by whoever has memories checked
@@ -165,6 +167,7 @@ class SyncMemoryRouter:
         fold: bool = True,
         detail: str = "full",
         budget_tokens: int | None = None,
+        by_ranks: bool = False,
     ) -> Results:
         """See `MemoryRouter.search`."""
         return self._call(
@@ -188,6 +191,7 @@ class SyncMemoryRouter:
                 fold=fold,
                 detail=detail,
                 budget_tokens=budget_tokens,
+                by_ranks=by_ranks,
             )
         )
 
@@ -328,9 +332,9 @@ class SyncMemoryRouter:
         """See `MemoryRouter.sync`."""
         return self._call(lambda: self._router.sync(timeout))
 
-    def await_vectors(self) -> bool:
+    def await_vectors(self, timeout: float | None = None) -> bool:
         """See `MemoryRouter.await_vectors`."""
-        return self._call(self._router.await_vectors)
+        return self._call(lambda: self._router.await_vectors(timeout))
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`."""
@@ -339,6 +343,10 @@ class SyncMemoryRouter:
     def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
         """See `MemoryRouter.sweep`."""
         return self._call(lambda: self._router.sweep(policies, dry_run))
+
+    def compact(self, strategy: str = NORMAL, dry_run: bool = False) -> JsonObject:
+        """See `MemoryRouter.compact`."""
+        return self._call(lambda: self._router.compact(strategy, dry_run))
 
     def undo_sweep(self) -> int:
         """See `MemoryRouter.undo_sweep`."""
@@ -371,6 +379,10 @@ class SyncMemoryRouter:
     def outlook(self, limit: int = 6) -> Outlook:
         """See `MemoryRouter.outlook`."""
         return self._call(lambda: self._router.outlook(limit))
+
+    def overview(self, limit: int = 6) -> Overview:
+        """See `MemoryRouter.overview`."""
+        return self._call(lambda: self._router.overview(limit))
 
     def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """See `MemoryRouter.archived`."""
@@ -441,6 +453,7 @@ class SyncMemoryRouter:
         mode: str | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
+        fold: bool = True,
     ) -> VerifiedResults:
         """See `MemoryRouter.search_verified`."""
         return self._call(
@@ -461,6 +474,7 @@ class SyncMemoryRouter:
                 mode=mode,
                 min_confidence=min_confidence,
                 min_similarity=min_similarity,
+                fold=fold,
             )
         )
 

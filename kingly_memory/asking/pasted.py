@@ -16,6 +16,8 @@ _MOST = 256
 """Sentences that are kept at either end: only there is a question looked for."""
 _WEIGHED = 400
 """Characters at the beginning of a line that tell what it is."""
+LINES = 512
+"""Lines that are looked at, half of them at either end: thousands of short ones would keep others waiting."""
 _INDENTED = 4
 
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
@@ -30,6 +32,11 @@ _LOGGED = re.compile(
     r"|\s*(?:import|from|def|class|return|const|let|var|public|private|func|fn|package|using|yield|continue)\b"
     r"[^.?!]*(?:[;:{)\]]|\w)$"
 )
+_HEADER = re.compile(
+    r"(?:Author|AuthorDate|Commit|CommitDate|Committer|Merge|Host|Server|Status|Location|Connection"
+    r"|[A-Z][a-z]*(?:-[A-Za-z]+)+): *\S.*(?<![?？])$"
+)
+"""Beside such lines: of a commit, of a reply."""
 _LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)]|#{1,6})\s")
 _QUOTED_QUESTION = re.compile(r'"([^"]*[?？])\s*"')
 """In a record: what somebody said to a program."""
@@ -60,7 +67,10 @@ class Pasted:
 
 
 def taken_apart(text: str) -> Pasted:
-    blocks = list(_blocks(text.splitlines()))
+    lines = text.splitlines()
+    if len(lines) > LINES:
+        lines = [*lines[: LINES // 2], "", *lines[-LINES // 2 :]]
+    blocks = list(_blocks(lines))
     kinds = [False, *(is_material for is_material, _ in blocks), False]
     sentences: list[Sentence] = []
     material: list[str] = []
@@ -83,12 +93,13 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
     """Runs of lines of one kind, with paragraphs apart. A fence that nothing closes fences nothing."""
     fences = [at for at, line in enumerate(lines) if _FENCE.match(line)]
     closed = set(fences[: len(fences) // 2 * 2])
+    materials = _materials(lines)
     block: list[str] = []
     kind = fenced = False
     for at, line in enumerate(lines):
         is_blank = not line.strip() or at in closed
         fenced ^= at in closed
-        is_material = fenced or (not is_blank and _is_material(line))
+        is_material = fenced or materials[at]
         if block and (is_blank or is_material != kind):
             yield kind, block
             block = []
@@ -99,7 +110,20 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
         yield kind, block
 
 
+def _materials(lines: Sequence[str]) -> list[bool]:
+    """Which lines nobody says. A header is told by what stands right above or below it."""
+    materials = [_is_material(line) for line in lines]
+    headers = [at for at, line in enumerate(lines) if _HEADER.match(line[:_WEIGHED])]
+    for at in headers:
+        materials[at] |= at > 0 and materials[at - 1]
+    for at in reversed(headers):
+        materials[at] |= at + 1 < len(lines) and materials[at + 1]
+    return materials
+
+
 def _is_material(line: str) -> bool:
+    if not line.strip():
+        return False
     beginning = line[:_WEIGHED]
     if beginning.startswith((">", "|")) or _LOGGED.match(beginning):
         return True

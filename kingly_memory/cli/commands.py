@@ -140,7 +140,9 @@ COMMANDS = (
         "Find memories by what they say.",
         f"{_ROOM}.memories:search",
         (
-            argument("query", "what to look for", metavar="QUERY", nargs="+"),
+            argument(
+                "query", "what to look for, or - to read it from standard input (a log)", metavar="QUERY", nargs="+"
+            ),
             argument(
                 "--limit", "how many to show (default 10, or what suits the mode)", metavar="N", type=whole_number
             ),
@@ -151,10 +153,14 @@ COMMANDS = (
             ),
             argument("--min-confidence", "0 to 1, only memories at least that sure", metavar="N", type=number),
             argument("--min-similarity", "0 to 1, least likeness of hits without the words", metavar="N", type=number),
-            argument("--detail", "how much of each memory to show: titles, passages or full (default)", metavar="HOW"),
+            argument(
+                "--detail",
+                "how much of each memory to show: titles, passages or full (default: a line of each)",
+                metavar="HOW",
+            ),
             argument(
                 "--budget-tokens",
-                "show no more than so many tokens: the best hits whole, then passages, then titles",
+                "show no more than so many tokens, counted as JSON: the best hits whole, then passages, then titles",
                 metavar="N",
                 type=whole_number,
             ),
@@ -165,10 +171,14 @@ COMMANDS = (
             _TYPE_FILTER,
             _TAG_FILTER,
             _CONTEXT_FILTER,
-            argument("--since", "only memories from this ISO 8601 date or time on", metavar="TIME"),
-            argument("--until", "only memories up to this ISO 8601 date or time", metavar="TIME"),
+            argument("--since", "only memories from this ISO 8601 date or time on (UTC)", metavar="TIME"),
+            argument("--until", "only memories up to this ISO 8601 time, or the end of that day (UTC)", metavar="TIME"),
             argument("--local", "look on this machine only", action="store_true"),
-            argument("--prefer-speed", "do not ask the remote when this machine has an answer", action="store_true"),
+            argument(
+                "--prefer-speed",
+                "by words alone, and do not ask the remote when this machine has an answer",
+                action="store_true",
+            ),
             argument("--no-semantic", "do not ask the remote for memories of similar meaning", action="store_true"),
             argument("--archived", "search archived memories as well", action="store_true"),
         ),
@@ -181,7 +191,7 @@ COMMANDS = (
     ),
     Command(
         "list",
-        "List memories, the latest first.",
+        "List memories, the latest first; assessments of tasks only with --tag confidence_assessment.",
         f"{_ROOM}.memories:list_memories",
         (
             _LIMIT_20,
@@ -232,7 +242,7 @@ COMMANDS = (
     ),
     Command(
         "confidence",
-        "Say how sure to be of a task, by what came of similar ones.",
+        "Say how sure to be of a task, by what came of similar ones; the answer is stored as a memory.",
         f"{_ROOM}.work:confidence",
         (argument("task", "what is to be done", metavar="TASK", nargs="+"), _CONTEXT),
     ),
@@ -281,11 +291,20 @@ COMMANDS = (
         (
             repeatable(
                 "--policy",
-                "lifetimes, strength or tiers (default: lifetimes, and what the settings switch on)",
+                "lifetimes, merging, strength or tiers (default: lifetimes, and what the settings switch on)",
                 "POLICY",
             ),
             argument("--dry-run", "say what would happen and change nothing", action="store_true"),
             argument("--undo", "take back what the last sweep archived and moved", action="store_true"),
+        ),
+    ),
+    Command(
+        "compact",
+        "Make room among the threads (contexts): merge those alike, archive idle and excess ones, make others lighter.",
+        f"{_ROOM}.lifecycle:compact",
+        (
+            argument("--strategy", "gentle, normal or aggressive (default normal)", metavar="S", default="normal"),
+            argument("--dry-run", "say what would happen and change nothing", action="store_true"),
         ),
     ),
     Command(
@@ -411,7 +430,7 @@ COMMANDS = (
         (
             argument(
                 "--tools",
-                "which tools, with commas: memory, tasks, thoughts, alma, lifecycle, legacy (default: all)",
+                "which tools, with commas: memory, tasks, thoughts, alma, lifecycle, ai, legacy (default: all)",
                 metavar="SETS",
             ),
             argument("--http", "serve Streamable HTTP at /mcp instead of stdio", action="store_true"),

@@ -104,7 +104,8 @@ def _meaning() -> Finding:
     except InvalidSetting as error:
         return Finding(Level.PROBLEM, "vectors", str(error), "until then no router opens; hooks recall by words")
     if found is not None:
-        return Finding(Level.OK, "vectors", "memories are found by meaning too, with wordllama")
+        what = "routers and `search` find memories by meaning too, with wordllama; hooks by words"
+        return Finding(Level.OK, "vectors", what)
     what = "memories are found by their words alone"
     if settings.embedder == "none":
         return Finding(Level.OK, "vectors", f"{what}, as KINGLY_EMBEDDER says")

@@ -10,13 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from kingly_memory import intake
+from kingly_memory.adapters.embed.wordllama import is_installed
 from kingly_memory.adapters.files import jsonl, questions
 from kingly_memory.adapters.files.questions import Conversation, QuestionFile
-from kingly_memory.cli.configurations import chosen
+from kingly_memory.cli.configurations import Configuration, chosen
 from kingly_memory.cli.output import Output, counted, table
 from kingly_memory.cli.place import place_of, reading, warnings_on
 from kingly_memory.cli.signals import ended_by_signals
 from kingly_memory.cli.trial import Arrangement, Row, Trial, closeness, spread
+from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Place, Settings
@@ -30,6 +32,7 @@ _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "
 def evaluate(options: Namespace, out: Output) -> int:
     """Everything is stored in a temporary folder that is gone afterwards, however this ends."""
     configurations = chosen(options.config)
+    _check_vectors(configurations)
     limit = None if options.limit is None else intake.count("limit", options.limit, most=QUESTIONS_LIMIT)
     settings = Settings.from_environment(home=Place.resolve(options.home).home)
     found = questions.read(
@@ -54,6 +57,13 @@ def evaluate(options: Namespace, out: Output) -> int:
     report = _Report(conversations, rows, corrupted=options.corrupt, wrapped=options.wrapped)
     out.show({"configurations": [report.entry(row) for row in rows]}, report.lines())
     return 0
+
+
+def _check_vectors(configurations: Sequence[Configuration]) -> None:
+    """Raises InvalidInput for a way of searching whose vectors nobody can make here."""
+    named = [one.name for one in configurations if one.storing.get("embedder")]
+    if named and not is_installed():
+        raise InvalidInput("config", f"{named[0]} needs vectors; run `pip install 'kingly-memory[semantic]'` for them")
 
 
 class _Report:

@@ -34,6 +34,7 @@ def legend(results: Results) -> Iterator[str]:
         yield "  relevance: how well a hit answers, 0 to 1; the best one's is the share of the question that it holds"
     if results.mode is not None:
         yield "  score: relevance (as similarity) and what else counts in this mode, each with its weight"
+        yield "  hits stand by the last figure of their score, but for those that are put first or stand in groups"
 
 
 def explanation(results: Results, hit: Hit) -> Iterator[str]:
@@ -59,8 +60,10 @@ def _in_mode(mode: RetrievalMode, hit: Hit) -> Iterator[str]:
     if scores["boosted"] > scores["score"]:
         lift = scores["boosted"] / scores["score"]
         yield f"      × {lift:g} = {scores['boosted']:.2f}, since it says exactly what was asked"
-    if scores.get("penalty", 0.0) >= 0.005:  # noqa: PLR2004  # what two decimals can show
-        yield f"      − {scores['penalty']:.2f} for being like hits above it"
+    worth = round(scores["boosted"], 2)
+    left = round(scores["boosted"] - scores.get("penalty", 0.0), 2)
+    if left < worth:  # both as they are printed, so that they add up
+        yield f"      − {worth - left:.2f} = {left:.2f}, for being like hits above it"
     if "failure_first" in scores:
         yield "      put first, since it tells of a failure"
 

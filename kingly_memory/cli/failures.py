@@ -18,6 +18,10 @@ BROKEN_PIPE = 141
 _AT_ARGUMENT = re.compile(r"argument (?:--)?(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
 
 
+_OPTIONS = {"types": "type", "tags": "tag", "context_id": "context", "top_k": "limit", "ground_truth": "source"}
+"""What options are called that the library knows by another name."""
+
+
 class UsageError(KinglyMemoryError):
     """The command line cannot be understood. `field` is the argument at fault, when it is one."""
 
@@ -52,6 +56,8 @@ def as_json(error: Exception) -> JsonObject:
 
 
 def sentence(error: Exception) -> str:
+    if isinstance(error, InvalidInput) and error.field in _OPTIONS:
+        return f"{_OPTIONS[error.field]}: {error.problem}"
     if isinstance(error, KinglyMemoryError):
         return str(error)
     return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"

@@ -1,8 +1,8 @@
-"""The verbs about what becomes of memories: sweep, weak, archive, stats, reinforce."""
+"""The verbs about what becomes of memories: sweep, compact, weak, archive, stats, reinforce."""
 
 from __future__ import annotations
 
-import re
+import math
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +24,21 @@ if TYPE_CHECKING:
     from kingly_memory.lifecycle.forgetting import Faded
     from kingly_memory.router.archive import ArchiveEntry
     from kingly_memory.router.sweeper import SweepReport
+    from kingly_memory.router.upkeep import Overview
 
 ACTIONS_SHOWN = 20
 ARCHIVE_PAGE = 500
 MOST_PAGES = 200
 """Of the archive, read to count reasons: 100,000 memories."""
 
-_DOES = {"archive": "archive", "summarise": "archive", "expire": "erase", "promote": "up", "demote": "down"}
+_DOES = {
+    "archive": "archive",
+    "summarise": "archive",
+    "expire": "erase",
+    "promote": "up",
+    "demote": "down",
+    "merge": "merge",
+}
 
 
 def sweep(options: Namespace, out: Output) -> int:
@@ -40,8 +48,15 @@ def sweep(options: Namespace, out: Output) -> int:
     with routing(place, out) as router:
         report = router.sweep(options.policy, options.dry_run)
     told = report.to_json()
-    names = _named(place, out, [action["memory_id"] for action in told["actions"][:ACTIONS_SHOWN]])
+    names = _named(place, out, _concerned(told["actions"][:ACTIONS_SHOWN]))
     out.show(told, sweep_lines(report, names))
+    return 0
+
+
+def compact(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        told = router.compact(options.strategy, options.dry_run)
+    out.show(told, compaction_lines(told))
     return 0
 
 
@@ -92,14 +107,15 @@ def reinforce(options: Namespace, out: Output) -> int:
 def stats(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     with routing(place, out) as router:
-        found = router.stats()
-        page = None if options.html is None else _page(router, place, found, out)
-    if page is None:
-        out.show(found, _stats_lines(found))
-        return 0
+        if options.html is None:
+            found = router.stats()
+            out.show(found, _stats_lines(found))
+            return 0
+        seen = router.overview()
+        page = _page(seen, _reasons(router), place, out)
     path = Path(options.html)
     _write(path, page)
-    out.show({**found, "html": str(path)}, [f"wrote {path}: open it in a browser"])
+    out.show({**seen.stats, "html": str(path)}, [f"wrote {path}: open it in a browser"])
     return 0
 
 
@@ -111,6 +127,10 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
         if report.promoted or report.demoted
         else ""
     )
+    if report.merged:
+        yield f"  {report.merged:,} {would}merged into others that say the same"
+    if report.summarised:
+        yield f"  {report.summarised:,} of them behind {counted(report.summaries, 'summary', 'summaries')}"
     before, after = report.before.to_json(), report.after.to_json()
     moves = [("live", before["live"], after["live"]), ("archive", before["archived"], after["archived"])]
     tiers = ((tier, count, after["tiers"].get(tier, 0)) for tier, count in before["tiers"].items())
@@ -122,17 +142,40 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
         yield f"  {counted(report.spared, 'memory')} stay as the last of a category"
     if report.skipped:
         yield f"  {report.skipped:,} were used meanwhile and stay as they are"
-    for reason, count in _without_figures(report.reasons).items():
-        yield f"  {reason}: {count:,}"
+    for reason, count in report.reasons.items():
+        yield f"  {one_line(reason)}: {count:,}"
     actions = report.actions[:ACTIONS_SHOWN]
     if actions:
         yield ""
         for action in actions:
             yield from _action_lines(action, names)
-        total = report.archived + report.erased + report.promoted + report.demoted
+        total = report.archived + report.merged + report.erased + report.promoted + report.demoted
         if total > len(actions):
             yield f"and {total - len(actions):,} more"
-    if not report.dry_run and (report.archived or report.promoted or report.demoted):
+    if report.can_be_undone:
+        yield "undo: kingly-memory sweep --undo"
+
+
+def compaction_lines(told: JsonObject) -> Iterator[str]:
+    """What a compaction did or would do, thread by thread."""
+    before, after = told["before"], told["after"]
+    would = "would be " if told["dry_run"] else ""
+    counts = Counter(action["action"] for action in told["actions"])
+    yield f"{counted(counts['merge'], 'thread')} {would}merged, {counts['archive']:,} {would}archived"
+    yield (
+        f"  active {before['active_threads']:,} → {after['active_threads']:,}; "
+        f"weight {before['total_weight']:g} → {after['total_weight']:g}  ({told['strategy']})"
+    )
+    for action in told["actions"][:ACTIONS_SHOWN]:
+        if action["action"] == "merge":
+            kept, gone = (one_line(name) for name in action["threads"])
+            yield shortened(f"merge    {gone} into {kept}, {action['similarity']:.2f} alike", width())
+        else:
+            yield shortened(f"archive  {one_line(action['thread'])} for its {action['reason']}", width())
+    hidden = len(told["actions"]) - ACTIONS_SHOWN
+    if hidden > 0:
+        yield f"and {hidden:,} more"
+    if told["actions"] and not told["dry_run"]:
         yield "undo: kingly-memory sweep --undo"
 
 
@@ -152,22 +195,23 @@ def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[s
     name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
     does = _DOES[action["does"]]
     what = f"{does} to {action['to']}" if "to" in action else does
+    into = f", into {_labels(names.get(action['into']), action['into'])[0]}" if "into" in action else ""
     yield shortened(f"{what:15}  {name}  {text}".rstrip(), width())
     idle_days = action["figures"].get("idle_days")
     idle = "" if idle_days is None else f", idle for {counted(round(idle_days), 'day', 'days')}"
-    yield shortened(f"{'':15}  {action['policy']}: {one_line(action['reason'])}{idle}", width())
+    yield shortened(f"{'':15}  {_why(action)}{idle}{into}", width())
 
 
-def _without_figures(reasons: Mapping[str, int]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for reason, count in reasons.items():
-        counts[kind_of(reason)] += count
-    return counts
+def _why(told: JsonObject) -> str:
+    """Who wanted it and why, with the strength where it counted: rounded down, so that one just below a threshold does
+    not look like the threshold."""
+    strength = told["figures"].get("strength")
+    figure = "" if strength is None else f" ({math.floor(strength * 100) / 100:.2f})"
+    return f"{told['policy']}: {one_line(told['reason'])}{figure}"
 
 
-def kind_of(reason: str) -> str:
-    """`its strength 0.08 is below 0.1` says of each memory something else, and of all the same."""
-    return re.sub(r"^its strength [\d.]+ is", "its strength is", one_line(reason))
+def _concerned(actions: Iterable[JsonObject]) -> list[str]:
+    return [action[end] for action in actions for end in ("memory_id", "into") if end in action]
 
 
 def _named(place: Place, out: Output, ids: Iterable[str]) -> dict[str, Memory]:
@@ -195,7 +239,9 @@ def _archived_lines(entry: ArchiveEntry, now: datetime) -> Iterator[str]:
         yield "    it came with an import"
     else:
         when = ago(datetime.fromtimestamp(why.at, UTC), now)
-        yield shortened(f"    {when}, {why.policy}: {one_line(why.reason)}", width())
+        yield shortened(f"    {when}, {_why(why.to_json())}", width())
+        if why.summary is not None:
+            yield f"    behind {why.summary}"
 
 
 def _stats_lines(found: JsonObject) -> list[str]:
@@ -216,35 +262,33 @@ def _stats_lines(found: JsonObject) -> list[str]:
     )
 
 
-def _page(router: SyncMemoryRouter, place: Place, found: JsonObject, out: Output) -> str:
+def _page(seen: Overview, reasons: Counter[tuple[str, str]], place: Place, out: Output) -> str:
     from kingly_memory.cli.stats_page import View, page
 
-    shown = router.sweep(dry_run=True)
-    everything = router.sweep(("lifetimes", "strength", "tiers"), dry_run=True)
-    ids = [action["memory_id"] for one in (shown, everything) for action in one.actions[:ACTIONS_SHOWN]]
+    ids = [action["memory_id"] for one in (seen.sweep, seen.everything) for action in one.actions[:ACTIONS_SHOWN]]
     return page(
         View(
             project=place.project,
             at=datetime.now(UTC),
-            stats=found,
-            outlook=router.outlook(),
-            sweep=shown,
-            everything=everything,
-            reasons=_reasons(router),
+            stats=seen.stats,
+            outlook=seen.outlook,
+            sweep=seen.sweep,
+            everything=seen.everything,
+            reasons=reasons,
             names=_named(place, out, ids),
         )
     )
 
 
 def _reasons(router: SyncMemoryRouter) -> Counter[tuple[str, str]]:
-    """How many lie in the archive, by policy and reason without its figures."""
+    """How many lie in the archive, by policy and reason."""
     counts: Counter[tuple[str, str]] = Counter()
     before: int | None = None
     for _ in range(MOST_PAGES):
         found = router.archived(ARCHIVE_PAGE, before)
         for entry in found.entries:
             why = entry.why
-            counts[("import", "it came with an import") if why is None else (why.policy, kind_of(why.reason))] += 1
+            counts[("import", "it came with an import") if why is None else (why.policy, one_line(why.reason))] += 1
         before = found.next_before
         if before is None:
             break

@@ -13,10 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.cli.failures import NothingUnder
-from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
+from kingly_memory.cli.output import (
+    Output,
+    ago,
+    counted,
+    duration,
+    facts,
+    harmless,
+    one_line,
+    shortened,
+    table,
+    width,
+    wrapped,
+)
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import DeliveryState, Hit, Memory, Receipt, Results, Source
+from kingly_memory.models import DeliveryState, Hit, JsonObject, Memory, Receipt, Results, RetrievalMode, Source
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
@@ -25,17 +37,19 @@ if TYPE_CHECKING:
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
 
+VECTORS_WAIT_S = 1.0
+"""How long a search waits for vectors to be read, and made where they are missing."""
+
 LAST_POSITION = 2**62
 
 USUAL_LIMIT = 10
 
 _TITLE_ROOM = 48
-_NAMED_REPEATS = 2
 
 
 def store(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    content = _standard_input(place) if options.content == "-" else options.content
+    content = _standard_input(place, "content") if options.content == "-" else options.content
     metadata = _metadata(options.metadata)
     with routing(place, out) as router:
         receipt = router.store(
@@ -59,15 +73,17 @@ def store(options: Namespace, out: Output) -> int:
 def search(options: Namespace, out: Output) -> int:
     if options.limit is not None and (options.verify or _wants_mode(options)):
         intake.count("limit", options.limit, most=min(intake.MOST_IN_A_MODE, intake.MOST_VERIFIED))
-    if options.verify or options.source:
-        return _search_verified(options, out)
     place = place_of(options, out)
-    text = " ".join(options.query)
+    text = _standard_input(place, "query") if options.query == ["-"] else " ".join(options.query)
+    if not text.strip():
+        raise InvalidInput("query", "is empty; say what to look for")
+    if options.verify or options.source:
+        return _search_verified(options, place, text, out)
     results = None if _wants_mode(options) else _searched_here(options, place, text, out)
     if results is None:
         results = _searched_everywhere(options, place, text)
-    lines = _explained(results) if options.explain else search_lines(results, datetime.now(UTC))
-    out.show(results.to_json(), lines)
+    lines = _told(options, results)
+    out.show(_with_scores(results) if options.explain else results.to_json(), lines)
     return 0
 
 
@@ -106,6 +122,7 @@ def list_memories(options: Namespace, out: Output) -> int:
             agent=options.agent,
             context_id=options.context,
             include_archived=options.archived,
+            without_tags=intake.unsought(options.tag),
         )
     now = datetime.now(UTC)
     lines = table([_listed(memory, now, memory.id in page.archived) for memory in page]) or ["no memories"]
@@ -170,14 +187,12 @@ def search_lines(
         for name, report in results.layers.items()
     )
     yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {results.source}: {layers}"
-    for name, reason in results.failures.items():
-        yield f"  {name} did not answer: {reason}"
-    if results.asked is not None:
-        yield f"  of all that was said, this was looked up: {shortened(one_line(results.asked), width())}"
-    for word, instead in results.repaired.items():
-        yield f"  looked for {instead!r} instead of {word!r}"
-    if results.mode is not None:
-        yield f"  mode {results.mode}: {results.mode_reason}"
+    if results.failures or results.asked or results.repaired:
+        from kingly_memory.cli.showing import notes
+
+        yield from notes(results.failures, results.asked, results.repaired)
+    if results.mode not in (None, RetrievalMode.SIMILARITY):
+        yield f"  mode {results.mode}: {results.mode_reason}; in that mode's order"
     if results.excluded:
         from kingly_memory.cli.showing import left_out
 
@@ -203,25 +218,33 @@ def summary(memory: Memory) -> str:
     return shortened(one_line(text[:1000]), _TITLE_ROOM)
 
 
-def _search_verified(options: Namespace, out: Output) -> int:
+def _with_scores(results: Results) -> JsonObject:
+    """The answer with each hit's figures, also where hits are shown in part."""
+    told = results.to_json()
+    for shown, hit in zip(told["hits"], results, strict=True):
+        shown["scores"] = {name: round(value, 4) for name, value in hit.scores.items()}
+    return told
+
+
+def _search_verified(options: Namespace, place: Place, text: str, out: Output) -> int:
     from kingly_memory.cli import verifying
 
     if not options.verify:
         raise InvalidInput("source", "goes with --verify")
-    if options.prefer_speed or _shape(options):
-        raise InvalidInput(
-            "verify", "does not go with --prefer-speed, --detail, --budget-tokens or --no-fold; leave those out"
-        )
-    filters = {**_filters(options), "mode": options.mode}
+    if options.prefer_speed or options.detail is not None or options.budget_tokens is not None:
+        raise InvalidInput("verify", "does not go with --prefer-speed, --detail or --budget-tokens; leave those out")
+    if options.explain:
+        raise InvalidInput("explain", "does not go with --verify, which says of each memory why already; leave it out")
+    filters = {**_filters(options), "mode": options.mode, "fold": not options.no_fold}
     bars = {"min_confidence": options.min_confidence, "min_similarity": options.min_similarity}
     top_k = options.limit if _wants_mode(options) else filters["limit"]
     del filters["limit"]
-    return verifying.search(options, out, {**filters, **bars, "top_k": top_k})
+    return verifying.search(options, place, text, out, {**filters, **bars, "top_k": top_k})
 
 
 def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
-    with reading(place, out) as reader:
+    with reading(place, out, meaning=not options.prefer_speed) as reader:
         offline = _offline_reason(reader)
         alone = options.local or options.no_semantic or place.remote is None or offline is not None
         if not alone and not options.prefer_speed:
@@ -237,6 +260,8 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
 def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results:
     here = replace(place, remote=None) if options.local else place
     with routing(here) as router:  # the results themselves say who did not answer
+        if not options.prefer_speed:
+            router.await_vectors(VECTORS_WAIT_S)
         return router.search(
             text,
             prefer_speed=options.prefer_speed,
@@ -268,10 +293,25 @@ def _shape(options: Namespace) -> dict[str, Any]:
     return {**wanted, "fold": False} if said.get("no_fold") else wanted
 
 
-def _explained(results: Results) -> Iterator[str]:
-    from kingly_memory.cli.explaining import explanation, legend
+def _told(options: Namespace, results: Results) -> Iterator[str]:
+    """The answer in as much detail as was asked for, with what a budget was spent on and why each hit is there."""
+    now, legend = datetime.now(UTC), list[str]()
+    explanations: list[Callable[[Hit], Iterable[str]]] = []
+    if options.budget_tokens is not None:
+        from kingly_memory.cli.showing import budget_line, counted_line
 
-    return search_lines(results, datetime.now(UTC), partial(explanation, results), legend(results))
+        legend.append(budget_line(results, options.budget_tokens))
+        explanations.append(lambda hit: [counted_line(results, hit)])
+    elif options.detail == "full":
+        from kingly_memory.cli.showing import whole
+
+        results = whole(results)
+    if options.explain:
+        from kingly_memory.cli import explaining
+
+        legend += explaining.legend(results)
+        explanations.append(partial(explaining.explanation, results))
+    return search_lines(results, now, lambda hit: (line for explain in explanations for line in explain(hit)), legend)
 
 
 def _offline_reason(reader: LocalReader) -> str | None:
@@ -300,12 +340,13 @@ def _wait_s(options: Namespace, place: Place) -> float | None:
     return None if options.require_remote or place.remote is None else REMOTE_WAIT_S
 
 
-def _standard_input(place: Place) -> str:
+def _standard_input(place: Place, field: str) -> str:
     """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     read = sys.stdin.buffer.read(limit + 1)
     if len(read) > limit:
-        raise InvalidInput("content", f"has more than the {limit:,} bytes that are stored; split it")
+        remedy = "that are stored; split it" if field == "content" else "that are read; give the part that matters"
+        raise InvalidInput(field, f"has more than the {limit:,} bytes {remedy}")
     return read.decode(errors="replace")
 
 
@@ -329,13 +370,12 @@ def _hit_lines(hit: Hit, now: datetime) -> Iterator[str]:
 
 def _remarks(results: Results, hit: Hit) -> Iterator[str]:
     """What else is known of a hit: others that say the same, and the verdict on it."""
-    repeats = results.folded.get(hit.memory.id, ())
+    repeats = len(results.folded.get(hit.memory.id, ())) + results.more_folded.get(hit.memory.id, 0)
     if repeats:
-        more = f" and {len(repeats) - _NAMED_REPEATS} more" if len(repeats) > _NAMED_REPEATS else ""
-        yield f"      said {len(repeats) + 1} times, also in {', '.join(repeats[:_NAMED_REPEATS])}{more}"
+        yield f"      {repeats + 1} alike (--no-fold shows each)"
     verdict = results.verdicts.get(hit.memory.id)
     if verdict is not None:
-        yield shortened(f"      {verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", width())
+        yield from wrapped(f"{verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", " " * 6)
 
 
 def _details(memory: Memory) -> Iterator[str]:

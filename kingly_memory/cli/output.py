@@ -135,6 +135,15 @@ def one_line(text: str) -> str:
     return " ".join(harmless(text).split())
 
 
+def wrapped(text: str, indent: str, beginning: str | None = None) -> list[str]:
+    """All of a text in lines of the terminal's width; the first one begins with `beginning`."""
+    from textwrap import wrap  # few answers need it, and a hook none
+
+    return wrap(
+        one_line(text), width(), initial_indent=indent if beginning is None else beginning, subsequent_indent=indent
+    )
+
+
 def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 

@@ -51,11 +51,12 @@ def token_of(options: Namespace) -> str | None:
 
 
 @contextmanager
-def reading(place: Place, out: Output) -> Iterator[LocalReader]:
-    """The store for reading on this machine: no background task, no remote, nothing written."""
+def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[LocalReader]:
+    """The store for reading on this machine: no background task, no remote, nothing written. `meaning`: searches find
+    by that too."""
     from kingly_memory.app.reading import open_reader
 
-    with warnings_on(out), closing(open_reader(place)) as reader:
+    with warnings_on(out), closing(open_reader(place, meaning=meaning)) as reader:
         yield reader
 
 

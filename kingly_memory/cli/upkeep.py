@@ -101,6 +101,7 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
             ("project", now["project"]),
             ("durability", _DURABILITY[now["durability"]]),
             ("memories", total),
+            *_vectors(now),
             ("archive", counted(memories["archived"], "memory")),
             ("link", _link_line(now["link"])),
             ("outbox", _outbox_line(outbox)),
@@ -113,6 +114,14 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
     if outbox["dead"]:
         yield ""
         yield "The remote refused some memories: `kingly-memory outbox list` shows why."
+
+
+def _vectors(now: JsonObject) -> Iterator[tuple[str, str]]:
+    """How far memories can be found by their meaning, where they can."""
+    if "vectors" in now:
+        waiting = now["vectors"]["waiting"]
+        missing = "some may have" if waiting is None else f"{counted(waiting, 'memory')} with"
+        yield "meaning", f"{now['vectors']['embedder']}; {missing} no vector yet"
 
 
 def _link_line(link: JsonObject) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -140,6 +140,22 @@ def write(transaction: Transaction, source: MemoryId, target: MemoryId, said: Li
     return Written(link, is_news=True)
 
 
+def sever(transaction: Transaction, memory_id: MemoryId) -> None:
+    """Take away every link that begins or ends at a memory, from beside both of its ends."""
+    for one in of(transaction, memory_id):
+        other = one.other_end(memory_id)
+        _set_beside(transaction, other, [each for each in of(transaction, other) if each.id != one.id])
+    transaction.set_facet(FACET, memory_id, None)
+
+
+def remove(transaction: Transaction, memory_id: MemoryId, link_ids: Collection[str]) -> None:
+    """Take away those of a memory's links, from beside both of their ends."""
+    gone = [one for one in of(transaction, memory_id) if one.id in link_ids]
+    for one in gone:
+        for end in (one.source, one.target):
+            _set_beside(transaction, end, [each for each in of(transaction, end) if each.id != one.id])
+
+
 def find(transaction: Transaction, source: str, link_id: str) -> Link | None:
     """A link by its source and its id."""
     return next((one for one in of(transaction, source) if one.id == link_id), None)
@@ -215,7 +231,7 @@ def _others(transaction: Transaction, link: Link, before: Iterable[Link], field:
 
 
 def _set_beside(transaction: Transaction, memory_id: str, links: Sequence[Link]) -> None:
-    transaction.set_facet(FACET, memory_id, {"links": [link.to_json() for link in links]})
+    transaction.set_facet(FACET, memory_id, {"links": [link.to_json() for link in links]} if links else None)
 
 
 def _links(facet: JsonObject | None) -> Iterator[Link]:

@@ -135,7 +135,8 @@ class TaskBook:
         return similar, hits
 
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
-        """What was said beside a task does not make it more alike, and in one long piece of work costs most."""
+        """What was said beside a task does not make it more alike, and in one long piece of work costs most. By words
+        alone the same record gives the same confidence, whichever vectors are made by now."""
         query = intake.query(
             description,
             project=self._project,
@@ -144,7 +145,7 @@ class TaskBook:
             tags=tags,
             without_tags=intake.unsought(None),
         )
-        return replace(query, remote_text=f"task similar to: {query.text}", neighbours=False)
+        return replace(query, remote_text=f"task similar to: {query.text}", neighbours=False, by_meaning=False)
 
 
 class Task:

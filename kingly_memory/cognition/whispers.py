@@ -13,7 +13,7 @@ from kingly_memory import intake
 from kingly_memory.cognition.working import Context
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
-from kingly_memory.models import Memory, Origin
+from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin
 from kingly_memory.writing import STOP_WORDS, token_spans, words
 
 RECORD = "whisper"
@@ -35,7 +35,6 @@ _TELLING = frozenset(
     fixed found instead learned learnt moved must need needs never now only prefer prefers remember requires root
     should switched turned use uses wants works wrong""".split()
 )
-_LEAST_TRUSTED_LAST = (Origin.USER, Origin.AGENT, Origin.IMPORT, Origin.TOOL, Origin.REMOTE, Origin.WEB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, num
         title=f"Whisper {number} of {shown}",
         context_id=context_id,
         agent=agents.pop() if len(agents) == 1 else None,
-        origin=max(origins, key=_LEAST_TRUSTED_LAST.index),
+        origin=max(origins, key=LEAST_TRUSTED_LAST.index),
         metadata={
             "record": RECORD,
             "number": number,

@@ -3,17 +3,19 @@
 The candidates are collected first, so what one move changes is not seen by the next. Then two passes: downward, from
 FAST to the archive, and upward, from GLACIAL to FAST. A tier over its size lets go of the least important: FAST one
 tier down, MEDIUM and SLOW behind summaries that rest in GLACIAL, GLACIAL to the archive. Protected memories hold their
-place, and what moved within the cooldown is not asked to leave again: until that ends, a tier may be too full.
+place, and what moved within the cooldown is not asked to leave again: until that ends, a tier may be too full. One that
+nothing else would be summed up with goes to the archive without a summary, and so does one whose lifetime has ended.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 
 from kingly_memory.ids import MemoryId
+from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiering import Tiering, faded_since_s
 from kingly_memory.lifecycle.tiers import TierRules, below, decayed_importance
@@ -61,30 +63,46 @@ def heading(memory: Memory) -> Heading:
 def consolidate(tiering: Tiering, subjects: Iterable[Subject], now_s: float) -> Consolidation:
     """Decide on a whole population, whose order makes no difference. The sizes of the tiers are those of each project,
     so that no project's memories push out another's."""
-    moves: list[_Move] = []
-    before: Counter[Tier] = Counter()
-    projects: defaultdict[str, list[_Resident]] = defaultdict(list)
-    headings: dict[Heading, Heading] = {}
+    run = Run(tiering, now_s)
     for subject in subjects:
+        run.see(subject)
+    return run.decided()
+
+
+class Run:
+    """One run, which is shown the memories one by one and holds none of their texts."""
+
+    def __init__(self, tiering: Tiering, now_s: float) -> None:
+        self._tiering = tiering
+        self._now_s = now_s
+        self._moves: list[_Move] = []
+        self._before: Counter[Tier] = Counter()
+        self._projects: defaultdict[str, list[_Resident]] = defaultdict(list)
+        self._headings: dict[Heading, Heading] = {}
+
+    def see(self, subject: Subject) -> None:
         if subject.standing is not Standing.LIVE:
-            continue
-        tier = tiering.placement(subject).tier
-        before[tier] += 1
-        verdict = tiering.decide(subject, now_s)
+            return
+        tier = self._tiering.placement(subject).tier
+        self._before[tier] += 1
+        verdict = self._tiering.decide(subject, self._now_s)
         if not isinstance(verdict, Keep):
-            moves.append(_Move(subject.memory.id, tier, verdict))
+            self._moves.append(_Move(subject.memory.id, tier, verdict))
         if not isinstance(verdict, Archive):
             own = heading(subject.memory)
-            resident = _resident(tiering, subject, verdict, now_s, headings.setdefault(own, own))
-            projects[subject.memory.scope.project].append(resident)
-    crowds = [_Crowd(residents, tiering.rules) for residents in projects.values()]
-    moves += [move for crowd in crowds for move in crowd.let_go()]
-    return Consolidation(
-        verdicts={move.memory_id: move.verdict for move in sorted(moves, key=_turn)},
-        before={tier: before[tier] for tier in Tier},
-        after={tier: sum(crowd.size(tier) for crowd in crowds) for tier in Tier},
-        summaries=sum(len(crowd.headings) for crowd in crowds),
-    )
+            joins = self._headings.setdefault(own, own)
+            resident = _resident(self._tiering, subject, verdict, self._now_s, joins)
+            self._projects[subject.memory.scope.project].append(resident)
+
+    def decided(self) -> Consolidation:
+        crowds = [_Crowd(residents, self._tiering.rules) for residents in self._projects.values()]
+        moves = [*self._moves, *(move for crowd in crowds for move in crowd.let_go())]
+        return Consolidation(
+            verdicts={move.memory_id: move.verdict for move in sorted(moves, key=_turn)},
+            before={tier: self._before[tier] for tier in Tier},
+            after={tier: sum(crowd.size(tier) for crowd in crowds) for tier in Tier},
+            summaries=sum(crowd.summaries for crowd in crowds),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +119,13 @@ class _Resident:
     memory_id: MemoryId
     heading: Heading
     tier: Tier
+    significance: float
     importance: float
     importance_below: float
     is_protected: bool
     may_leave: bool
     may_step_down: bool
+    may_be_told: bool
 
 
 class _Crowd:
@@ -116,24 +136,35 @@ class _Crowd:
         self._tiers: dict[Tier, list[_Resident]] = {tier: [] for tier in Tier}
         for resident in residents:
             self._tiers[resident.tier].append(resident)
-        self.headings: set[Heading] = set()
+        self.summaries = 0
 
     def size(self, tier: Tier) -> int:
-        return len(self._tiers[tier]) + (len(self.headings) if tier is Tier.GLACIAL else 0)
+        return len(self._tiers[tier]) + (self.summaries if tier is Tier.GLACIAL else 0)
 
-    def let_go(self) -> Iterator[_Move]:
-        fast = self._tiers[Tier.FAST]
-        stepping = [one for one in self._least(Tier.FAST, fast) if one.may_step_down]
+    def let_go(self) -> list[_Move]:
+        stepping = [one for one in self._least(Tier.FAST, self._tiers[Tier.FAST]) if one.may_step_down]
         self._tiers[Tier.MEDIUM] += [
             replace(one, tier=Tier.MEDIUM, importance=one.importance_below, may_leave=False) for one in stepping
         ]
-        yield from self._leave(Tier.FAST, stepping)
-        for tier in (Tier.MEDIUM, Tier.SLOW, Tier.GLACIAL):
-            unprotected = [one for one in self._tiers[tier] if not one.is_protected]
-            leaving = [one for one in self._least(tier, unprotected) if one.may_leave]
-            if tier is not Tier.GLACIAL:
-                self.headings.update(one.heading for one in leaving)
-            yield from self._leave(tier, leaving)
+        self._leave(Tier.FAST, stepping)
+        leaving = {tier: self._overflow(tier) for tier in (Tier.MEDIUM, Tier.SLOW)}
+        together = Counter(one.heading for some in leaving.values() for one in some if one.may_be_told)
+        self.summaries = sum(count > 1 for count in together.values())
+        leaving[Tier.GLACIAL] = self._overflow(Tier.GLACIAL)
+        return [
+            *(_Move(one.memory_id, Tier.FAST, Demote(Tier.MEDIUM, *self._why(one, Tier.FAST))) for one in stepping),
+            *(
+                _Move(one.memory_id, tier, self._eviction(one, tier, is_alone=together[one.heading] == 1))
+                for tier, some in leaving.items()
+                for one in some
+            ),
+        ]
+
+    def _overflow(self, tier: Tier) -> list[_Resident]:
+        unprotected = [one for one in self._tiers[tier] if not one.is_protected]
+        leaving = [one for one in self._least(tier, unprotected) if one.may_leave]
+        self._leave(tier, leaving)
+        return leaving
 
     def _least(self, tier: Tier, among: Sequence[_Resident]) -> list[_Resident]:
         """As many of the least important as the tier holds too many. Those who may not leave are among them, so that
@@ -141,24 +172,22 @@ class _Crowd:
         excess = self.size(tier) - self._rules.configs[tier].max_items
         return [] if excess <= 0 else nsmallest(excess, among, key=lambda one: (one.importance, one.memory_id))
 
-    def _leave(self, tier: Tier, leaving: Sequence[_Resident]) -> Iterator[_Move]:
+    def _leave(self, tier: Tier, leaving: Sequence[_Resident]) -> None:
         gone = {one.memory_id for one in leaving}
         self._tiers[tier] = [one for one in self._tiers[tier] if one.memory_id not in gone]
-        most = self._rules.configs[tier].max_items
-        for one in leaving:
-            yield _Move(one.memory_id, tier, _eviction(one, tier, {"importance": one.importance, "max_items": most}))
+
+    def _eviction(self, resident: _Resident, tier: Tier, *, is_alone: bool) -> Verdict:
+        reason, figures = self._why(resident, tier)
+        if tier is Tier.GLACIAL or is_alone or not resident.may_be_told:
+            return Archive(reason, figures)
+        _, agent, topic = resident.heading
+        return Summarise(topic, reason, {**figures, "significance": resident.significance}, agent)
+
+    def _why(self, resident: _Resident, tier: Tier) -> tuple[str, Mapping[str, float]]:
+        return _TOO_FULL[tier], {"importance": resident.importance, "max_items": self._rules.configs[tier].max_items}
 
 
 _TOO_FULL = {tier: f"the {tier.value} tier holds too much, and this is of the least importance there" for tier in Tier}
-
-
-def _eviction(resident: _Resident, tier: Tier, figures: Mapping[str, float]) -> Verdict:
-    reason = _TOO_FULL[tier]
-    if tier is Tier.FAST:
-        return Demote(Tier.MEDIUM, reason, figures)
-    if tier is Tier.GLACIAL:
-        return Archive(reason, figures)
-    return Summarise(resident.heading[-1], reason, figures)
 
 
 def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float, joins: Heading) -> _Resident:
@@ -171,11 +200,13 @@ def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float
         memory_id=memory.id,
         heading=joins,
         tier=tier,
+        significance=memory.significance,
         importance=decayed_importance(memory.significance, age_s, tier, tiering.rules),
         importance_below=decayed_importance(memory.significance, age_s, below(tier) or tier, tiering.rules),
         is_protected=subject.is_protected,
         may_leave=is_settled,
         may_step_down=is_settled and not tiering.is_held(placement, now_s, upward=False),
+        may_be_told=not is_expired(subject.lifetime, now_s),
     )
 
 

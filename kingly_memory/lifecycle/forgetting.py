@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +37,7 @@ class Forgetting:
             return Keep("it is pinned", found)
         if subject.is_protected:
             return Keep("its significance protects it", found)
-        return Archive(
-            f"its strength {_below(found['strength'])} is below {self.rules.forget_threshold:g}",
-            found,
-        )
+        return Archive(f"its strength is below {self.rules.forget_threshold:g}", found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +125,3 @@ def _rank(memory: Memory) -> tuple[float, float, str]:
 
 def _weakest_first(faded: Iterable[Faded]) -> tuple[Faded, ...]:
     return tuple(sorted(faded, key=lambda one: (one.strength, one.memory_id)))
-
-
-def _below(strength: float) -> str:
-    """Rounded down, so that a strength just below the threshold is not shown as the threshold. With two digits, few
-    different reasons come up in a sweep."""
-    return f"{math.floor(strength * 100) / 100:g}"

@@ -3,33 +3,37 @@
 What wins when policies differ, the first line first:
 
 1. The end of a lifetime: erased (working memories and copies) or archived.
-2. Too little strength: archived.
-3. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
-4. A move to another tier, up before down.
+2. Another memory that says the same: archived, and joined to it. What follows sees the two as one.
+3. Too little strength: archived.
+4. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
+5. A move to another tier: down, or up for what has earned it.
 
 Nothing of this takes away what is pinned or of a significance of 0.8 and more (which has no lifetime unless it is a
-working memory), nor, but for the first line, the last memory of its category.
+working memory), nor does the third line take the last memory of its category.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle import ending
-from kingly_memory.lifecycle.consolidation import Consolidation, consolidate
+from kingly_memory.lifecycle import ending, merging
+from kingly_memory.lifecycle.consolidation import Consolidation, Run
 from kingly_memory.lifecycle.forgetting import Category, Forgetting, category, weakest_that_may_go
+from kingly_memory.lifecycle.lifetimes import is_expired
+from kingly_memory.lifecycle.merging import Merging
+from kingly_memory.lifecycle.restating import Saying
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiering import Tiering
-from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Keep, Promote, Summarise, Verdict
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Keep, Merge, Promote, Summarise, Verdict
 from kingly_memory.models import JsonObject, Tier
 
-LIFETIMES, STRENGTH, TIERS = "lifetimes", "strength", "tiers"
-POLICIES = (LIFETIMES, STRENGTH, TIERS)
+LIFETIMES, MERGING, STRENGTH, TIERS = "lifetimes", "merging", "strength", "tiers"
+POLICIES = (LIFETIMES, MERGING, STRENGTH, TIERS)
 """In the order of precedence."""
 
 
@@ -40,10 +44,11 @@ class Policies:
     lifetimes: bool = True
     strength: Forgetting | None = None
     tiers: Tiering | None = None
+    merging: Merging | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        asked = (self.lifetimes, self.strength is not None, self.tiers is not None)
+        asked = (self.lifetimes, *(one is not None for one in (self.merging, self.strength, self.tiers)))
         return tuple(name for name, is_asked in zip(POLICIES, asked, strict=True) if is_asked)
 
 
@@ -64,6 +69,7 @@ class Decision:
             "policy": self.policy,
             "does": type(self.verdict).__name__.lower(),
             **({"to": self.verdict.to.value} if isinstance(self.verdict, Promote | Demote) else {}),
+            **({"into": self.verdict.into} if isinstance(self.verdict, Merge) else {}),
             "reason": self.verdict.reason,
             "figures": {name: round(value, 4) for name, value in self.verdict.figures.items()},
         }
@@ -71,7 +77,8 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """How many memories of the project there are, by where they are."""
+    """How many memories of the project there are, by where they are. `tiers` adds up to `live`; it is empty where the
+    tiers were not asked."""
 
     live: int = 0
     archived: int = 0
@@ -88,13 +95,15 @@ class Census:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a sweep would do, in the order in which it would: nothing in it is kept as it is. `waiting` counts ended
-    memories that a remote has yet to acknowledge, `spared` what protection keeps."""
+    memories that a remote has yet to acknowledge, `spared` what protection keeps, `summaries` what is to be written.
+    Those that go behind the same summary come one after the other, at the end."""
 
     at_s: float
     policies: tuple[str, ...]
     decisions: tuple[Decision, ...] = ()
     waiting: int = 0
     spared: int = 0
+    summaries: int = 0
     before: Census = field(default_factory=Census)
     after: Census = field(default_factory=Census)
 
@@ -112,6 +121,7 @@ def chosen(names: Iterable[str] | None, available: Policies, usual: Sequence[str
         lifetimes=LIFETIMES in wanted,
         strength=available.strength if STRENGTH in wanted else None,
         tiers=available.tiers if TIERS in wanted else None,
+        merging=available.merging if MERGING in wanted else None,
     )
 
 
@@ -122,91 +132,144 @@ def plan(
 
     Reads both to their ends, once, and holds little of each. `archived` is how many of the project are so already.
     """
-    return _Survey(policies, now_s).plan(ended, subjects, archived)
+    [only] = plans([policies], ended, subjects, now_s, archived)
+    return only
+
+
+def plans(
+    several: Sequence[Policies],
+    ended: Iterable[Subject],
+    subjects: Iterable[Subject],
+    now_s: float,
+    archived: int = 0,
+    *,
+    sayings: Mapping[MemoryId, Saying] | None = None,
+) -> list[Plan]:
+    """What each of several sweeps would do, from one reading of the memories. `sayings` are of those that are not alone
+    in what they say."""
+    surveys = [_Survey(policies, now_s, sayings or {}) for policies in several]
+    for subject in ended:
+        for survey in surveys:
+            survey.see_ended(subject)
+    for subject in subjects:
+        for survey in surveys:
+            survey.see(subject)
+    return [survey.plan(archived) for survey in surveys]
 
 
 class _Survey:
-    """One planning."""
+    """One planning: shown what has ended, then the live memories, each one by one."""
 
-    def __init__(self, policies: Policies, now_s: float) -> None:
+    def __init__(self, policies: Policies, now_s: float, sayings: Mapping[MemoryId, Saying]) -> None:
         self._policies = policies
+        self._sayings = {} if policies.merging is None else sayings
+        self._alike: list[Subject] = []
         self._now_s = now_s
+        self._run = None if policies.tiers is None else Run(policies.tiers, now_s)
         self._waiting = 0
         self._spared = 0
         self._live = 0
         self._left: Counter[type[Verdict]] = Counter()
+        self._left_tiers: Counter[Tier] = Counter()
         self._categories: Counter[Category] = Counter()
         self._seen: dict[MemoryId, tuple[int, int]] = {}
+        self._over: dict[MemoryId, Decision] = {}
         self._fading: list[tuple[Subject, Archive]] = []
 
-    def plan(self, ended: Iterable[Subject], subjects: Iterable[Subject], archived: int) -> Plan:
-        over = self._over(ended) if self._policies.lifetimes else {}
-        faded: list[Decision] = []
-        run = self._consolidated(chain(self._staying(over, subjects), self._spare(faded)))
-        moved = [self._decision(memory_id, TIERS, verdict) for memory_id, verdict in run.verdicts.items()]
-        self._left.update(type(one.verdict) for one in (*faded, *moved))
-        into_archive = self._left[Archive] + self._left[Summarise]
-        return Plan(
-            at_s=self._now_s,
-            policies=self._policies.names,
-            decisions=(*over.values(), *faded, *moved),
-            waiting=self._waiting,
-            spared=self._spared,
-            before=Census(self._live, archived, run.before),
-            after=Census(
-                self._live - into_archive - self._left[Expire] + run.summaries, archived + into_archive, run.after
-            ),
-        )
-
-    def _over(self, ended: Iterable[Subject]) -> dict[MemoryId, Decision]:
-        decided = ((subject.memory.id, self._ended(subject)) for subject in ended)
-        return {memory_id: decision for memory_id, decision in decided if decision is not None}
-
-    def _ended(self, subject: Subject) -> Decision | None:
+    def see_ended(self, subject: Subject) -> None:
+        if not self._policies.lifetimes:
+            return
         verdict = ending.decide(subject, self._now_s)
         if isinstance(verdict, Keep):
             self._waiting += subject.awaited
-            return None
-        self._seen[subject.memory.id] = subject.memory.revision, subject.mark
-        return self._decision(subject.memory.id, LIFETIMES, verdict)
+            return
+        memory_id = subject.memory.id
+        self._seen[memory_id] = subject.memory.revision, subject.mark
+        self._over[memory_id] = self._decision(memory_id, LIFETIMES, verdict)
 
-    def _staying(self, over: Mapping[MemoryId, Decision], subjects: Iterable[Subject]) -> Iterator[Subject]:
-        """Those that no policy but the tiers may take away, while the others are noted."""
-        for subject in subjects:
-            self._live += 1
-            decision = over.get(subject.memory.id)
-            if decision is not None:
-                self._left[type(decision.verdict)] += 1
-                continue
-            self._categories[category(subject.memory)] += 1
-            self._seen[subject.memory.id] = subject.memory.revision, subject.mark
-            verdict = self._faded(subject)
-            if isinstance(verdict, Archive):
-                self._fading.append((_light(subject), verdict))
-            else:
-                yield subject
+    def see(self, subject: Subject) -> None:
+        """A live memory. Whether one that has faded may go is known once all have been seen."""
+        self._live += 1
+        decision = self._over.get(subject.memory.id)
+        if decision is not None:
+            self._leaves(subject, decision)
+        elif subject.memory.id in self._sayings and not is_expired(subject.lifetime, self._now_s):
+            self._alike.append(replace(subject, memory=replace(subject.memory, content="", title=None)))
+        else:
+            self._see_staying(subject)
+
+    def _see_staying(self, subject: Subject) -> None:
+        self._categories[category(subject.memory)] += 1
+        self._seen[subject.memory.id] = subject.memory.revision, subject.mark
+        verdict = self._faded(subject)
+        if isinstance(verdict, Archive):
+            self._fading.append((_light(subject), verdict))
+        elif self._run is not None:
+            self._run.see(subject)
+
+    def plan(self, archived: int) -> Plan:
+        merged = self._merged()
+        faded = self._leaving_for_strength()
+        run = Consolidation() if self._run is None else self._run.decided()
+        moved = [self._decision(memory_id, TIERS, verdict) for memory_id, verdict in run.verdicts.items()]
+        self._left.update(type(one.verdict) for one in moved)
+        into_archive = self._left[Archive] + self._left[Summarise] + self._left[Merge]
+        left = self._live - into_archive - self._left[Expire] + run.summaries
+        tiers = {tier: count + self._left_tiers[tier] for tier, count in run.before.items()}
+        return Plan(
+            at_s=self._now_s,
+            policies=self._policies.names,
+            decisions=(*self._over.values(), *merged, *faded, *_summarised_last(moved)),
+            waiting=self._waiting,
+            spared=self._spared,
+            summaries=run.summaries,
+            before=Census(self._live, archived, tiers),
+            after=Census(left, archived + into_archive, run.after),
+        )
+
+    def _merged(self) -> list[Decision]:
+        """Those that others say as well; what stands for them goes on as it will be then."""
+        decisions: list[Decision] = []
+        how = self._policies.merging
+        for group in () if how is None else merging.groups(self._alike, self._sayings, how):
+            for subject, verdict in group.joined:
+                self._seen[subject.memory.id] = subject.memory.revision, subject.mark
+                decisions.append(self._decision(subject.memory.id, MERGING, verdict))
+                self._leaves(subject, decisions[-1])
+            self._settles(group.was, group.stands)
+            self._see_staying(group.stands)
+        return decisions
+
+    def _settles(self, was: Subject, stands: Subject) -> None:
+        """What has gained significance may belong to another tier than it was counted in."""
+        tiers = self._policies.tiers
+        if tiers is not None:
+            self._left_tiers[tiers.placement(was).tier] += 1
+            self._left_tiers[tiers.placement(stands).tier] -= 1
 
     def _faded(self, subject: Subject) -> Verdict | None:
         strength = self._policies.strength
         return None if strength is None else strength.decide(subject, self._now_s)
 
-    def _spare(self, faded: list[Decision]) -> Iterator[Subject]:
-        """The last of each category, once all are known; the others leave."""
-        leaving = set(weakest_that_may_go(self._fading, self._categories))
-        for subject, verdict in self._fading:
-            if subject.memory.id in leaving:
-                faded.append(self._decision(subject.memory.id, STRENGTH, verdict))
-            else:
-                self._spared += 1
-                yield subject
+    def _leaving_for_strength(self) -> list[Decision]:
+        """Weakest first. The last of each category stays, and the tiers are asked about it."""
+        decisions: list[Decision] = []
+        fading = {subject.memory.id: (subject, verdict) for subject, verdict in self._fading}
+        for memory_id in weakest_that_may_go(self._fading, self._categories):
+            subject, verdict = fading.pop(memory_id)
+            decision = self._decision(memory_id, STRENGTH, verdict)
+            self._leaves(subject, decision)
+            decisions.append(decision)
+        self._spared += len(fading)
+        for subject, _ in fading.values():
+            if self._run is not None:
+                self._run.see(subject)
+        return decisions
 
-    def _consolidated(self, subjects: Iterable[Subject]) -> Consolidation:
-        tiers = self._policies.tiers
-        if tiers is not None:
-            return consolidate(tiers, subjects, self._now_s)
-        for _ in subjects:
-            pass
-        return Consolidation()
+    def _leaves(self, subject: Subject, decision: Decision) -> None:
+        self._left[type(decision.verdict)] += 1
+        if self._policies.tiers is not None:
+            self._left_tiers[self._policies.tiers.placement(subject).tier] += 1
 
     def _decision(self, memory_id: MemoryId, policy: str, verdict: Verdict) -> Decision:
         return Decision(memory_id, *self._seen[memory_id], policy, verdict)
@@ -215,3 +278,13 @@ class _Survey:
 def _light(subject: Subject) -> Subject:
     """Without what may be long: a plan for many memories must not hold their texts."""
     return replace(subject, memory=replace(subject.memory, content="", title=None, tags=subject.memory.tags[:1]))
+
+
+def _summarised_last(decisions: Sequence[Decision]) -> list[Decision]:
+    """So that a summary is written and used before the next one is."""
+    others = [one for one in decisions if not isinstance(one.verdict, Summarise)]
+    behind: defaultdict[tuple[str | None, str], list[Decision]] = defaultdict(list)
+    for one in decisions:
+        if isinstance(one.verdict, Summarise):
+            behind[one.verdict.agent, one.verdict.topic].append(one)
+    return [*others, *chain.from_iterable(behind.values())]

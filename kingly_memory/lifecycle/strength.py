@@ -19,8 +19,8 @@ from typing import Any
 
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.intake import share, shown
+from kingly_memory.lifecycle import checks
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.settings import Range
 
 KEPT_REINFORCEMENTS = 10
 
@@ -28,8 +28,6 @@ DAY_S = 86_400.0
 
 _RATE = 0.693
 """The seed's figure for ln 2."""
-_POSITIVE = Range(above=True)
-_SHARE = Range(most=1)
 
 
 class StrengthState(StrEnum):
@@ -39,11 +37,6 @@ class StrengthState(StrEnum):
     NORMAL = "normal"
     WEAK = "weak"
     FORGETTABLE = "forgettable"
-
-
-def _check(name: str, value: object, allowed: Range) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not allowed.holds(value):
-        raise InvalidSetting(name, f"{shown(value)} is not a number {allowed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +61,15 @@ class StrengthRules:
 
     def __post_init__(self) -> None:
         for name in ("default_half_life_days", "reinforcement_days"):
-            _check(name, getattr(self, name), _POSITIVE)
+            checks.number(name, getattr(self, name), checks.POSITIVE)
         for kind, days in self.half_life_days.items():
             if kind not in tuple(MemoryType):
                 raise InvalidSetting("half_life_days", f"{kind!r} is no type; choose of {', '.join(MemoryType)}")
-            _check(f"half_life_days.{kind}", days, _POSITIVE)
+            checks.number(f"half_life_days.{kind}", days, checks.POSITIVE)
         for name in ("access_step", "access_most", "reinforcement_step", "reinforcement_most"):
-            _check(name, getattr(self, name), _SHARE)
+            checks.number(name, getattr(self, name), checks.SHARE)
         for name in ("forget_threshold", "weak_below", "strong_from"):
-            _check(name, getattr(self, name), _SHARE)
+            checks.number(name, getattr(self, name), checks.SHARE)
         if not self.forget_threshold <= self.weak_below <= self.strong_from:
             raise InvalidSetting(
                 "weak_below",
@@ -205,8 +198,8 @@ def explained(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) 
 
 def half_life(name: str, value: object) -> float:
     """A half-life in days: a number above 0. Raises InvalidInput."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _POSITIVE.holds(value):
-        raise InvalidInput(name, f"{shown(value)} is no half-life; say a number of days {_POSITIVE}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not checks.POSITIVE.holds(value):
+        raise InvalidInput(name, f"{shown(value)} is no half-life; say a number of days {checks.POSITIVE}")
     return float(value)
 
 

@@ -5,6 +5,7 @@ Pure values: an `Activity` is kept beside the memories and replaced by the one a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,13 +96,18 @@ def _count(value: object) -> int:
 def memory_stats(placements: Iterable[Placement], activity: Activity, now_s: float) -> JsonObject:
     """What `get_memory_stats` answers. `placements` are those of all live memories; the average of their surprises is
     0.0 when there is none."""
-    counts = {tier.value: 0 for tier in Tier}
+    counts: Counter[Tier] = Counter()
     surprise = 0.0
     for placement in placements:
-        counts[placement.tier.value] += 1
+        counts[placement.tier] += 1
         surprise += placement.surprise
+    return told(counts, surprise, activity, now_s)
+
+
+def told(counts: Mapping[Tier, int], surprise: float, activity: Activity, now_s: float) -> JsonObject:
+    """The same of memories that have been counted, whose surprises add up to `surprise`."""
     return {
-        "tier_counts": counts,
+        "tier_counts": {tier.value: counts.get(tier, 0) for tier in Tier},
         "promotions_last_hour": activity.promotions.last_hour(now_s),
         "demotions_last_hour": activity.demotions.last_hour(now_s),
         "hit_rate": activity.hit_rate,

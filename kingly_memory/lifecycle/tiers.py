@@ -18,6 +18,7 @@ from typing import Any
 
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.intake import share, shown
+from kingly_memory.lifecycle import checks
 from kingly_memory.models import JsonObject, Memory, Tier
 from kingly_memory.settings import Range
 
@@ -33,25 +34,14 @@ the threshold of 0.6 is passed only by memories that were ranked low and proved 
 SURPRISES_IN_A_ROW = 3
 """A threshold that takes more perfect surprises than this would never be passed (decision R6)."""
 
-_POSITIVE = Range(above=True)
-_SHARE = Range(most=1)
 _FINITE = Range(least=-sys.float_info.max)
 _TIERS = tuple(Tier)
 _ORDER = {tier: place for place, tier in enumerate(_TIERS)}
 
 
-def _whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidSetting(name, f"must be a whole number of 1 or more, not {shown(value)}")
-
-
-def _check(name: str, value: object, allowed: Range) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not allowed.holds(value):
-        raise InvalidSetting(name, f"must be a number {allowed}, not {shown(value)}")
-
-
 class UpdateFrequency(StrEnum):
-    """How often a tier is looked at, in the seed's words."""
+    """How often a tier is looked at, in the seed's words. Nothing here happens at such a pace: every sweep looks at all
+    tiers, and how often it comes is the setting `sweep_interval_s`. The words are for programs that keep their own."""
 
     PER_EVENT = "per_event"
     PER_ROUND = "per_round"
@@ -73,9 +63,9 @@ class TierConfig:
     update_frequency: str
 
     def __post_init__(self) -> None:
-        _check("ttl_seconds", self.ttl_seconds, _POSITIVE)
-        _whole("max_items", self.max_items)
-        _check("importance_threshold", self.importance_threshold, _SHARE)
+        checks.number("ttl_seconds", self.ttl_seconds, checks.POSITIVE)
+        checks.whole("max_items", self.max_items)
+        checks.number("importance_threshold", self.importance_threshold, checks.SHARE)
         if self.update_frequency not in tuple(UpdateFrequency):
             known = ", ".join(UpdateFrequency)
             raise InvalidSetting("update_frequency", f"{self.update_frequency!r} is unknown; choose one of {known}")
@@ -121,13 +111,13 @@ class TierRules:
             if set(getattr(self, name)) != set(Tier):
                 raise InvalidSetting(name, f"needs exactly one entry for each of {', '.join(Tier)}")
         for tier, hours in self.half_lives.items():
-            _check(f"half_lives.{tier}", hours, _POSITIVE)
+            checks.number(f"half_lives.{tier}", hours, checks.POSITIVE)
         for name in ("promotion_accesses", "success_references"):
-            _whole(name, getattr(self, name))
+            checks.whole(name, getattr(self, name))
         for name in ("surprise_threshold", "surprise_alpha", "cooldown_s", "turn_cooldown_s"):
-            _check(name, getattr(self, name), _POSITIVE)
+            checks.number(name, getattr(self, name), checks.POSITIVE)
         for name in ("surprise_threshold", "surprise_alpha", "glacial_entry"):
-            _check(name, getattr(self, name), _SHARE)
+            checks.number(name, getattr(self, name), checks.SHARE)
         self._check_order()
         self._check_reach()
 

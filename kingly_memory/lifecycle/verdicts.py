@@ -54,11 +54,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Summarise:
-    """Archive it behind a summary that is linked to it. Those with the same `topic` share one."""
+    """Archive it behind a summary that is linked to it. Those with the same `topic` and `agent` share one."""
 
     topic: str
     reason: str
     figures: Mapping[str, float] = field(default_factory=dict)
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

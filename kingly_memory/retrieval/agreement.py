@@ -9,6 +9,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
 
 from kingly_memory.models import Memory
 from kingly_memory.retrieval.verdicts import REASON_LIMIT
@@ -29,8 +31,9 @@ SUREST = 0.9
 FEWEST_WORDS = 2
 """A sentence of one word says too little to be borne out or contradicted."""
 
-_NEGATIONS = frozenset("not no never cannot without none neither nor".split())
+_NEGATIONS = frozenset("not no never cannot without none neither nor nobody nothing nowhere".split())
 _NEGATED_WORDS = 3
+_JOINTS = (["and"], ["or"])
 _BREAKS = frozenset((*".,;:()!?—–", "but", "because", "although", "though", "unless", "until", "except", "instead"))
 _NUMBER_WORDS = {
     word: str(number)
@@ -39,9 +42,49 @@ _NUMBER_WORDS = {
 _NAMED_BY_NUMBER = frozenset(
     stem(word)
     for word in """number no task step item fact memory note test version issue part chapter phase day week page line
-    row section case example entry event ticket sprint round attempt user agent release room""".split()
+    row section case example entry event ticket sprint round attempt user agent release room team group server node
+    shard zone region customer order account project build job floor id bug question january february march april may
+    june july august september october november december""".split()
 )
 """After these a number does not count but names: task 3 and task 4 are two things that say nothing of each other."""
+_SECONDS = {
+    word: Decimal(seconds)
+    for seconds, several in {
+        "0.001": "ms millisecond milliseconds",
+        "1": "s sec secs second seconds",
+        "60": "min mins minute minutes",
+        "3600": "h hr hrs hour hours",
+        "86400": "day days",
+        "604800": "week weeks",
+    }.items()
+    for word in several.split()
+}
+"""Behind a number: 30 seconds and 30,000 ms are one length of time."""
+_DATE = "date"
+_ISO_DATE = re.compile(r"\d{4}[-/]\d\d?([-/]\d\d?)?")
+_YEAR = re.compile(r"(19|20)\d\d")
+_BOUNDS = frozenset(
+    "least most about around approximately roughly nearly almost over under than maximum minimum".split()
+)
+"""Beside one of these a number leaves room for others."""
+_PREPOSITIONS = frozenset(
+    "about after at before between by during for from in into of on over per since through under until via with "
+    "within without".split()
+)
+_ASIDE = frozenset(
+    stem(word) for word in "always already current currently every exactly regularly still usually".split()
+)
+"""Words that narrow nothing down."""
+_REVERSALS = frozenset(
+    stem(word)
+    for word in """avoid avoided ban banned disable disabled disallowed drop dropped fail failed forbid forbidden lack
+    prevent prohibit prohibited refuse refused remove removed skip skipped stop stopped""".split()
+)
+"""What says the opposite without a negation: a negation on the other side may agree with it."""
+_POINTING = frozenset("it he she they this that these those its his her their".split())
+"""A sentence that begins with one of these speaks of what was named before it."""
+_OWN = frozenset("i my me mine myself".split())
+"""Who is meant depends on who speaks."""
 
 _TOKEN = re.compile(r"[^\W\d_]+[-_.#]?\d[\w.-]*|\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*|[.,;:()!?—–#]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？]+")
@@ -50,15 +93,20 @@ _NAME_WITH_NUMBER = re.compile(r"[^\W\d_]+[-_.#]?\d")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One sentence: the stems of what it is about, its numbers with the stems beside each, what it denies and
-    affirms, and what it names by number."""
+    """One sentence: the stems of what it is about, and those of them that narrow down what is meant; its numbers with
+    the stems beside each, and as they are written; what it denies and affirms, and what it names by number or date."""
 
     text: str
     about: frozenset[str]
+    narrowing: frozenset[str]
     numbers: Mapping[str, frozenset[str]]
+    written: Mapping[str, str]
     denied: frozenset[str]
     affirmed: frozenset[str]
     named: Mapping[str, str]
+    is_bounded: bool = False
+    is_pointing: bool = False
+    is_own: bool = False
 
     @property
     def says_enough(self) -> bool:
@@ -72,16 +120,18 @@ def statements(text: str) -> list[Statement]:
 
 
 def conflict(one: Statement, other: Statement) -> str | None:
-    """How two sentences about the same matter disagree, in words; None when they do not."""
-    if _are_of_different_things(one, other):
+    """How two sentences about the same matter disagree, in words; None when they do not.
+
+    Only a number or a negation may differ. Where each has a word of its own, or one says of what narrower thing it
+    speaks, both may be true."""
+    if _are_of_different_things(one, other) or _may_both_hold(one, other):
         return None
-    for number, beside in one.numbers.items():
-        for instead, there in other.numbers.items():
-            if number not in other.numbers and instead not in one.numbers and beside & there:
-                return f"it says {instead}, not {number}"
-    if (one.denied & other.affirmed) | (one.affirmed & other.denied):
-        return "one says it, the other denies it"
-    return None
+    number, instead = one.numbers.keys() - other.numbers.keys(), other.numbers.keys() - one.numbers.keys()
+    if len(number) == len(instead) == 1 and not (one.is_bounded or other.is_bounded):
+        [said], [there] = number, instead
+        if one.numbers[said] & other.numbers[there]:
+            return f"it says {other.written[there]}, not {one.written[said]}"
+    return "one says it, the other denies it" if number == instead and _is_denied(one, other) else None
 
 
 def coverage(claim: Statement, other: Statement) -> float:
@@ -172,7 +222,8 @@ def _bears_out(claim: Statement, other: Statement, threshold: float) -> bool:
         coverage(claim, other) >= threshold
         and claim.numbers.keys() <= other.numbers.keys()
         and not _are_of_different_things(claim, other)
-        and conflict(claim, other) is None
+        and not (claim.narrowing - other.about and other.narrowing - claim.about)
+        and not _is_denied(claim, other)
     )
 
 
@@ -203,8 +254,10 @@ def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> 
     claims = statements(memory.content[:CLAIM_READ])
     for other in others:
         if _prevails(other, memory):
+            by_another = _speaker(other) != _speaker(memory)
             for one in statements(other.content[:CLAIM_READ]):
-                differing = next((found for claim in claims if (found := _disagreement(claim, one))), None)
+                comparable = [claim for claim in claims if not (by_another and (claim.is_own or one.is_own))]
+                differing = next((found for claim in comparable if (found := _disagreement(claim, one))), None)
                 if differing is not None:
                     share, how = differing
                     reason = f"a memory that is {_standing(other, memory)} differs: {how}"
@@ -223,6 +276,10 @@ def _prevails(other: Memory, memory: Memory) -> bool:
     return (other.confidence, other.updated_at) > (memory.confidence, memory.updated_at)
 
 
+def _speaker(memory: Memory) -> tuple[object, ...]:
+    return memory.origin, memory.scope.agent, memory.metadata.get("speaker")
+
+
 def _standing(other: Memory, memory: Memory) -> str:
     return "surer" if other.confidence > memory.confidence else "as sure and later"
 
@@ -235,29 +292,88 @@ def _by_words(status: VerificationStatus, share: float, reason: str, passage: st
 
 
 def _statement(sentence: str) -> Statement:
-    tokens = [token.casefold() for token in _TOKEN.findall(without_unbroken(sentence))]
-    contents = [_content(token) for token in tokens]
+    spelt = _TOKEN.findall(without_unbroken(sentence))
+    tokens = [token.casefold() for token in spelt]
+    names = _names(spelt)
+    contents = [_word(tokens, at, is_name=at in names) for at in range(len(tokens))]
     denied, affirmed = _polarity(tokens, contents)
     pairs = {run[at : at + 2] for run in unbroken_runs(sentence) for at in range(max(len(run) - 1, 1))}
     numbers: dict[str, frozenset[str]] = {}
+    written: dict[str, str] = {}
     named: dict[str, str] = {}
     for at, token in enumerate(tokens):
         number = _number(token)
         if number is None:
             continue
         before = contents[at - 1] if at and tokens[at - 1] != "#" else None
-        if before in _NAMED_BY_NUMBER or tokens[at - 1 : at] in (["#"], ["no"]):
+        if _is_date(tokens, at):
+            named[_DATE] = number
+        elif before in _NAMED_BY_NUMBER or tokens[at - 1 : at] in (["#"], ["no"]):
             named[before or "#"] = number
         else:
-            numbers[number] = numbers.get(number, frozenset()) | _beside(contents, at)
+            figure = _figure(tokens, at, number)
+            numbers[figure] = numbers.get(figure, frozenset()) | _beside(contents, at)
+            written[figure] = f"{token} {tokens[at + 1]}" if _is_unit(tokens, at + 1) else number
+    first = next(iter(tokens), "")
     return Statement(
-        sentence.strip(),
-        frozenset(pairs.union(word for word in contents if word)),
-        numbers,
-        frozenset(denied - affirmed),
-        frozenset(affirmed - denied),
-        named,
+        text=sentence.strip(),
+        about=frozenset(pairs.union(word for word in contents if word)),
+        narrowing=frozenset(_narrowing(tokens, contents, names)),
+        numbers=numbers,
+        written=written,
+        denied=frozenset(denied - affirmed),
+        affirmed=frozenset(affirmed - denied),
+        named=named,
+        is_bounded=not _BOUNDS.isdisjoint(tokens),
+        is_pointing=first in _POINTING,
+        is_own=not _OWN.isdisjoint(tokens),
     )
+
+
+def _names(spelt: Sequence[str]) -> frozenset[int]:
+    """The places of words with a capital letter that no sentence or clause begins with: `Berlin`, server `A`."""
+    return frozenset(
+        at
+        for at, (before, word) in enumerate(pairwise(spelt), start=1)
+        if word[0].isupper() and word != "I" and before[0].isalnum()
+    )
+
+
+def _word(tokens: Sequence[str], at: int, *, is_name: bool) -> str | None:
+    if is_name and len(tokens[at]) == 1:
+        return tokens[at]
+    return None if _is_unit(tokens, at) else _content(tokens[at])
+
+
+def _is_unit(tokens: Sequence[str], at: int) -> bool:
+    return 0 < at < len(tokens) and tokens[at] in _SECONDS and _number(tokens[at - 1]) is not None
+
+
+def _figure(tokens: Sequence[str], at: int, number: str) -> str:
+    """A number as it is compared: a length of time in seconds."""
+    if not _is_unit(tokens, at + 1) or not number.replace(".", "", 1).isdecimal():
+        return number
+    return f"{(Decimal(number) * _SECONDS[tokens[at + 1]]).normalize():f} s"
+
+
+def _is_date(tokens: Sequence[str], at: int) -> bool:
+    if _ISO_DATE.fullmatch(tokens[at]):
+        return True
+    return at > 0 and _YEAR.fullmatch(tokens[at]) is not None and tokens[at - 1] in _PREPOSITIONS
+
+
+def _narrowing(tokens: Sequence[str], contents: Sequence[str | None], names: Set[int]) -> Iterator[str]:
+    """The words that say which of several is meant: names, and what stands right before another word or behind a
+    preposition."""
+    for at, word in enumerate(contents):
+        if word is None or word in _ASIDE:
+            continue
+        leading = at + 1 < len(contents) and contents[at + 1] is not None
+        before = at - 1
+        while before >= 0 and tokens[before] in STOP_WORDS and tokens[before] not in _PREPOSITIONS:
+            before -= 1
+        if at in names or leading or (before >= 0 and tokens[before] in _PREPOSITIONS):
+            yield word
 
 
 def _content(token: str) -> str | None:
@@ -274,13 +390,14 @@ def _is_contracted(token: str) -> bool:
 
 
 def _number(token: str) -> str | None:
-    """A number in one way of writing: `two` and `2`, `1,000` and `1000`, `3.0` and `3` are the same."""
+    """A number in one way of writing: `two` and `2`, `1,000` and `1000`, `3.0` and `3`, `9:00` and `9` are the same."""
     if token in _NUMBER_WORDS:
         return _NUMBER_WORDS[token]
     if not token[0].isdigit():
         return None
     if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", token):
         token = token.replace(",", "")
+    token = token.removesuffix(":00")
     if token.count(".") == 1 and token.replace(".", "").isdigit():
         token = token.rstrip("0").rstrip(".")
     return token.lstrip("0") or "0"
@@ -294,18 +411,30 @@ def _beside(contents: Sequence[str | None], at: int) -> frozenset[str]:
 
 
 def _polarity(tokens: Sequence[str], contents: Sequence[str | None]) -> tuple[set[str], set[str]]:
-    """(denied, affirmed): a negation denies the next few words of its clause, and a second one takes that back."""
+    """(denied, affirmed): a negation denies the next few words of its clause. A second one takes that back and affirms
+    what follows: of what stands between the two neither is said. `not this and not that` are two clauses."""
     denied: set[str] = set()
     affirmed: set[str] = set()
-    reach: list[int] = []
-    for at, (token, word) in enumerate(zip(tokens, contents, strict=True)):
-        if token in _BREAKS:
-            reach = []
+    clause: set[str] = set()
+    left = negations = 0
+    is_joined = False
+    for at, (said, word) in enumerate(zip(tokens, contents, strict=True)):
+        if said in _BREAKS:
+            left, negations, clause = 0, 0, set()
         elif _negates(tokens, at):
-            reach.append(_NEGATED_WORDS)
+            is_anew = said == "nor" or tokens[at - 1 : at] in _JOINTS or (is_joined and said != "without")
+            negations = 1 if is_anew else negations + 1
+            left = _NEGATED_WORDS if negations % 2 else 0
+            if negations > 1:
+                denied -= clause
+            clause, is_joined = set(), False
+        elif [said] in _JOINTS:
+            is_joined = True
         elif word is not None:
-            (denied if len(reach) % 2 else affirmed).add(word)
-            reach = [left - 1 for left in reach if left > 1]
+            if left:
+                clause.add(word)
+            (denied if left else affirmed).add(word)
+            left = max(left - 1, 0)
     return denied, affirmed
 
 
@@ -320,5 +449,19 @@ def _negates(tokens: Sequence[str], at: int) -> bool:
 
 
 def _are_of_different_things(one: Statement, other: Statement) -> bool:
-    """Both name a thing by number, and not the same one."""
+    """Both name a thing by number or date, and not the same one."""
     return any(other.named.get(word, number) != number for word, number in one.named.items())
+
+
+def _may_both_hold(one: Statement, other: Statement) -> bool:
+    """They differ in more than a number or a negation: in a name, a place, a day, or what is said of it."""
+    if one.is_pointing or other.is_pointing:
+        return True
+    own, others = one.about - other.about - _ASIDE, other.about - one.about - _ASIDE
+    telling = (own & one.narrowing) | (others & other.narrowing) | ((own | others) & _REVERSALS)
+    return bool((own and others) or telling or one.named.keys() ^ other.named.keys())
+
+
+def _is_denied(one: Statement, other: Statement) -> bool:
+    """One denies a word that the other affirms."""
+    return bool((one.denied & other.affirmed) | (one.affirmed & other.denied))

@@ -33,6 +33,11 @@ READ = 8_192
 TAGS_READ = 64
 _SHARED = 2
 """Characters that all words with one stem begin with."""
+_SHORT = 2
+"""Characters of words that are stems of others by chance: "us" is that of "use"."""
+_VOWELS = "aeiou"
+_INFLECTED = frozenset({"own"})
+"""Stop words with forms that are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,12 @@ class Term:
 
 
 class Own(NamedTuple):
-    """What a memory's own words are worth, and how much of each term it holds, in [0, weight]."""
+    """What a memory's own words are worth, and how much of each term it holds, in [0, weight]. `by_chance`: it has a
+    word that only looks like an asked one to the index."""
 
     score: float
     held: dict[int, float]
+    by_chance: bool = False
 
 
 def rarity(rows: int, corpus: Corpus) -> float:
@@ -65,6 +72,7 @@ class _Counted:
     times: dict[int, float] = field(default_factory=dict)
     following: set[int] = field(default_factory=set)
     words: float = 0.0
+    by_chance: bool = False
 
 
 class Question:
@@ -79,6 +87,14 @@ class Question:
         self._beginnings = {one[:_SHARED] for one in self._by_stem} | {term.word[:_SHARED] for term in terms}
         self._known: dict[str, tuple[int, float] | None] = {}
 
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the index takes another, frequent word for an asked one: "on" for "one", "out" for "outing"."""
+        return any(
+            term.word not in STOP_WORDS and any(len(one) <= _SHORT or one in STOP_WORDS for one in term.stems)
+            for term in self.terms
+        )
+
     def own(self, memory: Memory, read: int = READ) -> Own:
         """What the memory's title, content and tags hold of the terms, each in its first `read` characters."""
         counted = _Counted()
@@ -89,7 +105,7 @@ class Question:
         score = sum(self._worth[at] * _saturated(times, length) for at, times in counted.times.items())
         score += PHRASE * sum((self._worth[at - 1] + self._worth[at]) / 2 for at in counted.following)
         held = {at: min(times, 1.0) * self.terms[at].weight for at, times in counted.times.items()}
-        return Own(score, held)
+        return Own(score, held, counted.by_chance)
 
     def _count(self, counted: _Counted, text: str, column: float, read: int) -> None:
         said = words(without_marks(text[:read]))
@@ -101,13 +117,16 @@ class Question:
                 before = before if word in STOP_WORDS else None
                 continue
             at, share = found
+            if not share:
+                counted.by_chance = True
+                continue
             counted.times[at] = counted.times.get(at, 0.0) + column * share
             if before is not None and at == before + 1:
                 counted.following.add(at)
             before = at
 
     def _term(self, word: str) -> tuple[int, float] | None:
-        """Which term the word is, and what it counts for it."""
+        """Which term the word is, and what it counts for it: nothing when only the stem is the same by chance."""
         found = self._looked_up(word) if word[:_SHARED] in self._beginnings else None
         self._known[word] = found
         return found
@@ -115,11 +134,25 @@ class Question:
     def _looked_up(self, word: str) -> tuple[int, float] | None:
         at = self._by_stem.get(stem(word))
         if at is not None:
-            return at, 1.0
+            return at, 0.0 if _is_other(word, self.terms[at]) else 1.0
         for at, term in enumerate(self.terms):
             if len(term.word) >= SHORTEST_BEGINNING and word.startswith(term.word):
                 return at, BEGINNING
         return None
+
+
+def _is_other(word: str, term: Term) -> bool:
+    """Whether a word with one of the term's stems is another word, by itself or as a form of a short one."""
+    asked = without_marks(term.word)
+    if word == asked:
+        return False
+    if word in STOP_WORDS and word not in _INFLECTED and asked not in STOP_WORDS:
+        return True
+    short, long = sorted((word, asked), key=len)
+    if len(short) > _SHORT or stem(long) != short:
+        return False
+    endings = ("s", "es", "ing") if short[-1] in _VOWELS else ("s",)
+    return not any(long == short + ending for ending in endings)
 
 
 def _saturated(times: float, length: float) -> float:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from math import inf
 from typing import NamedTuple
 
-from kingly_memory.models import Hit, Shown, View
+from kingly_memory.models import Detail, Hit, Shown
 from kingly_memory.stemming import stem
 from kingly_memory.writing import (
     CHARACTERS_PER_TOKEN,
     STOP_WORDS,
     estimated_tokens,
-    token_spans,
     unbroken_runs,
     without_unbroken,
     words,
@@ -31,13 +32,17 @@ TITLE = 80
 """Characters of a title."""
 FRAME_TOKENS = 12
 """What a face adds to a hit: layers, and longer names of fields."""
-_ID_TOKENS = 15
-"""An id in a list of them."""
+_QUOTED_TOKENS = 2
+"""What stands around an id in a list of them."""
+_FIELD_TOKENS = 5
+"""The name of a field, and a number."""
 LATER_SHARE = 0.5
 """Of a budget, at most: what is kept for the titles of hits, before the best of them are shown in more than that."""
 
 _READ = 16_384
 """Characters of a memory that are looked through for its passage, and counted for an estimate."""
+_READ_LATE = 320
+"""The same when the time is over."""
 _MOST_ROOTS = 16
 _MOST_SPOTS = 200
 _ALIKE = 2
@@ -51,45 +56,53 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|[\n。！？]")
 
 
 class Disclosed(NamedTuple):
-    """The hits that are shown and how, by id; the others had no room."""
+    """The hits that are shown and how, by id; the others had no room. Of what says the same as a hit those ids that had
+    room, and how many more there are. `cut`: there was no time to look for passages in all of them."""
 
     hits: tuple[Hit, ...]
     shown: dict[str, Shown]
     left_out: int
+    named: dict[str, tuple[str, ...]]
+    unnamed: dict[str, int]
+    cut: bool = False
 
 
 def disclose(
     hits: Sequence[Hit],
-    most: View,
+    most: Detail,
     *,
     asked: Iterable[str],
     budget_tokens: int | None = None,
     repeats: Mapping[str, Sequence[str]] | None = None,
+    deadline_s: float = inf,
 ) -> Disclosed:
-    """Each hit in the view `most` or, within a budget, in the fullest view that fits, the best hits first.
+    """Each hit in as much detail as `most` or, within a budget, in as much as fits, the best hits first.
 
     `asked` are the texts whose words make a passage relevant, `repeats` the ids of what says the same as a hit. A
-    budget counts the JSON of the hits as they are shown, and those ids.
+    budget counts the JSON of the hits as they are shown and of their repeats, which are named last. After `deadline_s`,
+    on the monotonic clock, hits are shown by title.
     """
+    own = {hit.memory.id for hit in hits}
+    known = {one: tuple(others) for one, others in (repeats or {}).items() if others and one in own}
+    told = [_Telling(hit, most, known.get(hit.memory.id, ()), deadline_s) for hit in hits]
     roots = _roots(asked)
-    shown: dict[str, Shown]
     if budget_tokens is None:
-        shown = {hit.memory.id: next(_views(hit, most, roots)) for hit in hits}
-        return Disclosed(tuple(hits), shown, 0)
-    titles = [_title_only(hit) for hit in hits]
-    named = repeats or {}
-    costs = [cost(hit, one) + _naming(named.get(hit.memory.id, ())) for hit, one in zip(hits, titles, strict=True)]
-    kept = _kept(costs, budget_tokens, 1.0 if most is View.TITLE else LATER_SHARE)
-    left = budget_tokens - sum(costs[:kept])
+        shown = {one.id: next(one.views(roots), one.title) for one in told}
+        return Disclosed(tuple(hits), shown, 0, known, {}, any(one.is_late for one in told))
+    kept = _kept([one.least for one in told], budget_tokens, 1.0 if most is Detail.TITLE else LATER_SHARE)
+    left = budget_tokens - sum(told[place].least for place in kept)
     shown = {}
-    for place, (hit, title) in enumerate(zip(hits, titles, strict=True)):
-        left -= costs[place] if place >= kept else 0
-        if left < 0:
-            break
-        best = next(_affordable(hit, most, roots, left + cost(hit, title)), title)
-        left -= cost(hit, best) - cost(hit, title)
-        shown[hit.memory.id] = best
-    return Disclosed(tuple(hits[: len(shown)]), shown, len(hits) - len(shown))
+    for place, one in enumerate(told):
+        room = left + (one.least if place in kept else 0)
+        if room < one.least:
+            continue
+        affordable = (view for view in one.views(roots, room) if one.price(view) <= room)
+        shown[one.id] = next(affordable, one.title)
+        left = room - one.price(shown[one.id])
+    seen = [one for one in told if one.id in shown]
+    named, unnamed = _named(seen, left)
+    is_cut = any(one.is_late for one in told)
+    return Disclosed(tuple(one.hit for one in seen), shown, len(told) - len(seen), named, unnamed, is_cut)
 
 
 def cost(hit: Hit, shown: Shown) -> int:
@@ -97,51 +110,95 @@ def cost(hit: Hit, shown: Shown) -> int:
     return estimated_tokens(json.dumps(shown.to_json(hit), ensure_ascii=False)) + FRAME_TOKENS
 
 
-def _naming(ids: Sequence[str]) -> int:
-    return _ID_TOKENS * (1 + len(ids)) if ids else 0
+def spent(hit: Hit, shown: Shown, named: Sequence[str] = (), unnamed: int = 0) -> int:
+    """Tokens of a hit as it is shown, with the ids of its repeats, and with how many more there are."""
+    counted = naming_cost([hit.memory.id]) + _FIELD_TOKENS if named or unnamed else 0
+    return cost(hit, shown) + counted + (naming_cost([hit.memory.id, *named]) if named else 0)
+
+
+def naming_cost(ids: Iterable[str]) -> int:
+    """Tokens of ids in a list of repeats."""
+    return sum(estimated_tokens(one) + _QUOTED_TOKENS for one in ids)
+
+
+class _Telling:
+    """One hit on the way to how it is shown. What it costs at least is its title, and how often it was said again."""
+
+    def __init__(self, hit: Hit, most: Detail, repeats: tuple[str, ...], deadline_s: float) -> None:
+        self.hit = hit
+        self.repeats = repeats
+        self.is_late = False
+        self._most = most
+        self._deadline_s = deadline_s
+        self.title = _title_only(hit, _READ if time.monotonic() < deadline_s else _READ_LATE)
+        self.least = self.price(self.title)
+
+    @property
+    def id(self) -> str:
+        return self.hit.memory.id
+
+    def price(self, shown: Shown) -> int:
+        """Without the ids of its repeats, which are named where there is room in the end."""
+        return spent(self.hit, shown, unnamed=len(self.repeats))
+
+    def views(self, roots: Roots, tokens: int | None = None) -> Iterator[Shown]:
+        """More than its title, the fullest first; what is as short as a passage is shown whole in its place."""
+        memory, length = self.hit.memory, len(self.hit.memory.content)
+        is_whole = self._most is Detail.FULL or (self._most is Detail.PASSAGE and length <= PASSAGE)
+        if is_whole and (tokens is None or length <= tokens * CHARACTERS_PER_TOKEN):
+            yield Shown(Detail.FULL, memory.title, memory.content, self.title.tokens)
+        if self._most is Detail.TITLE or length <= _SHORTER[-1]:
+            return
+        self.is_late = time.monotonic() >= self._deadline_s
+        if self.is_late:
+            return
+        spots = _spots(memory.content[:_READ], roots)
+        for most in (PASSAGE, *_SHORTER):
+            if length > most:
+                told = _passage(memory.content, spots, most)
+                yield Shown(Detail.PASSAGE, _title(memory.title), told, self.title.tokens)
+
+
+def _kept(costs: Sequence[int], budget: int, share: float) -> frozenset[int]:
+    """For which hits a title's room is kept: as many as that share of the budget holds, and the best one."""
+    kept: set[int] = set()
+    spent = 0
+    for place, one in enumerate(costs):
+        if spent + one <= budget * (share if kept else 1.0):
+            spent += one
+            kept.add(place)
+    return frozenset(kept)
+
+
+def _named(told: Sequence[_Telling], tokens: int) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
+    """The ids of repeats for which there is room when all is shown, and how many more each hit has."""
+    named: dict[str, tuple[str, ...]] = {}
+    unnamed: dict[str, int] = {}
+    for one in told:
+        left = tokens - naming_cost([one.id])
+        several = []
+        for other in one.repeats:
+            left -= naming_cost([other])
+            if left < 0:
+                break
+            several.append(other)
+        if several:
+            named[one.id] = tuple(several)
+            tokens -= naming_cost([one.id, *several])
+        if len(several) < len(one.repeats):
+            unnamed[one.id] = len(one.repeats) - len(several)
+    return named, unnamed
 
 
 def passage(text: str, asked: Iterable[str], most: int = PASSAGE) -> str:
     """The part of a text with most of the words asked for, at most that many characters; its beginning when it has none
     of them. `…` stands where something is left out."""
-    return _passage(text, _roots(asked), most)
+    return _passage(text, _spots(text[:_READ], _roots(asked)), most)
 
 
-def _kept(costs: Sequence[int], budget: int, share: float) -> int:
-    """For how many hits a title's room is kept: as many as that share of the budget holds, and the best one."""
-    kept, spent = 0, 0
-    for one in costs:
-        spent += one
-        if spent > budget * (share if kept else 1.0):
-            break
-        kept += 1
-    return kept
-
-
-def _affordable(hit: Hit, most: View, roots: Roots, tokens: int) -> Iterator[Shown]:
-    """Its views from the fullest one on that cost at most so many tokens, titles aside."""
-    if most is View.FULL and len(hit.memory.content) > tokens * CHARACTERS_PER_TOKEN:
-        most = View.PASSAGE
-    for one in _views(hit, most, roots):
-        if one.view is not View.TITLE and cost(hit, one) <= tokens:
-            yield one
-
-
-def _views(hit: Hit, most: View, roots: Roots) -> Iterator[Shown]:
-    """Its views, the fullest first; what is as short as a passage is shown whole in its place."""
-    text, tokens = hit.memory.content, _tokens(hit.memory.content)
-    if most is View.FULL or (most is View.PASSAGE and len(text) <= PASSAGE):
-        yield Shown(View.FULL, hit.memory.title, text, tokens)
-    if most is not View.TITLE:
-        for length in (PASSAGE, *_SHORTER):
-            if len(text) > length:
-                yield Shown(View.PASSAGE, _title(hit.memory.title), _passage(text, roots, length), tokens)
-    yield _title_only(hit)
-
-
-def _title_only(hit: Hit) -> Shown:
+def _title_only(hit: Hit, read: int) -> Shown:
     memory = hit.memory
-    return Shown(View.TITLE, _title(memory.title or memory.content), None, _tokens(memory.content))
+    return Shown(Detail.TITLE, _title(memory.title or memory.content), None, _tokens(memory.content, read))
 
 
 def _title(text: str | None) -> str | None:
@@ -152,11 +209,11 @@ def _title(text: str | None) -> str | None:
     return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}{_CUT}"
 
 
-def _tokens(text: str) -> int:
-    """The estimate, from the beginning alone where a text is long."""
-    if len(text) <= _READ:
+def _tokens(text: str, read: int) -> int:
+    """The estimate, from the beginning alone where a text is longer than that."""
+    if len(text) <= read:
         return estimated_tokens(text)
-    return max(len(text) // CHARACTERS_PER_TOKEN, len(token_spans(text[:_READ])) * len(text) // _READ)
+    return max(len(text) // CHARACTERS_PER_TOKEN, estimated_tokens(text[:read]) * len(text) // read)
 
 
 # --- the part that answers ------------------------------------------------------------------------------------------
@@ -192,11 +249,11 @@ def _roots(asked: Iterable[str]) -> Roots:
     return Roots(frozenset(map(stem, telling[:_MOST_ROOTS])), tuple(pieces)[:_MOST_ROOTS])
 
 
-def _passage(text: str, roots: Roots, most: int) -> str:
+def _passage(text: str, spots: Sequence[_Spot], most: int) -> str:
     if len(text) <= most:
         return text
     room = most - 2 * len(_CUT)
-    first, last = _window(_spots(text[:_READ], roots), room)
+    first, last = _window(spots, room)
     begin = _sentence_begin(text, first, room - (last - first))
     end = begin + room
     before = _CUT if begin else ""
@@ -224,16 +281,21 @@ def _word_spots(text: str, roots: Roots) -> Iterator[_Spot]:
 def _window(spots: Sequence[_Spot], most: int) -> tuple[int, int]:
     """From where to where the most different roots stand within so many characters, the first time among equals."""
     begin, end, found = 0, 0, 0
+    inside: Counter[str] = Counter()
+    after = 0
     for at, first in enumerate(spots):
-        inside = _within(spots, at, first.begin + most)
-        count = len({one.root for one in inside})
-        if count > found:
-            begin, end, found = first.begin, inside[-1].end, count
+        while after < len(spots) and spots[after].end <= first.begin + most:
+            inside[spots[after].root] += 1
+            after += 1
+        if after == at:  # longer than there is room for
+            after += 1
+            continue
+        if len(inside) > found:
+            begin, end, found = first.begin, spots[after - 1].end, len(inside)
+        inside[first.root] -= 1
+        if not inside[first.root]:
+            del inside[first.root]
     return begin, end
-
-
-def _within(spots: Sequence[_Spot], at: int, reach: int) -> list[_Spot]:
-    return list(takewhile(lambda one: one.end <= reach, islice(spots, at, None)))
 
 
 def _sentence_begin(text: str, at: int, spare: int) -> int:

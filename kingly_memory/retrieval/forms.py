@@ -30,3 +30,8 @@ def other_forms(word: str) -> tuple[str, ...]:
     plain = (word, own, own + "e", own[:-1] + "y")
     family = next((_FAMILY[one] for one in plain if one in _FAMILY and stem(one) == own), [])
     return tuple(one for one in family if stem(one) != own)
+
+
+def is_irregular(word: str) -> bool:
+    """Whether it is a word of such a family, in lower case."""
+    return word in _FAMILY

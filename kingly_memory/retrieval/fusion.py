@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from statistics import fmean
 
 from kingly_memory.models import Hit, Memory
 from kingly_memory.retrieval import rrf
+from kingly_memory.retrieval.blending import VECTORS, WORDS
 
 WEIGHTED, BY_RANKS = "weighted", "rrf"
 NAMED = "key"
 """The score of the memory whose key is the question: it stays in front."""
+
+_RANKINGS = (("remote", "local"), (VECTORS, WORDS))
+"""By meaning and by words: the figures of a hit that rank it, from both layers, else from this machine's two lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,26 @@ def fuse(
     best = _calibrated(ranked[0], local_weight)
     scale = best / (worth[ranked[0].memory.id] or 1.0)
     return tuple(_hit(one, min(worth[one.memory.id] * scale, best)) for one in ranked)
+
+
+def by_ranks(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Hits in the order of reciprocal rank fusion, each with its `rrf` score; as they are where nothing ranked them by
+    meaning. The memory whose key is the question stays in front."""
+    named = tuple(hit for hit in hits if NAMED in hit.scores)
+    others: dict[str, Hit] = {hit.memory.id: hit for hit in hits if NAMED not in hit.scores}
+    rankings = (pair for pair in _RANKINGS if any(pair[0] in hit.scores for hit in others.values()))
+    meaning, words = next(rankings, (None, None))
+    if meaning is None or words is None:
+        return (*named, *others.values())
+    for one, score in rrf.fused(_ranked(others, meaning), _ranked(others, words)):
+        hit = others.pop(one)
+        named = (*named, replace(hit, scores={**hit.scores, "rrf": score}))
+    return (*named, *others.values())
+
+
+def _ranked(hits: Mapping[str, Hit], figure: str) -> list[str]:
+    listed = [one for one, hit in hits.items() if figure in hit.scores]
+    return sorted(listed, key=lambda one: -hits[one].scores[figure])
 
 
 def _weighted(candidates: Sequence[Candidate], local_weight: float, floor: float) -> dict[str, float]:

@@ -83,27 +83,29 @@ class Matrix:
             self._positions[last_id] = position
 
     def nearest(
-        self,
-        vector: Sequence[float],
-        kinds: Collection[MemoryType] | None,
-        limit: int,
-        also: Iterable[str] = (),
+        self, vector: Sequence[float], kinds: Collection[MemoryType] | None, limit: int, least: float = 0.0
     ) -> list[tuple[str, float]]:
-        """The nearest ids of those kinds, and those of `also` that are here: the nearest first and equals in order of
-        id, each with its similarity, where less than 0 counts as 0."""
+        """The nearest ids of those kinds: the nearest first and equals in order of id, each with its similarity, where
+        less than 0 counts as 0. None below `least`."""
         if not self._ids:
             return []
         self.weigh()
-        scores = self._similarities(_unit(np.asarray(vector, dtype=np.float32)))
-        positions = np.arange(len(self))
+        scores = self._similarities(vector)
+        positions = np.flatnonzero(scores >= least) if least > 0 else np.arange(len(self))
         if kinds is not None:
-            positions = np.flatnonzero(np.isin(self._types[: len(self)], [_TYPES[kind] for kind in kinds]))
+            positions = positions[np.isin(self._types[positions], [_TYPES[kind] for kind in kinds])]
         if limit < len(positions):
-            wanted = scores if kinds is None else scores[positions]
+            wanted = scores[positions]
             positions = positions[np.argpartition(wanted, len(wanted) - limit)[len(wanted) - limit :]]
-        chosen = {*positions.tolist(), *(self._positions[one] for one in also if one in self._positions)}
-        found = [(self._ids[position], float(min(max(scores[position], 0.0), 1.0))) for position in chosen]
+        shares = np.clip(scores[positions], 0.0, 1.0).tolist()
+        found = [(self._ids[position], share) for position, share in zip(positions.tolist(), shares, strict=True)]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+    def compared(self, vector: Sequence[float], ids: Iterable[str]) -> list[tuple[str, float]]:
+        """Those of the ids that are here, each with its similarity as `nearest` has it."""
+        known = {one: position for one in ids if (position := self._positions.get(one)) is not None}
+        shares = np.clip(self._similarities(vector, list(known.values())), 0.0, 1.0).tolist()
+        return list(zip(known, shares, strict=True))
 
     def weigh(self) -> None:
         """Measure mean and spread of every dimension again if the size has changed much since the last time."""
@@ -144,23 +146,26 @@ class Matrix:
             np.multiply(self._rows[start:end], self._scales[start:end, np.newaxis], out=rows)
             yield start, rows
 
-    def _similarities(self, query: Floats) -> Floats:
+    def _similarities(self, vector: Sequence[float], positions: Sequence[int] | None = None) -> Floats:
+        """Of all, or of those at the positions."""
+        some = slice(len(self)) if positions is None else np.asarray(positions, dtype=np.intp)
+        rows, scales, lengths = self._rows[some], self._scales[some], self._lengths[some]
+        query = _unit(np.asarray(vector, dtype=np.float32))
         if not query.any():
-            return np.zeros(len(self), dtype=np.float32)
-        centred = query - self._mean
-        weighed = centred * self._weights
-        room = np.empty((_CHUNK, self._rows.shape[1]), dtype=np.float32)
-        scores = np.empty(len(self), dtype=np.float32)
-        for start in range(0, len(self), _CHUNK):
-            end = min(start + _CHUNK, len(self))
-            rows = room[: end - start]
-            rows[...] = self._rows[start:end]
-            np.dot(rows, weighed, out=scores[start:end])
-        scores *= self._scales[: len(self)]
+            return np.zeros(len(rows), dtype=np.float32)
+        weighed = (query - self._mean) * self._weights
+        scores = np.empty(len(rows), dtype=np.float32)
+        room = np.empty((_CHUNK, rows.shape[1]), dtype=np.float32)
+        for start in range(0, len(rows), _CHUNK):
+            end = min(start + _CHUNK, len(rows))
+            floats = room[: end - start]
+            floats[...] = rows[start:end]
+            np.dot(floats, weighed, out=scores[start:end])
+        scores *= scales
         scores -= np.float32(weighed @ self._mean)
-        scores /= self._lengths[: len(self)] * self._length(query)
+        scores /= lengths * self._length(query)
         # A vector of nothing is near nothing, wherever the mean lies.
-        scores[self._scales[: len(self)] == 0.0] = 0.0
+        scores[scales == 0.0] = 0.0
         return scores
 
     def _length(self, rows: Floats) -> Floats:

@@ -12,6 +12,8 @@ from typing import Any, Self
 from kingly_memory.models import JsonObject, Memory
 
 NEUTRAL = 0.5
+TO_THE_POINT = 0.3
+"""Of the relevance of the best answer: what a verified memory needs to go before those that answer better."""
 """The confidence of a verdict, and the retrieval score of a memory, when nobody said any."""
 
 
@@ -86,7 +88,10 @@ class VerifiedResults:
     """The memories by status: verified ones by how sure the verdict is, all others by how well they answer.
 
     `metadata`: `query`; `total_candidates`, how many were checked; `verification_method`, what they were held against;
-    `counts`, how many of all of them have which status; `judges`, how many verdicts are whose.
+    `counts`, how many of all of them have which status; `judges`, how many verdicts are whose. A search adds how it
+    was done: `asked`, what was looked up where that was taken out of a longer text; `repaired`, the words that were
+    taken for misspelt; `folded`, by the id of a memory those that say the same; `source`, `failures` and `took_ms`; and
+    in a mode `mode`, `mode_reason` and `excluded`.
     """
 
     verified: tuple[VerifiedMemory, ...] = ()
@@ -97,13 +102,16 @@ class VerifiedResults:
 
     @classmethod
     def of(cls, checked: Iterable[VerifiedMemory], *, top_k: int, query: str, basis: Basis, **more: Any) -> Self:
-        """At most `top_k` memories in all: verified ones first, the other places go by retrieval score."""
+        """At most `top_k` memories in all: verified ones first, the surest before the others; the other places go by
+        retrieval score. A verified one that barely answers takes no place from one that answers better."""
         ranked = sorted(checked, key=lambda one: -one.retrieval_score)
-        verified = [one for one in ranked if one.verification.status is VerificationStatus.VERIFIED]
-        verified.sort(key=lambda one: -one.verification.confidence)
-        others = [one for one in ranked if one.verification.status is not VerificationStatus.VERIFIED]
-        kept = [*verified, *others][:top_k]
-        lists = {status.value: tuple(one for one in kept if one.verification.status is status) for status in _LISTS}
+        least = TO_THE_POINT * max((one.retrieval_score for one in ranked), default=0.0)
+        first = sorted((one for one in ranked if _is_verified(one) and one.retrieval_score >= least), key=_by_verdict)
+        others = [one for one in ranked if not (_is_verified(one) and one.retrieval_score >= least)]
+        kept = [*first, *others][:top_k]
+        verified = sorted(filter(_is_verified, kept), key=_by_verdict)
+        shown = [*verified, *(one for one in kept if not _is_verified(one))]
+        lists = {status.value: tuple(one for one in shown if one.verification.status is status) for status in _LISTS}
         counts = Counter(one.verification.status.value for one in ranked)
         return cls(
             **lists,
@@ -139,6 +147,14 @@ class VerifiedResults:
 
 
 _LISTS = tuple(VerificationStatus)
+
+
+def _is_verified(one: VerifiedMemory) -> bool:
+    return one.verification.status is VerificationStatus.VERIFIED
+
+
+def _by_verdict(one: VerifiedMemory) -> float:
+    return -one.verification.confidence
 
 
 def share_of(value: object) -> float:

@@ -12,6 +12,8 @@ from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 
 FACET = "archived"
+APART = "apart"
+"""The facet `apart:<id>` lies beside what was joined to another memory and brought back: it is not joined again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +74,10 @@ def shelve(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
     for memory_id, one in why.items():
         transaction.set_facet("lifetime", memory_id, None)
         transaction.set_facet(FACET, memory_id, one.to_json())
+
+
+def keep_apart(transaction: Transaction, memory_id: MemoryId, now_s: float) -> None:
+    """Note that somebody brings a memory back, if it was joined to another one: he wants it for itself."""
+    why = transaction.facet(FACET, memory_id)
+    if why is not None and why.get("merged_into") is not None:
+        transaction.set_facet(APART, memory_id, {"at": now_s})

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import forgetting, strength, tier_stats
 from kingly_memory.lifecycle.forgetting import WeakMemories, vitals
 from kingly_memory.lifecycle.strength import StrengthRules, StrengthState
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
-from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.models import JsonObject, Memory, Query, Standing, Tier
 from kingly_memory.ports import Row, StoreReader
+from kingly_memory.router import merges
 from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
-from kingly_memory.router.outlook import Outlook, outlook
+from kingly_memory.router.outlook import Outlook, Watch, outlook
 from kingly_memory.router.subjects import Subjects
 
 
@@ -30,6 +30,30 @@ class ArchivePage:
 
     def to_json(self) -> JsonObject:
         return {"entries": [entry.to_json() for entry in self.entries], "next_before": self.next_before}
+
+
+class Counting:
+    """Counts live memories, shown one by one, by tier and by state of strength."""
+
+    def __init__(self, now_s: float, rules: StrengthRules, tiering: Tiering) -> None:
+        self._now_s = now_s
+        self._rules = rules
+        self._tiering = tiering
+        self._states: Counter[StrengthState] = Counter()
+        self._tiers: Counter[Tier] = Counter()
+        self._surprise = 0.0
+
+    def see(self, one: Subject) -> None:
+        self._states[strength.state(strength.current(vitals(one), self._now_s, self._rules), self._rules)] += 1
+        placement = self._tiering.placement(one)
+        self._tiers[placement.tier] += 1
+        self._surprise += placement.surprise
+
+    def told(self, activity: Activity) -> JsonObject:
+        return {
+            **tier_stats.told(self._tiers, self._surprise, activity, self._now_s),
+            "strength": {state.value: self._states[state] for state in StrengthState},
+        }
 
 
 class Condition:
@@ -60,7 +84,13 @@ class Condition:
             "tier": self._tier(one, now_s),
             "protected": one.is_protected,
             "archived": None if why is None else why.to_json(),
+            **self._merged(row.memory.id),
         }
+
+    def _merged(self, memory_id: MemoryId) -> JsonObject:
+        """Those that were joined to it, if any were."""
+        facet = self._reader.facets(merges.FACET, [memory_id]).get(memory_id)
+        return {} if facet is None else {"merged": facet["ids"]}
 
     def archived(self, limit: int, before: int | None) -> ArchivePage:
         rows = self._reader.page(Query("", self._project), (Standing.ARCHIVED,), limit, before)
@@ -70,21 +100,20 @@ class Condition:
 
     def stats(self, activity: Activity, now_s: float) -> JsonObject:
         """The seed's figures of the tiers, and how many memories are in which state."""
-        states: Counter[StrengthState] = Counter()
+        counting = self.counting(now_s)
+        for one in self._subjects.live():
+            counting.see(one)
+        return self.counted(counting, activity)
 
-        def placements() -> Iterator[Placement]:
-            for one in self._subjects.live():
-                states[self._state(one, now_s)] += 1
-                yield self._tiering.placement(one)
+    def counting(self, now_s: float) -> Counting:
+        return Counting(now_s, self._strength_rules, self._tiering)
 
-        return {
-            **tier_stats.memory_stats(placements(), activity, now_s),
-            "strength": {state.value: states[state] for state in StrengthState},
-            "archived": self._reader.counts(self._project)["archived"],
-        }
+    def counted(self, counting: Counting, activity: Activity) -> JsonObject:
+        """What `stats` answers of live memories that have been counted."""
+        return {**counting.told(activity), "archived": self._reader.counts(self._project)["archived"]}
 
-    def _state(self, one: Subject, now_s: float) -> StrengthState:
-        return strength.state(strength.current(vitals(one), now_s, self._strength_rules), self._strength_rules)
+    def watch(self, now_s: float, limit: int) -> Watch:
+        return Watch(now_s, self._strength_rules, limit)
 
     def _tier(self, one: Subject, now_s: float) -> JsonObject:
         placement = self._tiering.placement(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +12,9 @@ from itertools import islice
 from typing import TypeVar
 
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.ports import Clock, LocalStore, Transaction
+from kingly_memory.ports import Clock, LocalStore, Looked, Mark, Row, Transaction
 from kingly_memory.retrieval.vectors import packed, searchable
-from kingly_memory.router.vector_search import VectorSearch
+from kingly_memory.router.vector_search import Trail, VectorSearch
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -27,7 +28,6 @@ COLLECT_S = 0.2
 ROUNDS_FROM_THE_START = 360
 """Each so many rounds everything is looked at again, for what other processes have revised."""
 MOST_NAMED = 10_000
-MOST_COUNTED = 1_000
 TURN = "vectors"
 
 
@@ -43,7 +43,9 @@ class Embedding:
         self._turn = asyncio.Lock()
         self._lock = threading.Lock()
         self._named: dict[str, None] = {}
-        self._looked_to = 0
+        self._trail = Trail()
+        self._unmade: int | None = None
+        self._is_hurried = False
         self._complaint: str | None = None
 
     def wake(self, memory_ids: Iterable[str] = ()) -> None:
@@ -56,13 +58,20 @@ class Embedding:
         with self._lock:
             self._named.update(islice(dict.fromkeys(memory_ids).items(), MOST_NAMED - len(self._named)))
 
+    def hurry(self) -> None:
+        """A search waits for the vectors to be read, so no more waiting for a quiet moment. Safe from any thread."""
+        with self._lock, contextlib.suppress(RuntimeError):  # closing meanwhile
+            if not self._is_hurried:
+                self._is_hurried = True
+                self._thread.submit(self._vectors.load)
+
     async def run(self) -> None:
         """Work for as long as the router is open. One that is opened for a moment does not pay for the table."""
         await self._clock.sleep(COLLECT_S)
         rounds = 0
         while True:
             if rounds % ROUNDS_FROM_THE_START == 0:
-                self._looked_to = 0
+                self._trail.restart()
             rounds += 1
             await self._catch_up_if_possible()
             if await self._clock.wait(self._wanted, EVERY_S):
@@ -79,18 +88,20 @@ class Embedding:
     async def complete(self) -> None:
         """Until every memory that is stored has its vector and all of them are in memory. Raises StoreError."""
         async with self._turn:
-            self._looked_to = 0
+            self._trail.restart()
             await self._catch_up()
 
     def status(self) -> JsonObject:
-        """How many vectors are in memory, and how many memories wait for one, counted up to 1,000."""
+        """How many vectors are in memory, and how many memories wait for one, as of the last look, which was seconds
+        ago. What has not been looked at yet is None. Reads nothing."""
         with self._lock:
-            named = len(self._named)
-        lacking = self._store.reader.lacking(self._vectors.facet, self._vectors.project, self._looked_to, MOST_COUNTED)
-        return {"embedder": self._vectors.embedder.name, "read": len(self._vectors), "waiting": named + len(lacking)}
+            named, unmade = len(self._named), self._unmade
+        waiting = None if unmade is None else named + unmade
+        return {"embedder": self._vectors.name, "read": len(self._vectors), "waiting": waiting}
 
     def stop(self) -> None:
         """Let go of the thread; a batch that is under way is finished, and nothing after it is begun."""
+        self._vectors.stop()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     async def _catch_up_if_possible(self) -> None:
@@ -108,23 +119,42 @@ class Embedding:
 
     async def _catch_up(self) -> None:
         """What is there already is read first, so that searches have it while the rest is made."""
-        for work in (self._vectors.load, self._mend_some, self._make_some, self._vectors.load):
+        await self._apart(self._vectors.load)
+        self.note(self._vectors.take_orphaned())
+        for work in (self._mend_some, self._count, self._make_some):
             while await self._apart(work):
                 pass
+        await self._apart(self._vectors.load)
+
+    def _count(self) -> bool:
+        """Go on to the first memory without a vector, and count it and those behind it."""
+        while not (first := self._lacking(self._trail.mark)).found:
+            self._trail.follow(first.mark)
+            if first.at_end:
+                break
+        count, behind = len(first.found), first
+        while not behind.at_end and behind.mark is not None:
+            behind = self._lacking(behind.mark)
+            count += len(behind.found)
+        self._unmade = count
+        return False
 
     def _make_some(self) -> bool:
         """Give vectors to memories that have none; False when there are no more.
 
-        New rows come behind all others, so what lies before a vector that was read has been looked at then.
+        New rows come behind all others, so what lies before a mark has been looked at.
         """
-        read_to = self._vectors.read_to
-        rows = self._store.reader.lacking(self._vectors.facet, self._vectors.project, self._looked_to, BATCH)
-        if rows:
-            self._write([row.memory for row in rows])
-            self._looked_to = rows[-1].position
-        if len(rows) < BATCH:
-            self._looked_to = max(self._looked_to, read_to)
-        return len(rows) == BATCH
+        looked = self._lacking(self._trail.mark)
+        if looked.found:
+            self._write([row.memory for row in looked.found])
+        self._trail.follow(looked.mark)
+        self._unmade = 0 if looked.at_end else max((self._unmade or 0) - len(looked.found), 0)
+        return not looked.at_end
+
+    def _lacking(self, mark: Mark) -> Looked[Row]:
+        if self._vectors.is_stopped:
+            return Looked((), mark, at_end=True)
+        return self._store.reader.vectors.lacking(self._vectors.facet, self._vectors.project, mark, BATCH)
 
     def _mend_some(self) -> bool:
         """Make anew what is out of date, and remove what belongs to nobody; False when nothing was named."""

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Source, Standing
 from kingly_memory.ports import Clock, LocalStore, RemoteHit
 from kingly_memory.retrieval.blending import is_worded
 from kingly_memory.retrieval.fusion import Candidate, fuse
-from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.router.local_search import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer
 from kingly_memory.router.remote_side import RemoteSide, reason_of
+from kingly_memory.router.shaping import AS_FOUND, Shape
 from kingly_memory.router.wording import Wording, spelt
 from kingly_memory.settings import Settings
 
 PATIENT_SHARE = 0.8
 """Of the remote's time: one that had less of it, on a crowded machine, is not to blame for being late."""
-LEAST_BUDGET_S = 0.01
-"""What a layer gets whose time was over before it could be asked."""
 WORDING_SHARE = 0.2
 """Of the remote's time: it is asked as the user wrote it when finding the right words takes longer."""
 POOL, LEAST_POOL = 2, 40
@@ -38,6 +38,22 @@ class RemoteAnswer:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for. The local side's time is over at `deadline_s` on the monotonic clock; `now_s` is the time of
+    day in Unix seconds, and the search began at `began` on the clock."""
+
+    query: Query
+    shape: Shape
+    began: float
+    now_s: float
+    deadline_s: float
+
+    @property
+    def pool(self) -> int:
+        return self.shape.pool(self.query.limit)
+
+
 class Gatherer:
     """Answers queries for one router."""
 
@@ -45,7 +61,7 @@ class Gatherer:
         self,
         *,
         store: LocalStore,
-        local: LocalSearch,
+        local: LocalLayer,
         remote_side: RemoteSide | None,
         threads: Executor,
         clock: Clock,
@@ -58,58 +74,80 @@ class Gatherer:
         self._clock = clock
         self._settings = settings
 
-    async def search(self, query: Query, *, prefer_speed: bool, include_semantic: bool) -> Results:
-        """Hits of every layer that answered in time. Never raises because of the remote."""
+    async def search(
+        self, query: Query, *, prefer_speed: bool, include_semantic: bool, shape: Shape = AS_FOUND
+    ) -> Results:
+        """Hits of every layer that answered in time, listed in that shape; `took_ms` counts that too. Never raises
+        because of the remote."""
         began = self._clock.monotonic()
+        # Its time runs from here on, not from when a thread is free.
+        asked = _Asked(
+            query, shape, began, self._clock.now().timestamp(), time.monotonic() + self._settings.local_search_s
+        )
         side = self._remote_side if include_semantic else None
         reason = None if side is None else side.unreachable()
         if side is None or prefer_speed or reason is not None:
-            local = await self._ask_local(query)
+            local, listed = await self._ask_local(asked)
             if side is None or (prefer_speed and any(is_worded(hit.scores) for hit in local.hits)):
-                return self._local_results(query, local, Source.LOCAL, began)
+                return self._ended(asked, listed)
             if reason is not None:
-                return self._local_results(query, local, Source.LOCAL_FALLBACK, began, reason)
-            remote = await self._ask_remote(side, spelt(query, local.repaired), began)
+                return self._ended(asked, listed, reason)
+            remote = await self._ask_remote(side, asked, local.repaired)
         else:
-            local, remote = await self._ask_both(side, query, began)
+            (local, listed), remote = await self._ask_both(side, asked)
         if remote.error is not None:
-            return self._local_results(query, local, Source.LOCAL_FALLBACK, began, remote.error)
-        return await self._hybrid_results(side, query, local, remote, began)
+            return self._ended(asked, listed, remote.error)
+        look = partial(self._hybrid_results, side, asked, local, remote)
+        return self._ended(asked, await asyncio.get_running_loop().run_in_executor(self._threads, look))
 
-    async def _ask_local(self, query: Query) -> LocalAnswer:
-        """Its time runs from here on, not from when a thread is free."""
-        now_s, deadline_s = self._local_deadline()
+    async def _ask_local(self, asked: _Asked) -> tuple[LocalAnswer, Results]:
+        """What this machine finds, and its answer where it is all there is."""
 
-        def look() -> LocalAnswer:
-            return self._local.search(query, now_s=now_s, budget_s=_left_s(deadline_s))
+        def look() -> tuple[LocalAnswer, Results]:
+            found = self._looked(asked, asked.pool)
+            return found, self._local_results(asked, found)
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
-    async def _ask_both(self, side: RemoteSide, query: Query, began: float) -> tuple[LocalAnswer, RemoteAnswer]:
+    async def _ask_both(self, side: RemoteSide, asked: _Asked) -> tuple[tuple[LocalAnswer, Results], RemoteAnswer]:
         """The local layer finds the wording and goes on; from then on the remote is asked in the words that exist."""
         loop = asyncio.get_running_loop()
         worded: asyncio.Future[Wording] = loop.create_future()
-        now_s, deadline_s = self._local_deadline()
-        most = max(POOL * query.limit, LEAST_POOL)
 
-        def look() -> LocalAnswer:
-            wording = self._local.word(query, budget_s=_left_s(deadline_s))
+        def look() -> tuple[LocalAnswer, Results]:
+            wording = self._local.word(asked.query, budget_s=_left_s(asked.deadline_s))
             loop.call_soon_threadsafe(worded.set_result, wording)
-            left_s = _left_s(deadline_s)
-            return self._local.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=most)
+            found = self._looked(asked, max(POOL * asked.query.limit, asked.pool, LEAST_POOL), wording)
+            return found, self._local_results(asked, found)
 
         async def ask() -> RemoteAnswer:
             await asyncio.wait({worded}, timeout=WORDING_SHARE * self._settings.remote_search_s)
-            repaired = worded.result().repaired if worded.done() else {}
-            return await self._ask_remote(side, spelt(query, repaired), began)
+            return await self._ask_remote(side, asked, worded.result().repaired if worded.done() else {})
 
         return await asyncio.gather(loop.run_in_executor(self._threads, look), ask())
 
-    async def _ask_remote(self, side: RemoteSide, query: Query, began: float) -> RemoteAnswer:
+    def _looked(self, asked: _Asked, pool: int, wording: Wording | None = None) -> LocalAnswer:
+        """What this machine finds: a pool, or a larger one where its hits repeat each other."""
+
+        def look(most: int) -> LocalAnswer:
+            limit = asked.pool if most == pool else most
+            return self._local.search(
+                replace(asked.query, limit=limit),
+                now_s=asked.now_s,
+                budget_s=_left_s(asked.deadline_s),
+                wording=wording,
+                most=most,
+            )
+
+        return asked.shape.gathered(
+            look, asked.query.limit, pool, lambda: time.monotonic() < asked.deadline_s - LEAST_BUDGET_S
+        )
+
+    async def _ask_remote(self, side: RemoteSide, asked: _Asked, repaired: Mapping[str, str]) -> RemoteAnswer:
         """Its time has run since the search began."""
-        asked = self._clock.monotonic()
-        text, limit = query.remote_text or query.text, query.remote_limit or query.limit
-        timeout_s = max(self._settings.remote_search_s - (asked - began), LEAST_BUDGET_S)
+        began, query = self._clock.monotonic(), spelt(asked.query, repaired)
+        text, limit = query.remote_text or query.text, query.remote_limit or asked.pool
+        timeout_s = max(self._settings.remote_search_s - (began - asked.began), LEAST_BUDGET_S)
         try:
             hits = await side.ask(
                 "a search",
@@ -117,50 +155,54 @@ class Gatherer:
                 patient=timeout_s >= PATIENT_SHARE * self._settings.remote_search_s,
             )
         except RemoteError as error:
-            return RemoteAnswer((), self._since_ms(asked), reason_of(error))
-        return RemoteAnswer(tuple(hits), self._since_ms(asked))
+            return RemoteAnswer((), self._since_ms(began), reason_of(error))
+        return RemoteAnswer(tuple(hits), self._since_ms(began))
 
-    def _local_deadline(self) -> tuple[float, float]:
-        """The time of day in Unix seconds, and when the local layer's time is over on the monotonic clock."""
-        return self._clock.now().timestamp(), time.monotonic() + self._settings.local_search_s
-
-    def _local_results(
-        self, query: Query, answer: LocalAnswer, source: Source, began: float, failure: str | None = None
-    ) -> Results:
-        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits[: query.limit])
-        return Results(
+    def _local_results(self, asked: _Asked, answer: LocalAnswer) -> Results:
+        """In a thread, like what is made of both layers: to fold many hits takes milliseconds."""
+        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
+        found = Results(
             hits=hits,
-            source=source,
-            took_ms=self._since_ms(began),
-            layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
-            failures={} if failure is None else {"remote": failure},
+            source=Source.LOCAL,
+            took_ms=0.0,
+            layers={},
+            failures=_failures(answer),
             repaired=answer.repaired,
-            asked=query.asked,
+            asked=asked.query.asked,
         )
+        listed = asked.shape.listed(found, asked.query.limit)
+        return replace(listed, layers={"local": LayerReport(answer.took_ms, len(listed), answer.cut)})
 
-    async def _hybrid_results(
-        self, side: RemoteSide, query: Query, local: LocalAnswer, remote: RemoteAnswer, began: float
-    ) -> Results:
-        loop = asyncio.get_running_loop()
-        candidates = await loop.run_in_executor(self._threads, lambda: self._joined(side, query, local, remote))
+    def _ended(self, asked: _Asked, found: Results, failure: str | None = None) -> Results:
+        """The results with the time that they took, and why the remote is not among them."""
+        found = replace(found, took_ms=(self._clock.monotonic() - asked.began) * 1000)
+        if failure is None:
+            return found
+        return replace(found, source=Source.LOCAL_FALLBACK, failures={"remote": failure, **found.failures})
+
+    def _hybrid_results(self, side: RemoteSide, asked: _Asked, local: LocalAnswer, remote: RemoteAnswer) -> Results:
+        candidates = self._joined(side, asked.query, local, remote)
+        is_full = len(remote.hits) >= (asked.query.remote_limit or asked.pool)
         fused = fuse(
             candidates,
             local_weight=self._settings.local_weight,
-            limit=query.limit,
-            floor=min(hit.relevance for hit in remote.hits) if len(remote.hits) >= query.limit else 0.0,
+            limit=len(candidates) if asked.shape.fold else asked.pool,
+            floor=min(hit.relevance for hit in remote.hits) if is_full else 0.0,
             way=self._settings.fusion,
         )
-        return Results(
+        found = Results(
             hits=fused,
             source=Source.HYBRID,
-            took_ms=self._since_ms(began),
+            took_ms=0.0,
             layers={
                 "local": LayerReport(local.took_ms, len(local.hits), local.cut),
                 "remote": LayerReport(remote.took_ms, len(remote.hits)),
             },
+            failures=_failures(local),
             repaired=local.repaired,
-            asked=query.asked,
+            asked=asked.query.asked,
         )
+        return asked.shape.listed(found, asked.query.limit)
 
     def _joined(self, side: RemoteSide, query: Query, local: LocalAnswer, remote: RemoteAnswer) -> list[Candidate]:
         """Each memory once, whoever found it. What a filter or another scope excludes stays out on either path.
@@ -185,6 +227,10 @@ class Gatherer:
 
     def _since_ms(self, began: float) -> float:
         return (self._clock.monotonic() - began) * 1000
+
+
+def _failures(local: LocalAnswer) -> dict[str, str]:
+    return {} if local.without is None else {"vectors": local.without}
 
 
 def _candidate(hit: LocalHit, *, in_remote: bool) -> Candidate:

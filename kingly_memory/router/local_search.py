@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, Query, Standing
@@ -34,6 +35,8 @@ BORROWERS = 40
 
 READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
+LEAST_BUDGET_S = 0.01
+"""What a search gets whose time was over before it could begin."""
 PIECES_READ = 32_768
 """Characters of a memory in which pieces are looked for."""
 
@@ -52,12 +55,26 @@ class LocalHit:
 
 @dataclass(frozen=True, slots=True)
 class LocalAnswer:
-    """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up."""
+    """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up. `without`: why
+    hits that only their meaning points to are missing, where there should be such."""
 
     hits: tuple[LocalHit, ...]
     took_ms: float
     cut: bool = False
     repaired: dict[str, str] = field(default_factory=dict)
+    without: str | None = None
+
+
+class LocalLayer(Protocol):
+    """The local side of searches, by words alone or by meaning too. Safe from any thread."""
+
+    def word(self, query: Query, *, budget_s: float) -> Wording: ...
+
+    def search(
+        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+    ) -> LocalAnswer: ...
+
+    def is_alive(self, row: Row, now_s: float) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +122,8 @@ class LocalSearch:
         wording = wording or self.word(query, budget_s=budget_s)
         worded_s = time.monotonic()
         left_s = max(began + budget_s - worded_s, budget_s * LEAST_SHARE)
-        matches = self._gather(query, wording, asked, now_s, worded_s + left_s * LOOK_SHARE)
         ranking = _Ranking(Question(wording.terms, self._reader.corpus()), asked, wording.names)
+        matches = self._gather(query, wording, ranking, now_s, worded_s + left_s * LOOK_SHARE)
         judged_s = worded_s + left_s * JUDGE_SHARE
         cut = ranking.take(matches.found, judged_s)
         cut |= query.neighbours and self._lend(query, ranking, now_s, judged_s)
@@ -122,32 +139,32 @@ class LocalSearch:
 
     def _named(self, query: Query, now_s: float) -> tuple[LocalHit, ...]:
         """The memory whose key is the whole question."""
-        memory_id = self._reader.id_of_key(query.project, query.text.strip())
+        memory_id = self._reader.id_of_key(query.project, query.key or query.text.strip())
         row = None if memory_id is None else self._reader.row(memory_id)
         if row is None or not self._is_shown(row, query, now_s):
             return ()
         return (LocalHit(row.memory, row.standing, 1.0, {"key": 1.0}),)
 
     def _is_shown(self, row: Row, query: Query, now_s: float) -> bool:
-        return bool(self._shown([row], query, now_s))
+        return bool(self.shown([row], query, now_s))
 
-    def _shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
+    def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
         """The rows whose standing, filters and lifetime let them be shown."""
         hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
         admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
         alive = self._alive(admitted, now_s)
         return [row for row in admitted if row.position in alive]
 
-    def _gather(self, query: Query, wording: Wording, asked: Terms, now_s: float, deadline_s: float) -> Matches:
-        """Pages of matches until there are enough that are alive and admitted."""
+    def _gather(self, query: Query, wording: Wording, ranking: _Ranking, now_s: float, deadline_s: float) -> Matches:
+        """Pages of matches until there are enough that are alive, admitted, and no matches by chance."""
         kept: dict[int, Match] = {}
         most = max(query.limit * 2, SHORTLIST)
-        pieces = self._reader.containing(query, asked.pieces, most, deadline_s)
+        pieces = self._reader.containing(query, ranking.asked.pieces, most, deadline_s)
         self._keep(kept, query, pieces.found, now_s)
         size, offset, cut = most, 0, pieces.cut
         while wording.looked_up and not cut:
             page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s)
-            self._keep(kept, query, page.found, now_s)
+            self._keep(kept, query, ranking.meant(page.found, deadline_s), now_s)
             cut = page.cut
             if len(kept) >= query.limit or len(page.found) < size:
                 break
@@ -156,7 +173,7 @@ class LocalSearch:
         return Matches(tuple(ranked[:most]), cut)
 
     def _keep(self, kept: dict[int, Match], query: Query, found: Sequence[Match], now_s: float) -> None:
-        shown = {row.position for row in self._shown([match.row for match in found], query, now_s)}
+        shown = {row.position for row in self.shown([match.row for match in found], query, now_s)}
         for match in found:
             if match.row.position in shown:
                 before = kept.get(match.row.position)
@@ -185,7 +202,7 @@ class LocalSearch:
         ranking.lend(loans(beside))
         borrowers = ranking.borrowers(query.limit)
         read = self._reader.rows_at(borrowers, deadline_s)
-        ranking.add([row for row in self._shown(read, query, now_s) if lends(row.memory)], deadline_s)
+        ranking.add([row for row in self.shown(read, query, now_s) if lends(row.memory)], deadline_s)
         is_late = time.monotonic() >= deadline_s
         return is_late and (len(read) < len(borrowers) or len(beside) < sum(map(len, contexts.values())))
 
@@ -211,13 +228,27 @@ class _Ranking:
     """The candidates of one search and what they are worth."""
 
     def __init__(self, question: Question, asked: Terms, names: frozenset[str]) -> None:
+        self.asked = asked
         self._question = question
-        self._asked = asked
         self._names = names
         self._rows: dict[int, Row] = {}
         self._own: dict[int, Own] = {}
         self._lifts: dict[int, float] = {}
         self._loans: dict[int, list[Loan]] = {}
+        self._read: dict[int, Own] = {}
+
+    def meant(self, found: Sequence[Match], deadline_s: float) -> Sequence[Match]:
+        """Without what the index found by another word alone, pages of which would leave no room for the rest."""
+        if not self._question.is_ambiguous:
+            return found
+        meant = []
+        for match in found:
+            if time.monotonic() >= deadline_s:
+                break
+            own = self._read[match.row.position] = self._question.own(match.row.memory)
+            if own.score or not own.by_chance or len(match.row.memory.content) > READ:
+                meant.append(match)
+        return meant
 
     def take(self, matches: Sequence[Match], deadline_s: float) -> bool:
         """Judge what the index found. Worth at least what the index says is what is too long to be read to its end, or
@@ -226,7 +257,7 @@ class _Ranking:
         for row, bm25 in matches:
             read = _characters(deadline_s)
             cut |= read < min(len(row.memory.content), READ)
-            own = self._question.own(row.memory, read)
+            own = self._read.get(row.position) or self._question.own(row.memory, read)
             score = own.score + self._pieces(row.memory)
             if not score or len(row.memory.content) > READ:
                 score = max(score, bm25)
@@ -276,17 +307,17 @@ class _Ranking:
         for lender, share in self._loans.get(found.row.position, ()):
             for at, degree in self._own[lender].held.items():
                 held[at] = max(held.get(at, 0.0), degree * share)
-        total = len(self._question.terms) + len(self._asked.pieces)
+        total = len(self._question.terms) + len(self.asked.pieces)
         return max((sum(held.values()) + self._pieces(found.row.memory)) / max(total, 1), 0.05)
 
     def _lent(self, position: int) -> float:
         return sum(self._own[lender].score * share for lender, share in self._loans.get(position, ()))
 
     def _pieces(self, memory: Memory) -> int:
-        if not self._asked.pieces:
+        if not self.asked.pieces:
             return 0
         content = memory.content[:PIECES_READ].casefold()
-        return sum(piece in content for piece in self._asked.pieces)
+        return sum(piece in content for piece in self.asked.pieces)
 
 
 def _characters(deadline_s: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,10 +17,12 @@ from kingly_memory.ports import Clock, Embedder
 from kingly_memory.retrieval import diversity, scoring
 from kingly_memory.retrieval.blending import VECTORS, is_worded
 from kingly_memory.retrieval.diversity import Alike
+from kingly_memory.retrieval.folding import statement
 from kingly_memory.retrieval.modes import AUTO, MODES, POOL, ModeConfig, inferred
 from kingly_memory.retrieval.selection import Candidate, Selection, select
 from kingly_memory.router.gather import Gatherer
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.local_search import LocalAnswer, LocalLayer
+from kingly_memory.router.shaping import Shape
 from kingly_memory.settings import Settings
 
 USUAL_LIMIT = 10
@@ -85,7 +87,7 @@ class ModedSearch:
         self,
         *,
         gatherer: Gatherer,
-        local: LocalSearch,
+        local: LocalLayer,
         embedder: Callable[[], Embedder] | None,
         threads: Executor,
         clock: Clock,
@@ -143,19 +145,27 @@ class ModedSearch:
         return selection, likeness.cut
 
     def _further(self, query: Query, plan: Plan, found: Sequence[Hit], deadline_s: float) -> list[Hit]:
-        """When most of the candidates are not trusted enough, those further down that are."""
-        least = plan.config.min_confidence
-        trusted = sum(hit.memory.confidence >= least for hit in found)
-        if trusted >= plan.config.top_k or len(found) < plan.pool:
+        """When too few of the candidates are trusted enough and say different things, those further down that are and
+        do."""
+        least, top_k = plan.config.min_confidence, plan.config.top_k
+        trusted = [hit.memory for hit in found if hit.memory.confidence >= least]
+        said = {_statement(memory, plan) for memory in trusted}
+        if len(said) >= top_k or len(found) < plan.pool:
             return []
-        budget_s = max(deadline_s - time.monotonic(), 0.0) * CHOOSING_SHARE
-        answer = self._local.search(
-            replace(query, min_confidence=least), now_s=self._clock.now().timestamp(), budget_s=budget_s
-        )
+        asked, now_s = replace(query, min_confidence=least), self._clock.now().timestamp()
+
+        def look(most: int) -> LocalAnswer:
+            budget_s = max(deadline_s - time.monotonic(), 0.0) * CHOOSING_SHARE
+            return self._local.search(replace(asked, limit=most), now_s=now_s, budget_s=budget_s)
+
+        answer = Shape(plan.fold).gathered(look, top_k, plan.pool, lambda: time.monotonic() < deadline_s)
         known = {hit.memory.id for hit in found}
-        further = [one for one in answer.hits if one.memory.id not in known]
+        further = [
+            one for one in answer.hits if one.memory.id not in known and _statement(one.memory, plan) not in said
+        ]
         # They come behind the others, and their relevance is relative to the best of them.
-        scale = min(found[-1].relevance / further[0].relevance, 1.0) if further else 1.0
+        best = further[0].relevance if further else 0.0
+        scale = min(found[-1].relevance / best, 1.0) if best else 1.0
         return [Hit(one.memory, one.relevance * scale, ("local",), one.scores) for one in further]
 
 
@@ -228,6 +238,11 @@ def _candidate(hit: Hit, cosine: float | None) -> Candidate:
         is_worded="local" in hit.layers and is_worded(hit.scores),
         cosine=cosine,
     )
+
+
+def _statement(memory: Memory, plan: Plan) -> Hashable:
+    """What may be there once."""
+    return statement(memory) if plan.fold else memory.id
 
 
 def _text(memory: Memory) -> str:

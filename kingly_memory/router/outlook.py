@@ -60,15 +60,33 @@ class Outlook:
 
 def outlook(subjects: Iterable[Subject], now_s: float, rules: StrengthRules, limit: int) -> Outlook:
     """Reads the live memories once, and holds the chosen ones."""
-    spread = [0] * BINS
-    falling: list[tuple[float, str, Subject]] = []
+    watch = Watch(now_s, rules, limit)
     for one in subjects:
+        watch.see(one)
+    return watch.outlook()
+
+
+class Watch:
+    """An outlook under way: shown the live memories one by one."""
+
+    def __init__(self, now_s: float, rules: StrengthRules, limit: int) -> None:
+        self._now_s = now_s
+        self._rules = rules
+        self._limit = limit
+        self._spread = [0] * BINS
+        self._falling: list[tuple[float, str, Subject]] = []
+
+    def see(self, one: Subject) -> None:
         seen = vitals(one)
-        spread[min(int(strength.current(seen, now_s, rules) * BINS), BINS - 1)] += 1
-        days = None if one.is_protected else strength.days_until_forgotten(seen, now_s, rules)
+        self._spread[min(int(strength.current(seen, self._now_s, self._rules) * BINS), BINS - 1)] += 1
+        days = None if one.is_protected else strength.days_until_forgotten(seen, self._now_s, self._rules)
         if days:
-            falling = nsmallest(limit, [*falling, (days, one.memory.id, one)], key=lambda some: some[:2])
-    return Outlook(rules, tuple(spread), tuple(_course(one, days, now_s, rules) for days, _, one in falling))
+            some = [*self._falling, (days, one.memory.id, one)]
+            self._falling = nsmallest(self._limit, some, key=lambda each: each[:2])
+
+    def outlook(self) -> Outlook:
+        courses = (_course(one, days, self._now_s, self._rules) for days, _, one in self._falling)
+        return Outlook(self._rules, tuple(self._spread), tuple(courses))
 
 
 def _course(one: Subject, days: float, now_s: float, rules: StrengthRules) -> Course:

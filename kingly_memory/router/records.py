@@ -10,6 +10,7 @@ from kingly_memory.cognition.working import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.lifecycle.tiers import Placement, placed
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import archive, contexts, delivery, usage
@@ -126,20 +127,39 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
         if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED):
             revive(transaction, [row.memory], desk)
         if row.standing is Standing.FORGOTTEN:
-            _deliver(transaction, row.memory, desk)
+            _deliver(transaction, row.memory, desk.now_s)
         return row.memory
 
     return change
 
 
+def revise(transaction: Transaction, memory: Memory, now_s: float) -> None:
+    """Write a new revision of a live memory whose lifetime goes on."""
+    transaction.save(memory, Standing.LIVE)
+    _deliver(transaction, memory, now_s)
+
+
 def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk) -> None:
-    """Back from the archive, with everything that lies beside them. Whoever brings them back uses them: else the next
-    sweep would find them as faded as the last one did."""
+    """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
+    anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
+    did."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
         begin_lifetime(transaction, memory, desk)
+        archive.keep_apart(transaction, memory.id, desk.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
         usage.note(transaction, memory.id, Used(1, desk.now_s))
+        settled = replace(_placement(transaction, memory), moved_at=desk.now_s)
+        transaction.set_facet("tier", memory.id, settled.to_json())
+
+
+def _placement(transaction: Transaction, memory: Memory) -> Placement:
+    """Where the memory stands. A facet that cannot be read counts as none."""
+    facet = transaction.facet("tier", memory.id)
+    try:
+        return placed(memory) if facet is None else Placement.from_json(facet)
+    except (KeyError, TypeError, ValueError):
+        return placed(memory)
 
 
 def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
@@ -238,7 +258,7 @@ def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: De
     if standing is Standing.LIVE:
         begin_lifetime(transaction, memory, desk)
     if standing is not Standing.FORGOTTEN:
-        _deliver(transaction, memory, desk)
+        _deliver(transaction, memory, desk.now_s)
     return receipt(transaction, memory, desk.remote)
 
 
@@ -265,12 +285,12 @@ def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None
     transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
 
 
-def _deliver(transaction: Transaction, memory: Memory, desk: Desk) -> None:
-    """Make the newest change due at every remote this project has been told of, or keep it from them."""
-    for remote in remotes_of(transaction, desk.project):
+def _deliver(transaction: Transaction, memory: Memory, now_s: float) -> None:
+    """Make the newest change due at every remote its project has been told of, or keep it from them."""
+    for remote in remotes_of(transaction, memory.scope.project):
         before = delivery_of(transaction, remote, memory.id)
         if memory.significance > REMOTE_ABOVE:
-            set_delivery(transaction, remote, memory.id, delivery.wanted(before, memory.revision, desk.now_s))
+            set_delivery(transaction, remote, memory.id, delivery.wanted(before, memory.revision, now_s))
         elif before is not None:
             set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
@@ -32,7 +33,7 @@ from kingly_memory.router import moded, records, shaping
 from kingly_memory.router.context_gather import RELATED_LIMIT
 from kingly_memory.router.moded import Plan
 from kingly_memory.router.records import Stored
-from kingly_memory.router.shaping import Shape
+from kingly_memory.router.shaping import SHOWING_SHARE, Shape
 from kingly_memory.router.upkeep import Upkeep
 
 if TYPE_CHECKING:  # read by whoever has memories checked
@@ -132,6 +133,7 @@ class Router(Upkeep):
         fold: bool = True,
         detail: str = "full",
         budget_tokens: int | None = None,
+        by_ranks: bool = False,
     ) -> Results:
         """The memories that answer the query, best first, from every layer that answers within 200 ms.
 
@@ -147,10 +149,12 @@ class Router(Upkeep):
 
         Hits that say the same are one hit, and `folded` names the others, unless `fold` is off. `detail` shows titles,
         passages or all of each memory, and `budget_tokens` as much of the best hits as fits, all together: `shown`.
-        Raises InvalidInput.
+        `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own. Raises
+        InvalidInput.
         """
         self._check_open()
-        shape = shaping.shape(fold, detail, budget_tokens)
+        began = self._clock.monotonic()
+        shape = shaping.shape(fold, detail, budget_tokens, by_ranks)
         asked = intake.query(
             query,
             project=self._station.project,
@@ -178,13 +182,13 @@ class Router(Upkeep):
         prefer_speed = prefer_speed and not kinds & DEEP_KINDS.keys()
         include_semantic = include_semantic and not (kinds and kinds <= QUICK_KINDS.keys())
         asked = replace(asked, context_id=self._contexts.resolve(asked.context_id))
+        ways = {"prefer_speed": prefer_speed, "include_semantic": include_semantic}
         if plan is None:
-            results = await self._plainly(asked, shape, prefer_speed=prefer_speed, include_semantic=include_semantic)
+            results = await self._gatherer.search(asked, shape=shape, **ways)
         else:
-            results = await self._in_mode(asked, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)
+            results = await self._in_mode(asked, plan, **ways)
         if shape.shortens:
-            found = results
-            results = await self._read(lambda: shape.shown(found, asked.text))
+            results = await self._shortened(results, shape, asked.text, began)
         self._note_found(results)
         if not include_linked:
             return results
@@ -199,10 +203,11 @@ class Router(Upkeep):
         self._note_found(results)
         return results
 
-    async def _plainly(self, query: Query, shape: Shape, *, prefer_speed: bool, include_semantic: bool) -> Results:
-        pooled = replace(query, limit=shape.pool(query.limit))
-        found = await self._gatherer.search(pooled, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        return await self._read(lambda: shape.folded(found, query.limit))
+    async def _shortened(self, found: Results, shape: Shape, query: str, began: float) -> Results:
+        """The hits as they are to be shown, with the time since the search began."""
+        deadline_s = time.monotonic() + self._settings.local_search_s * SHOWING_SHARE
+        shown = await self._read(lambda: shape.shown(found, query, deadline_s))
+        return replace(shown, took_ms=(self._clock.monotonic() - began) * 1000)
 
     async def _in_mode(self, query: Query, plan: Plan, *, prefer_speed: bool, include_semantic: bool) -> Results:
         found = await self._moded.search(query, plan, prefer_speed=prefer_speed, include_semantic=include_semantic)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from kingly_memory import intake
-from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Results, View
+from kingly_memory.models import Detail, Hit, Results
+from kingly_memory.router.local_search import LocalAnswer
 
-DETAILS: Mapping[str, View] = {"titles": View.TITLE, "passages": View.PASSAGE, "full": View.FULL}
-"""How much of each hit may be asked for."""
-
-MOST_TOKENS = 1_000_000
 BEYOND_BUDGET = "beyond_budget"
 """Why a hit is left out for which not even a title has room."""
+SHOWING_SHARE = 0.3
+"""Of the time for the local side: what looking for passages may take after the hits are found."""
 
-_POOL, _LEAST_POOL = 2, 20
-"""Candidates per hit wanted, and how many at least, so that others come in the place of repeats."""
+_RANKED = 3
+"""Candidates of each ranking per hit wanted, where ranks are fused."""
+_LEAST_POOL = 10
+"""As many as a usual search looks at: a smaller one may as well see repeats."""
+_FURTHER = 4
+"""How many times as many are looked at when too many of them say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,53 +28,102 @@ class Shape:
     """What a search is to answer with. A budget counts the JSON of the hits as they are shown, in estimated tokens."""
 
     fold: bool = True
-    view: View = View.FULL
+    detail: Detail = Detail.FULL
     budget_tokens: int | None = None
+    by_ranks: bool = False
 
     @property
     def shortens(self) -> bool:
         """True when hits may be shown in less than their whole text."""
-        return self.view is not View.FULL or self.budget_tokens is not None
+        return self.detail is not Detail.FULL or self.budget_tokens is not None
 
     def pool(self, limit: int) -> int:
-        """How many candidates to look at for so many hits."""
-        pool = max(limit * _POOL, _LEAST_POOL)
-        return min(pool, max(limit, intake.RESULTS_LIMIT)) if self.fold else limit
+        """How many candidates to look at first for so many hits."""
+        if self.by_ranks:
+            return min(limit * _RANKED, max(limit, intake.RESULTS_LIMIT))
+        return max(limit, _LEAST_POOL) if self.fold else limit
 
-    def folded(self, results: Results, limit: int) -> Results:
+    def gathered(
+        self, look: Callable[[int], LocalAnswer], limit: int, pool: int, is_time: Callable[[], bool]
+    ) -> LocalAnswer:
+        """What `look` finds in a pool that holds `limit` hits that differ, if there are as many.
+
+        Most pools do at once: a larger one costs time, and only repeats ask for it. When it is no time for that any
+        more, what was found is the answer, and `cut`.
+        """
+        found = look(pool)
+        while self._wants_more(found, limit, pool):
+            if not is_time():
+                return replace(found, cut=True)
+            pool = min(pool * _FURTHER, intake.RESULTS_LIMIT)
+            further = look(pool)
+            best = max(found, further, key=lambda answer: len(answer.hits))  # the further one may have had no time
+            found = replace(best, took_ms=found.took_ms + further.took_ms, cut=further.cut)
+        return found
+
+    def _wants_more(self, found: LocalAnswer, limit: int, pool: int) -> bool:
+        if not self.fold or found.cut or len(found.hits) < pool or pool >= intake.RESULTS_LIMIT:
+            return False
+        from kingly_memory.retrieval.folding import groups
+
+        return len(groups([hit.memory for hit in found.hits])) < limit
+
+    def listed(self, results: Results, limit: int) -> Results:
         """At most `limit` hits, none of which repeats another; what they stand for besides is named."""
-        hits = results.hits
+        hits = self._ranked(results.hits)
         if not self.fold or len(hits) < 2:  # noqa: PLR2004  # a hit and its repeat
-            return replace(results, hits=hits[:limit])
+            return replace(results, hits=tuple(hits[:limit]))
         from kingly_memory.retrieval.folding import fold
 
         told = fold(hits, limit)
         return replace(results, hits=told.hits, folded=told.under)
 
-    def shown(self, results: Results, query: str) -> Results:
-        """The hits in the view that was asked for, and no more of them than the budget holds."""
+    def _ranked(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        if not self.by_ranks:
+            return hits
+        from kingly_memory.retrieval.fusion import by_ranks
+
+        return by_ranks(hits)
+
+    def shown(self, results: Results, query: str, deadline_s: float = inf) -> Results:
+        """The hits in as much detail as was asked for, and no more of them than the budget holds.
+
+        After `deadline_s` on the monotonic clock they are shown by title, and the local layer's report says `cut`.
+        """
         if not self.shortens:
             return results
         from kingly_memory.retrieval.disclosure import disclose
 
-        asked = (query, *results.repaired.values())
-        told = disclose(results.hits, self.view, asked=asked, budget_tokens=self.budget_tokens, repeats=results.folded)
+        told = disclose(
+            results.hits,
+            self.detail,
+            asked=(query, *results.repaired.values()),
+            budget_tokens=self.budget_tokens,
+            repeats=results.folded,
+            deadline_s=deadline_s,
+        )
         there = told.shown.keys()
-        excluded = {**results.excluded, **({BEYOND_BUDGET: told.left_out} if told.left_out else {})}
+        local = results.layers["local"]
         return replace(
             results,
             hits=told.hits,
             shown=told.shown,
-            excluded=excluded,
-            folded={one: others for one, others in results.folded.items() if one in there},
+            layers={**results.layers, "local": replace(local, cut=local.cut or told.cut)},
+            excluded={**results.excluded, **({BEYOND_BUDGET: told.left_out} if told.left_out else {})},
+            folded=told.named,
+            more_folded=told.unnamed,
             clusters={one: number for one, number in results.clusters.items() if one in there},
             verdicts={one: verdict for one, verdict in results.verdicts.items() if one in there},
         )
 
 
-def shape(fold: object = True, detail: object = "full", budget_tokens: object = None) -> Shape:
+AS_FOUND = Shape(fold=False)
+"""The hits as they were found."""
+
+
+def shape(
+    fold: object = True, detail: object = "full", budget_tokens: object = None, by_ranks: object = False
+) -> Shape:
     """What a caller asked for. Raises InvalidInput."""
-    if not isinstance(detail, str) or detail not in DETAILS:
-        raise InvalidInput("detail", f"{intake.shown(detail)!r} is unknown; choose one of {', '.join(DETAILS)}")
-    budget = None if budget_tokens is None else intake.count("budget_tokens", budget_tokens, most=MOST_TOKENS)
-    return Shape(bool(fold), DETAILS[detail], budget)
+    budget = None if budget_tokens is None else intake.count("budget_tokens", budget_tokens, most=intake.MOST_TOKENS)
+    return Shape(bool(fold), intake.detail(detail), budget, bool(by_ranks))

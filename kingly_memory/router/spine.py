@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -34,6 +34,7 @@ from kingly_memory.router.gather import Gatherer
 from kingly_memory.router.keepsakes import Keepsakes
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.local_search import LocalLayer, LocalSearch
 from kingly_memory.router.local_side import LocalSide
 from kingly_memory.router.moded import ModedSearch
 from kingly_memory.router.records import Desk
@@ -91,17 +92,12 @@ class Spine:
         self._usage = UsageBuffer()
         self._lookups = Lookups(station.project)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
-        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader)
+        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader.vectors)
         self._embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
-        local = LocalSide(
-            store.reader,
-            self._usage.last_use,
-            self._vectors,
-            words_weight=settings.words_weight,
-            outdated=_nobody if self._embedding is None else self._embedding.note,
-        )
-        self._view = View(station, store=store, local=local, clock=clock)
-        self._associations = Associations(station, view=self._view, reader=store.reader, local=local, clock=clock)
+        words = LocalSearch(store.reader, self._usage.last_use)
+        local = self._local_layer(words)
+        self._view = View(station, store=store, local=words, clock=clock)
+        self._associations = Associations(station, view=self._view, reader=store.reader, local=words, clock=clock)
         self._side = None if part is None else self._remote_side(part, chance)
         self._gatherer = Gatherer(
             store=store, local=local, remote_side=self._side, threads=self._threads, clock=clock, settings=settings
@@ -121,14 +117,14 @@ class Spine:
         rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
         self._context_rules = rules
         self._contexts = Contexts(
-            station.project, agent, reader=store.reader, local=local, clock=clock, rules=rules, usage=self._usage
+            station.project, agent, reader=store.reader, local=words, clock=clock, rules=rules, usage=self._usage
         )
         self._context_gatherer = ContextGatherer(
             station.project,
             contexts=self._contexts,
             associations=self._associations,
             reader=store.reader,
-            local=local,
+            local=words,
             side=self._side,
             threads=self._threads,
             clock=clock,
@@ -183,6 +179,19 @@ class Spine:
             await self._finish_sending()
             if self._side is not None:
                 await self._side.settle()
+
+    def _local_layer(self, words: LocalSearch) -> LocalLayer:
+        """The local side of searches: by meaning too, where there are vectors."""
+        if self._vectors is None or self._embedding is None:
+            return words
+        return LocalSide(
+            words,
+            self._vectors,
+            self._store.reader.vectors,
+            words_weight=self._settings.words_weight,
+            outdated=self._embedding.note,
+            hurry=self._embedding.hurry,
+        )
 
     def _remote_side(self, part: RemotePart, chance: Callable[[], float]) -> RemoteSide:
         link = LinkKeeper(
@@ -286,7 +295,3 @@ class Spine:
     async def _read(self, look: Callable[[], T]) -> T:
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
-
-
-def _nobody(_: Sequence[str]) -> None:
-    """Where there are no vectors, none is out of date."""

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TypeVar
 
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle import steward
-from kingly_memory.lifecycle.steward import Census, Plan, Policies
-from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Promote, Summarise
+from kingly_memory.lifecycle.compaction import Strategy
+from kingly_memory.lifecycle.steward import Census, Decision, Plan, Policies
+from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import LocalStore, Transaction
-from kingly_memory.router import sweeps
+from kingly_memory.router import compacting, duplicates, summaries, sweeps
+from kingly_memory.router.compacting import Compacting, Note
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.summaries import Behind
 from kingly_memory.router.sweeps import Sweep
 
 T = TypeVar("T")
@@ -31,9 +36,10 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """What a sweep did, or with `dry_run` would do. `waiting` are ended ones a remote has yet to acknowledge, `spared`
-    the last of their categories, `skipped` those that were touched after the plan was made. `ended` are what was to be
-    erased."""
+    """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
+    were written; `merged` are archived besides, and joined to those that are `standing` for them. `waiting` are ended
+    ones a remote has yet to acknowledge, `spared` the last of their categories, `skipped` those that were touched after
+    the plan was made. `ended` are what was to be erased."""
 
     archived: int = 0
     erased: int = 0
@@ -42,6 +48,8 @@ class SweepReport:
     reasons: Mapping[str, int] = field(default_factory=dict)
     promoted: int = 0
     demoted: int = 0
+    summarised: int = 0
+    summaries: int = 0
     spared: int = 0
     skipped: int = 0
     policies: tuple[str, ...] = ()
@@ -49,6 +57,12 @@ class SweepReport:
     after: Census = field(default_factory=Census)
     actions: tuple[JsonObject, ...] = ()
     ended: tuple[MemoryId, ...] = field(default=(), repr=False)
+    merged: int = 0
+    standing: tuple[MemoryId, ...] = field(default=(), repr=False)
+
+    @property
+    def can_be_undone(self) -> bool:
+        return not self.dry_run and bool(self.archived or self.merged or self.promoted or self.demoted)
 
     def to_json(self) -> JsonObject:
         return {
@@ -56,6 +70,9 @@ class SweepReport:
             "erased": self.erased,
             "promoted": self.promoted,
             "demoted": self.demoted,
+            "summarised": self.summarised,
+            "summaries": self.summaries,
+            "merged": self.merged,
             "waiting": self.waiting,
             "spared": self.spared,
             "skipped": self.skipped,
@@ -92,7 +109,34 @@ class Sweeper:
         with self._alone():
             plan = await self._plan(policies, desk)
             sweep = Sweep(new_id(desk.now), desk.project, plan.at_s, policies)
-            return report(plan, await self._carry_out(plan, sweep), dry_run=False)
+            return report(plan, await self._carry_out(plan, sweep, desk), dry_run=False)
+
+    async def compact(self, how: Strategy, desk: Desk, *, dry_run: bool) -> JsonObject:
+        """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
+        if dry_run:
+            return (await self._compacting(how, desk)).planned.to_json(dry_run=True)
+        with self._alone():
+            found = await self._compacting(how, desk)
+            if not found.decisions and not found.notes:
+                return found.planned.to_json(dry_run=False)
+            plan = Plan(desk.now_s, (compacting.POLICY,), found.decisions)
+            sweep = Sweep(new_id(desk.now), desk.project, desk.now_s, Policies(lifetimes=False))
+            outcomes = await self._carry_out(plan, sweep, desk, found.notes)
+            if not outcomes[sweeps.SKIPPED]:
+                return found.planned.to_json(dry_run=False)
+            left = await asyncio.to_thread(compacting.tally, self._store.reader, desk.project)
+            return found.planned.to_json(dry_run=False, after=left)
+
+    async def _compacting(self, how: Strategy, desk: Desk) -> Compacting:
+        return await asyncio.to_thread(compacting.plan, self._store.reader, desk.project, how, desk.now_s)
+
+    async def foresee(
+        self, several: Sequence[Policies], desk: Desk, watch: Callable[[Subject], object]
+    ) -> list[SweepReport]:
+        """What a sweep by each of those policies would do. Every live memory is read once, and shown to `watch` on
+        another thread. Raises StoreError."""
+        planned = await self._plans(several, desk, watch)
+        return [report(plan, Counter(), dry_run=True) for plan in planned]
 
     def last_s(self) -> float | None:
         """When the last sweep of this home began, in Unix seconds."""
@@ -125,49 +169,107 @@ class Sweeper:
         return self._store.reader.facets(sweeps.FACET, [sweeps.LAST]).get(sweeps.LAST)
 
     async def _plan(self, policies: Policies, desk: Desk) -> Plan:
+        [only] = await self._plans([policies], desk)
+        return only
+
+    async def _plans(
+        self, several: Sequence[Policies], desk: Desk, watch: Callable[[Subject], object] | None = None
+    ) -> list[Plan]:
         """On a thread of its own: those that searches read on are for searches."""
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
         subjects = Subjects(self._store.reader, desk.project, remotes)
 
-        def make() -> Plan:
-            archived = self._store.reader.counts(desk.project)["archived"]
-            return steward.plan(policies, subjects.ended(desk.now_s), subjects.live(), desk.now_s, archived)
+        def live() -> Iterator[Subject]:
+            for one in subjects.live():
+                if watch is not None:
+                    watch(one)
+                yield one
+
+        def make() -> list[Plan]:
+            reader = self._store.reader
+            archived = reader.counts(desk.project)["archived"]
+            is_merging = any(policies.merging is not None for policies in several)
+            sayings = duplicates.sayings(reader, desk.project) if is_merging else {}
+            return steward.plans(several, subjects.ended(desk.now_s), live(), desk.now_s, archived, sayings=sayings)
 
         return await asyncio.to_thread(make)
 
-    async def _carry_out(self, plan: Plan, sweep: Sweep) -> Counter[str]:
+    async def _carry_out(self, plan: Plan, sweep: Sweep, desk: Desk, notes: Sequence[Note] = ()) -> Counter[str]:
         before = await self._write(sweeps.begin(sweep))
         if before is not None:
             for first in range(0, before["pages"], AT_ONCE):
                 await self._write(sweeps.drop_pages(before["id"], first, min(first + AT_ONCE, before["pages"])))
         outcomes: Counter[str] = Counter()
-        begun, page = 0, 0
-        while begun < len(plan.decisions):
-            done = await self._write(sweeps.carry_out(sweep, plan.decisions[begun : begun + AT_ONCE], page))
-            outcomes.update(done.outcomes)
-            begun += len(done.outcomes)
-            page += any(one != sweeps.SKIPPED for one in done.outcomes)
+        page = 0
+        for _, some in groupby(plan.decisions, key=_summary_of):
+            done, page = await self._carry_out_some(list(some), sweep, desk, page)
+            outcomes += done
+        for first in range(0, len(notes), AT_ONCE):
+            outcomes[sweeps.SKIPPED] += await self._write(
+                sweeps.write_notes(sweep, notes[first : first + AT_ONCE], page)
+            )
+            page += 1
         return outcomes
+
+    async def _carry_out_some(
+        self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int
+    ) -> tuple[Counter[str], int]:
+        """Those of one summary, or of none; from that page on, and up to which."""
+        behind = await self._write_summary(decisions, sweep, desk, page)
+        written_at, page = page, page + (behind is not None)
+        done: Counter[str] = Counter()
+        begun = 0
+        while begun < len(decisions):
+            some = decisions[begun : begun + AT_ONCE]
+            step = await self._write(sweeps.carry_out(sweep, some, page, behind))
+            done.update(step.outcomes)
+            begun += len(step.outcomes)
+            page += any(one != sweeps.SKIPPED for one in step.outcomes)
+        if done[sweeps.SUMMARISING]:
+            done[sweeps.WRITING] = 1
+        elif behind is not None:
+            await self._write(sweeps.drop_summary(sweep, written_at, desk))
+        return done, page
+
+    async def _write_summary(self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int) -> Behind | None:
+        group = summaries.group(decisions)
+        if group is None:
+            return None
+        told = await asyncio.to_thread(summaries.gists, self._store.reader, decisions)
+        return await self._write(sweeps.write_summary(sweep, group, told, page, desk))
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
         return await self._landing.of(self._store.write(change))
+
+
+def _summary_of(decision: Decision) -> tuple[str | None, str] | None:
+    """Those with the same answer are carried out together; None for those without a summary."""
+    verdict = decision.verdict
+    return (verdict.agent, verdict.topic) if isinstance(verdict, Summarise) else None
 
 
 def report(plan: Plan, outcomes: Counter[str], *, dry_run: bool) -> SweepReport:
     """What was planned, with what could not be carried out. Actions are listed as far as a reader may want them."""
     kinds = Counter(type(one.verdict) for one in plan.decisions)
     planned = {
-        sweeps.ARCHIVING: kinds[Archive] + kinds[Summarise],
+        sweeps.ARCHIVING: kinds[Archive],
+        sweeps.SUMMARISING: kinds[Summarise],
+        sweeps.WRITING: plan.summaries,
+        sweeps.MERGING: kinds[Merge],
         sweeps.ERASING: kinds[Expire],
         sweeps.PROMOTING: kinds[Promote],
         sweeps.DEMOTING: kinds[Demote],
     }
     done: Mapping[str, int] = planned if dry_run else outcomes
     return SweepReport(
-        archived=done.get(sweeps.ARCHIVING, 0),
+        archived=done.get(sweeps.ARCHIVING, 0) + done.get(sweeps.SUMMARISING, 0),
         erased=done.get(sweeps.ERASING, 0),
         promoted=done.get(sweeps.PROMOTING, 0),
         demoted=done.get(sweeps.DEMOTING, 0),
+        summarised=done.get(sweeps.SUMMARISING, 0),
+        summaries=done.get(sweeps.WRITING, 0),
+        merged=done.get(sweeps.MERGING, 0),
+        standing=tuple({one.verdict.into: None for one in plan.decisions if isinstance(one.verdict, Merge)}),
         skipped=0 if dry_run else outcomes[sweeps.SKIPPED],
         waiting=plan.waiting,
         spared=plan.spared,

@@ -6,20 +6,30 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import ending
+from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.lifecycle.steward import LIFETIMES, Decision, Policies
+from kingly_memory.lifecycle.steward import MERGING as POLICY
 from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Promote, Summarise
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, records
+from kingly_memory.router import activity, merges, records, summaries
 from kingly_memory.router.archive import FACET as ARCHIVED
 from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router.compacting import Note
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
+from kingly_memory.router.summaries import MOST_LINKED, Behind
+from kingly_memory.router.threads import FACET as THREAD
+from kingly_memory.router.vector_search import FACETS as VECTORS
+
+if TYPE_CHECKING:
+    from kingly_memory.lifecycle.summaries import Gist, Group
 
 HOLD_S = 0.002
 """How long one change may keep the writer before it leaves the rest to the next."""
@@ -32,6 +42,14 @@ LAST = "last"
 BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention")
 
 ARCHIVING, ERASING, PROMOTING, DEMOTING, SKIPPED = "archived", "erased", "promoted", "demoted", "skipped"
+MERGING = "merged"
+"""Archived, and joined to another memory."""
+NOTING = "noted"
+"""Beside a thread."""
+SUMMARISING = "summarised"
+"""Archived behind a summary."""
+WRITING = "written"
+"""What a sweep did with the summary itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +74,9 @@ def begin(sweep: Sweep) -> Callable[[Transaction], JsonObject | None]:
 
     def change(transaction: Transaction) -> JsonObject | None:
         before = transaction.facet(FACET, LAST)
-        transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": sweep.at_s, "pages": 0})
+        is_due_later = bool(sweep.policies.names)  # a compaction that somebody asks for puts off no sweep
+        at_s = sweep.at_s if is_due_later or before is None else before["at"]
+        transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": at_s, "pages": 0})
         return before
 
     return change
@@ -72,9 +92,53 @@ def drop_pages(sweep_id: str, first: int, end: int) -> Callable[[Transaction], N
     return change
 
 
-def carry_out(sweep: Sweep, decisions: Sequence[Decision], page: int) -> Callable[[Transaction], Done]:
+def write_summary(
+    sweep: Sweep, group: Group, told: Sequence[Gist], page: int, desk: Desk
+) -> Callable[[Transaction], Behind | None]:
+    """Store what a group is to be put away behind; None when nothing is left that it could tell."""
+
+    def change(transaction: Transaction) -> Behind | None:
+        entry = summaries.write(group, told, desk)(transaction)
+        if entry is None:
+            return None
+        _write_down(transaction, sweep, [{**entry, "did": WRITING}], page)
+        return Behind(entry["id"], desk, is_linked=len(group.ids) <= MOST_LINKED)
+
+    return change
+
+
+def drop_summary(sweep: Sweep, page: int, desk: Desk) -> Callable[[Transaction], None]:
+    """Forget the summary of that page: nothing went behind it."""
+
+    def change(transaction: Transaction) -> None:
+        for entry in (transaction.facet(FACET, _page(sweep.id, page)) or {"entries": []})["entries"]:
+            summaries.unsay(transaction, entry, desk)
+
+    return change
+
+
+def write_notes(sweep: Sweep, notes: Sequence[Note], page: int) -> Callable[[Transaction], int]:
+    """Write facets that are as they were read, and say how many were not."""
+
+    def change(transaction: Transaction) -> int:
+        entries: list[JsonObject] = [
+            {"did": NOTING, "name": one.name, "owner": one.owner, "before": one.was, "after": one.becomes}
+            for one in notes
+            if transaction.facet(one.name, one.owner) == one.was
+        ]
+        for entry in entries:
+            transaction.set_facet(entry["name"], entry["owner"], entry["after"])
+        _write_down(transaction, sweep, entries, page)
+        return len(notes) - len(entries)
+
+    return change
+
+
+def carry_out(
+    sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
+) -> Callable[[Transaction], Done]:
     """Carry out the first of the decisions, as many as the time allows. What was touched since the plan was made is
-    left alone."""
+    left alone. `behind` is the summary that has been written for all of them."""
 
     def change(transaction: Transaction) -> Done:
         began = time.monotonic()
@@ -83,7 +147,7 @@ def carry_out(sweep: Sweep, decisions: Sequence[Decision], page: int) -> Callabl
         remotes = transaction.owners("remote")
         seen = ((decision, _as_planned(transaction, sweep, decision, remotes)) for decision in decisions)
         for some in _together(seen):
-            done = _carry_out(transaction, sweep, some, remotes)
+            done = _carry_out(transaction, sweep, some, remotes, behind)
             outcomes += [SKIPPED if entry is None else entry["did"] for entry in done]
             entries += [entry for entry in done if entry is not None]
             if time.monotonic() - began > HOLD_S:
@@ -100,11 +164,22 @@ def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], i
 
     def change(transaction: Transaction) -> int:
         entries = (transaction.facet(FACET, _page(sweep_id, page)) or {"entries": []})["entries"]
-        back = [_archived_by(transaction, sweep_id, entry["id"]) for entry in entries if entry["did"] == ARCHIVING]
+        away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVING, SUMMARISING, MERGING)]
+        back = [_archived_by(transaction, sweep_id, memory_id) for memory_id in away]
+        returned = {memory.id for memory in back if memory is not None}
         count = _revive(transaction, [memory for memory in back if memory is not None], desk)
         count += sum(_move_back(transaction, entry) for entry in entries if entry["did"] in (PROMOTING, DEMOTING))
+        for entry in reversed(entries):
+            if entry["did"] == MERGING and entry["id"] in returned:
+                merges.take_apart(transaction, entry, desk)
+            if entry["did"] == NOTING and transaction.facet(entry["name"], entry["owner"]) == entry["after"]:
+                transaction.set_facet(entry["name"], entry["owner"], entry["before"])
+                count += entry["name"] == THREAD
+            if entry["did"] == WRITING:
+                summaries.unsay(transaction, entry, desk)
         transaction.set_facet(FACET, _page(sweep_id, page), None)
-        transaction.set_facet(FACET, LAST, {"id": sweep_id, "at": desk.now_s, "pages": page} if page else None)
+        last = transaction.facet(FACET, LAST) or {"at": desk.now_s}
+        transaction.set_facet(FACET, LAST, {"id": sweep_id, "at": last["at"], "pages": page})
         return count
 
     return change
@@ -123,7 +198,8 @@ def _together(seen: Iterator[_Seen]) -> Iterator[list[_Seen]]:
     for decision, one in seen:
         some.append((decision, one))
         text += 0 if one is None else len(one.memory.content)
-        if len(some) >= TOGETHER or text >= TEXT_TOGETHER:
+        # What comes behind a merge may be about that which it changes.
+        if len(some) >= TOGETHER or text >= TEXT_TOGETHER or isinstance(decision.verdict, Merge):
             yield some
             some, text = [], 0
     if some:
@@ -139,27 +215,43 @@ def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remo
 
 
 def _carry_out(
-    transaction: Transaction, sweep: Sweep, some: Sequence[_Seen], remotes: Sequence[str]
+    transaction: Transaction, sweep: Sweep, some: Sequence[_Seen], remotes: Sequence[str], behind: Behind | None
 ) -> list[JsonObject | None]:
     """What was done with each, for the sweep's page; None for what is not as the plan saw it."""
+    summary_id = None if behind is None else behind.summary_id
     leaving = {
         one.memory.id: Archived(
-            sweep.at_s, decision.policy, decision.verdict.reason, decision.verdict.figures, sweep=sweep.id
+            sweep.at_s,
+            decision.policy,
+            decision.verdict.reason,
+            decision.verdict.figures,
+            sweep=sweep.id,
+            summary=summary_id,
         )
         for decision, one in some
         if one is not None and isinstance(decision.verdict, Archive | Summarise)
     }
     if leaving:
         shelve(transaction, leaving)
-    return [None if one is None else _done(transaction, sweep, decision, one, remotes) for decision, one in some]
+    if behind is not None:
+        summaries.refer(transaction, behind, leaving)
+    put_away = ARCHIVING if behind is None else SUMMARISING
+    return [
+        {"id": decision.memory_id, "did": put_away}
+        if decision.memory_id in leaving
+        else _done(transaction, sweep, decision, one, remotes)
+        for decision, one in some
+    ]
 
 
 def _done(
-    transaction: Transaction, sweep: Sweep, decision: Decision, one: Subject, remotes: Sequence[str]
+    transaction: Transaction, sweep: Sweep, decision: Decision, one: Subject | None, remotes: Sequence[str]
 ) -> JsonObject | None:
     verdict = decision.verdict
-    if isinstance(verdict, Archive | Summarise):
-        return {"id": one.memory.id, "did": ARCHIVING}
+    if one is None:
+        return None
+    if isinstance(verdict, Merge):
+        return _merge(transaction, sweep, one, verdict, remotes)
     if isinstance(verdict, Expire):
         _erase(transaction, one, remotes)
         return {"id": one.memory.id, "did": ERASING}
@@ -172,6 +264,19 @@ def _done(
     return None
 
 
+def _merge(
+    transaction: Transaction, sweep: Sweep, one: Subject, verdict: Merge, remotes: Sequence[str]
+) -> JsonObject | None:
+    stands, how = _subject(transaction, verdict.into, remotes), sweep.policies.merging
+    if stands is None or how is None or not merges.holds(transaction, one, stands, how, sweep.at_s):
+        return None
+    why = Archived(sweep.at_s, POLICY, verdict.reason, verdict.figures, sweep=sweep.id, merged_into=stands.memory.id)
+    shelve(transaction, {one.memory.id: why})
+    at = datetime.fromtimestamp(sweep.at_s, UTC)
+    desk = Desk(sweep.project, None, None, Lifetimes({}), at)
+    return {**merges.join(transaction, one, stands, desk), "did": MERGING}
+
+
 def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonObject], page: int) -> None:
     moves = Counter(entry["did"] for entry in entries)
     if moves[PROMOTING] or moves[DEMOTING]:
@@ -181,7 +286,8 @@ def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonOb
             lambda now: now.moved(sweep.at_s, promotions=moves[PROMOTING], demotions=moves[DEMOTING]),
         )
     transaction.set_facet(FACET, _page(sweep.id, page), {"entries": list(entries)})
-    transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": sweep.at_s, "pages": page + 1})
+    last = transaction.facet(FACET, LAST) or {"at": sweep.at_s}
+    transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": last["at"], "pages": page + 1})
 
 
 def _still_holds(one: Subject, decision: Decision, sweep: Sweep) -> bool:
@@ -208,7 +314,7 @@ def _erase(transaction: Transaction, one: Subject, remotes: Sequence[str]) -> No
     """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
     memory_id = one.memory.id
     transaction.erase(memory_id)
-    for facet in BESIDE:
+    for facet in (*BESIDE, *transaction.facet_names(VECTORS)):
         transaction.set_facet(facet, memory_id, None)
     for remote in remotes:
         owner = f"{remote}:{memory_id}"

@@ -10,10 +10,12 @@ from typing import NamedTuple, Self
 
 from kingly_memory import intake
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.lifecycle import steward, strength
+from kingly_memory.lifecycle import compaction, steward, strength
 from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
-from kingly_memory.lifecycle.steward import LIFETIMES, STRENGTH, TIERS, Policies
+from kingly_memory.lifecycle.merging import Merging
+from kingly_memory.lifecycle.steward import LIFETIMES, MERGING, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.strength import StrengthRules
+from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules
@@ -66,38 +68,58 @@ class Upkeep(Spine):
         vectors = {} if self._embedding is None else {"vectors": self._embedding.status()}
         return {**self._view.status(), **vectors}
 
-    async def await_vectors(self) -> bool:
-        """Wait until every memory can be found by its meaning; False when memories are found by words alone.
+    async def await_vectors(self, timeout: float | None = None) -> bool:
+        """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,
+        or memories are found by words alone.
 
-        Searches and stores never wait for this. Raises StoreError.
+        Stores never wait for this, and searches for a part of their time. Raises StoreError.
         """
         self._check_open()
         if self._embedding is None:
             return False
-        await self._embedding.complete()
+        try:
+            async with asyncio.timeout(None if timeout is None else intake.seconds("timeout", timeout)):
+                await self._embedding.complete()
+        except TimeoutError:
+            return False
         return True
 
     async def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
-        """Let go of what has outlived its lifetime, and, where asked for, of what has faded or has no room in its tier.
+        """Let go of what has outlived its lifetime, and, where asked for, of what others say as well, of what has faded
+        or has no room in its tier.
 
-        `policies` of lifetimes, strength and tiers; without, lifetimes and whatever the settings switch on. Nothing but
-        ended working memories is erased, the rest goes to the archive. `dry_run` reports the same plan without carrying
-        it out. Raises InvalidInput, SweepUnderWay, StoreError.
+        `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
+        Nothing but ended working memories is erased, the rest goes to the archive. `dry_run` reports the same plan
+        without carrying it out. Raises InvalidInput, SweepUnderWay, StoreError.
         """
         chosen = self._policies(policies)
         await self._behind.flush()
         report = await self._sweeper.sweep(chosen, self._desk(), dry_run=dry_run)
         if not dry_run:
-            self._wake(*report.ended)
+            self._wake(*report.ended, *report.standing)
             await self._write(contexts.tidy(self._now_s(), self._context_rules))
-            self._events.emit(MemoriesSwept(report.archived, report.erased, report.promoted, report.demoted))
+            archived = report.archived + report.merged
+            self._events.emit(MemoriesSwept(archived, report.erased, report.promoted, report.demoted))
         return report
 
+    async def compact(self, strategy: str = compaction.NORMAL, dry_run: bool = False) -> JsonObject:
+        """Merge the threads (contexts) whose topics are alike, archive those that have been idle for long or are too
+        many, and make the others lighter; `strategy` (gentle, normal, aggressive) says how hard.
+
+        Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
+        SweepUnderWay, StoreError.
+        """
+        how = compaction.strategy(strategy)
+        await self._behind.flush()
+        return await self._sweeper.compact(how, self._desk(), dry_run=dry_run)
+
     async def undo_sweep(self) -> int:
-        """Bring back what the last sweep archived and put back what it moved, but for what was touched since. Says how
-        many. Raises SweepUnderWay, StoreError."""
+        """Bring back what the last sweep or compaction archived and put back what it changed, but for what was touched
+        since. Says how many memories and threads that were. Raises SweepUnderWay, StoreError."""
         self._check_open()
-        return await self._sweeper.undo(self._desk())
+        count = await self._sweeper.undo(self._desk())
+        self._wake()
+        return count
 
     async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
         """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
@@ -180,6 +202,24 @@ class Upkeep(Spine):
         await self._behind.flush()
         return await asyncio.to_thread(self._condition.outlook, self._now_s(), most)
 
+    async def overview(self, limit: int = 6) -> Overview:
+        """`stats`, an `outlook` of that many memories, what the next sweep would do by itself, and one by lifetimes,
+        strength and tiers: from one reading of the memories. Raises InvalidInput, StoreError."""
+        most = intake.count("limit", limit, least=0, most=100)
+        self._check_open()
+        await self._behind.flush()
+        desk = self._desk()
+        every = self._policies((LIFETIMES, STRENGTH, TIERS))
+        counting, watch = self._condition.counting(desk.now_s), self._condition.watch(desk.now_s, most)
+
+        def see(one: Subject) -> None:
+            counting.see(one)
+            watch.see(one)
+
+        by_itself, by_all = await self._sweeper.foresee([self._policies(None), every], desk, see)
+        stats = await self._read(lambda: self._condition.counted(counting, self._activity()))
+        return Overview(stats, watch.outlook(), by_itself, by_all)
+
     async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
         InvalidInput."""
@@ -193,9 +233,16 @@ class Upkeep(Spine):
     def _policies(self, names: Sequence[str] | None) -> Policies:
         settings = self._settings
         available = Policies(
-            strength=Forgetting(self._rules.strength, enabled=settings.decay_enabled), tiers=Tiering(self._rules.tiers)
+            strength=Forgetting(self._rules.strength, enabled=settings.decay_enabled),
+            tiers=Tiering(self._rules.tiers),
+            merging=Merging(),
         )
-        usual = (LIFETIMES, *(STRENGTH,) * settings.auto_forget_enabled, *(TIERS,) * settings.tiers_enabled)
+        usual = (
+            LIFETIMES,
+            *(MERGING,) * settings.merging_enabled,
+            *(STRENGTH,) * settings.auto_forget_enabled,
+            *(TIERS,) * settings.tiers_enabled,
+        )
         return steward.chosen(names, available, usual)
 
     @cached_property
@@ -212,6 +259,16 @@ class Upkeep(Spine):
             strength_rules=self._rules.strength,
             tiering=Tiering(self._rules.tiers),
         )
+
+
+class Overview(NamedTuple):
+    """How memories are doing. `sweep` is what the next sweep would do by itself, `everything` what one by lifetimes,
+    strength and tiers would."""
+
+    stats: JsonObject
+    outlook: Outlook
+    sweep: SweepReport
+    everything: SweepReport
 
 
 class _Rules(NamedTuple):

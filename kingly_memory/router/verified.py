@@ -10,10 +10,11 @@ from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput, LanguageModelError
-from kingly_memory.models import REMOTE_ABOVE, Memory, Query, Results
+from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
 from kingly_memory.ports import Clock, LanguageModel, Searcher
 from kingly_memory.retrieval import agreement, verdicts
 from kingly_memory.retrieval.agreement import Circle, Sources
+from kingly_memory.retrieval.folding import groups
 from kingly_memory.retrieval.verification import (
     NEUTRAL,
     Basis,
@@ -81,14 +82,18 @@ class VerifiedRetriever:
         cross_verify: bool = True,
         *,
         include_semantic: bool = True,
+        fold: bool = True,
     ) -> VerifiedResults:
         """At most `top_k` memories, by status. They are held against the sources, if any are given, else against the
-        memories most like them, else against nothing. Raises InvalidInput; never because of the model or the remote.
+        memories most like them, else against nothing. Of several that say the same the surest is checked for all,
+        unless `fold` is off. Raises InvalidInput; never because of the model or the remote.
         """
         wanted = intake.count("top_k", top_k, most=intake.MOST_VERIFIED)
         sources = _texts(ground_truth_sources)
         began = self._clock.monotonic()
         found = await self._searcher.find(replace(query, limit=wanted * POOL), include_semantic=include_semantic)
+        if fold:
+            found = await asyncio.to_thread(_folded, found)
         results = await self.verify(found, query.text, wanted, sources, cross_verify)
         took_ms = round((self._clock.monotonic() - began) * 1000, 2)
         return replace(results, metadata={**results.metadata, "took_ms": took_ms})
@@ -119,6 +124,9 @@ class VerifiedRetriever:
             basis=basis,
             source=found.source.value,
             failures=dict(found.failures),
+            asked=found.asked,
+            repaired=dict(found.repaired),
+            folded={one: list(others) for one, others in found.folded.items()},
             took_ms=round(found.took_ms + (self._clock.monotonic() - began) * 1000, 2),
             **({} if found.mode is None else _of_mode(found)),
         )
@@ -249,12 +257,20 @@ def _is_over(call: asyncio.Future[str]) -> None:
 
 
 def _of_mode(found: Results) -> dict[str, Any]:
-    return {
-        "mode": str(found.mode),
-        "mode_reason": found.mode_reason,
-        "excluded": dict(found.excluded),
-        "folded": {one: list(others) for one, others in found.folded.items()},
-    }
+    return {"mode": str(found.mode), "mode_reason": found.mode_reason, "excluded": dict(found.excluded)}
+
+
+def _folded(found: Results) -> Results:
+    """Each statement once, in the place of its first hit: the surest memory that makes it, of equals the latest."""
+    hits: list[Hit] = []
+    folded: dict[str, tuple[str, ...]] = {}
+    for group in groups([hit.memory for hit in found]):
+        several = [found[place] for place in group]
+        surest = max(several, key=lambda hit: (hit.memory.confidence, hit.memory.updated_at))
+        hits.append(replace(surest, relevance=max(hit.relevance for hit in several)))
+        if len(several) > 1:
+            folded[surest.memory.id] = tuple(hit.memory.id for hit in several if hit is not surest)
+    return replace(found, hits=tuple(hits), folded={**found.folded, **folded})
 
 
 def _said(memory: Memory) -> str:

@@ -49,12 +49,16 @@ class Wording:
 def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
     """The query with the words that were meant in place of those that were typed.
 
-    What the remote is asked instead of the text is made of the same words, so the same ones are wrong in it.
+    For another machine, which may know words that this one does not: only those that are hardly anything else. What
+    the remote is told before the text is ours and stays.
     """
-    if not repaired:
+    sure = {word: meant for word, meant in repaired.items() if repair.is_sure(word, meant)}
+    if not sure:
         return query
-    said = None if query.remote_text is None else repair.rewritten(query.remote_text, repaired)
-    return replace(query, text=repair.rewritten(query.text, repaired), remote_text=said)
+    text, said = repair.rewritten(query.text, sure), query.remote_text
+    if said is not None and said.endswith(query.text):
+        said = said.removesuffix(query.text) + text
+    return replace(query, text=text, remote_text=said)
 
 
 class _Vocabulary:
@@ -92,12 +96,13 @@ class Wordings:
         """`asked` are the words of the question. No repair begins after the deadline."""
         forms = {word: other_forms(word) for word in asked}
         counted = self._counted(query, [*asked, *(form for word in asked for form in forms[word])], deadline_s)
-        unknown = [word for word in asked if not any(counted[one] for one in (word, *forms[word]))]
+        strange = (word for word in asked if not any(counted[one] for one in (word, *forms[word])))
+        unknown = [word for word in strange if self._most_repairs and repair.is_doubtful(word)]
         found, cut = self._repairs(query, unknown[: self._most_repairs], deadline_s)
         terms: dict[str, Term] = {}
         looked_up: dict[str, int] = {}
         for word in asked:
-            taken, likeness = found.get(word, (word, 1.0))
+            taken, likeness, _ = found.get(word, (word, 1.0, 0.0))
             if word in found:
                 forms[taken] = other_forms(taken)
                 new = [one for one in (taken, *forms[taken]) if one not in counted]
@@ -106,9 +111,9 @@ class Wordings:
             rows = sum(counted[one] for one in alike)
             looked_up |= dict.fromkeys(alike, rows)
             stems = [stem(without_marks(one)) for one in (taken, *forms[taken])]
-            terms.setdefault(stems[0], Term(taken, frozenset(stems), likeness, rows))
+            terms.setdefault(stems[0], Term(taken, frozenset(stems), likeness**2, rows))
         rare = [word for word, rows in looked_up.items() if rows <= COMMON]
-        repaired = {word: candidate for word, (candidate, _) in found.items()}
+        repaired = {word: meant.word for word, meant in found.items()}
         return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
@@ -116,16 +121,14 @@ class Wordings:
         counted = self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1, deadline_s)
         return {**dict.fromkeys(asked, COMMON + 1), **counted}
 
-    def _repairs(
-        self, query: Query, unknown: Sequence[str], deadline_s: float
-    ) -> tuple[dict[str, tuple[str, float]], bool]:
-        """The best match of each unknown word, with their likeness, and whether the deadline left any out."""
+    def _repairs(self, query: Query, unknown: Sequence[str], deadline_s: float) -> tuple[dict[str, repair.Meant], bool]:
+        """The best match of each unknown word, and whether the deadline left any out."""
         if unknown:
             began = time.monotonic()
             repair.load()  # once per process, and no reason to leave its first typo as it is
             deadline_s += time.monotonic() - began
         vocabulary = _Vocabulary(self._reader, deadline_s)
-        found: dict[str, tuple[str, float]] = {}
+        found: dict[str, repair.Meant] = {}
         for word in unknown:
             if time.monotonic() >= deadline_s:
                 return found, True
@@ -134,16 +137,27 @@ class Wordings:
                 found[word] = best
         return found, False
 
-    def _best_match(
-        self, query: Query, word: str, vocabulary: _Vocabulary, deadline_s: float
-    ) -> tuple[str, float] | None:
-        """Among the words with the same first letter, which few typos change; among all only if that finds none."""
+    def _best_match(self, query: Query, word: str, vocabulary: _Vocabulary, deadline_s: float) -> repair.Meant | None:
+        """Among the words with the same first letter, which few typos change; among all unless that finds one that is
+        a single error away."""
+        found: list[repair.Meant] = []
         for first in (word[:1], ""):
-            near = vocabulary.near(len(word), first)
-            best = repair.best_match(word, near, lambda candidate: self._own_words(query, candidate, deadline_s))
-            if best is not None:
-                return best
-        return None
+            meant = repair.best_match(
+                word,
+                vocabulary.near(len(word), first),
+                lambda candidate: self._own_words(query, candidate, deadline_s),
+                lambda candidates: self._own(query, candidates, deadline_s),
+            )
+            if meant is not None:
+                found.append(meant)
+                if meant.errors <= 1:
+                    break
+        return min(found, key=lambda one: one.errors, default=None)
+
+    def _own(self, query: Query, candidates: Sequence[str], deadline_s: float) -> list[str]:
+        """Those that the asking scope may have, in their order: most of the vocabulary is others'."""
+        counted = self._reader.frequencies(query, candidates, 1, deadline_s)
+        return [candidate for candidate in candidates if counted.get(candidate)]
 
     def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
         """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from pydantic import Field
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
-from kingly_memory.server.arguments import BUDGET_TOKENS, BudgetTokens, MostVerified, Texts, TopK
+from kingly_memory.server.arguments import BUDGET_TOKENS, BudgetTokens, MostVerified, Share, Texts, TopK
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.results import FoundInMode, FoundVerified
 
@@ -31,7 +32,12 @@ class AlmaTools:
         project_id: ProjectId = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
         top_k: TopK = None,
+        min_confidence: Annotated[
+            Share | None,
+            Field(description="How sure memories must be (0.5 unless told otherwise); left out, the mode says"),
+        ] = None,
         budget_tokens: BudgetTokens = BUDGET_TOKENS,
+        explain: Annotated[bool, Field(description="Show the figures that each place was made from")] = False,
     ) -> FoundInMode:
         """Find memories for a purpose: the mode decides how many, what counts, and whether failures come along.
 
@@ -41,8 +47,15 @@ class AlmaTools:
             raise InvalidInput("query", "is empty; say what to look for")
         router = await self._memory.get()
         check_project(project_id, router.project)
-        found = await router.search(query, agent=agent, mode=mode or "auto", top_k=top_k, budget_tokens=budget_tokens)
-        return FoundInMode.of(found)
+        found = await router.search(
+            query,
+            agent=agent,
+            mode=mode or "auto",
+            top_k=top_k,
+            min_confidence=min_confidence,
+            budget_tokens=budget_tokens,
+        )
+        return FoundInMode.of(found, explain=explain)
 
     async def alma_retrieve_verified(
         self,
@@ -54,6 +67,7 @@ class AlmaTools:
         project_id: ProjectId = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
         top_k: MostVerified = 5,
+        budget_tokens: BudgetTokens = BUDGET_TOKENS,
     ) -> FoundVerified:
         """Find memories and check each: which are verified, uncertain, contradicted or unverifiable.
 
@@ -61,7 +75,8 @@ class AlmaTools:
         """
         router = await self._memory.get()
         check_project(project_id, router.project)
-        return FoundVerified.of(await router.search_verified(query, top_k, ground_truth, agent=agent))
+        found = await router.search_verified(query, top_k, ground_truth, agent=agent)
+        return await asyncio.to_thread(FoundVerified.of, found, budget_tokens)
 
 
 def check_project(project_id: str | None, own: str) -> None:

@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from kingly_memory.intake import MOST_IN_A_MODE, MOST_VERIFIED, RESULTS_LIMIT
+from kingly_memory.intake import DETAILS, MOST_IN_A_MODE, MOST_TOKENS, MOST_VERIFIED, RESULTS_LIMIT
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, MemoryType
 
 BUDGET_TOKENS = 2_000
 """What a search may take of a host's context unless it is told: ten usual memories, whole."""
-MOST_TOKENS = 100_000
 MOST_GOT = 20
 LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
@@ -45,6 +44,15 @@ def _listed(value: object) -> object:
     return found if isinstance(found, list) else [value] if isinstance(value, str) else value
 
 
+def _named(value: object) -> object:
+    """Wrong ones are refused here: of two forms that are accepted, each would have something to say."""
+    found = _json(value)
+    several = found if isinstance(found, list) else [found]
+    if not 1 <= len(several) <= MOST_GOT or not all(isinstance(one, str) for one in several):
+        raise ValueError(f"expected a key or id, or a list of 1 to {MOST_GOT} of them")
+    return found
+
+
 def _text(value: object) -> object:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -72,12 +80,19 @@ MemoryKinds = Annotated[
 KeyOrId = Annotated[str, Field(description="Key or id of a memory")]
 KeysOrIds = Annotated[
     str | Annotated[list[str], Field(min_length=1, max_length=MOST_GOT)],
-    BeforeValidator(_json),
+    BeforeValidator(_named),
     Field(description=f"Key or id of a memory, or a list of up to {MOST_GOT}"),
 ]
 BudgetTokens = Annotated[
     Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_number)],
     Field(description="About how many tokens the results may take"),
+]
+Detail = Annotated[
+    str,
+    Field(
+        description="How much of each: titles first, then memory_get what you want, costs least",
+        json_schema_extra={"enum": [*DETAILS]},
+    ),
 ]
 ContextId = Annotated[
     str | None, Field(description="The conversation or task it belongs to; 'current' is the one last worked in")

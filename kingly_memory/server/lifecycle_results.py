@@ -100,6 +100,9 @@ class Swept(BaseModel):
     erased: Annotated[int, Field(description="Ended working memories and copies of what the remote holds")]
     promoted: int
     demoted: int
+    summarised: Annotated[int, Field(description="Those of the archived that a summary stands for")]
+    summaries: int
+    merged: Annotated[int, Field(description="Those archived because another one says the same")]
     waiting: Annotated[int, Field(description="Ended ones that the remote has yet to acknowledge")]
     spared: Annotated[int, Field(description="Those that stay as the last of their category")]
     skipped: Annotated[int, Field(description="Those that somebody used meanwhile")]
@@ -112,9 +115,26 @@ class Swept(BaseModel):
     @classmethod
     def of(cls, report: SweepReport) -> Self:
         told = report.to_json()
-        changed = not report.dry_run and bool(report.archived or report.promoted or report.demoted)
-        undo = "kingly-memory sweep --undo" if changed else None
+        undo = "kingly-memory sweep --undo" if report.can_be_undone else None
         return cls.model_validate({**told, "actions": told["actions"][:MOST_ACTIONS], "undo": undo})
+
+
+class ThreadTally(BaseModel):
+    active_threads: int
+    total_weight: float
+
+
+class Compacted(BaseModel):
+    """What a compaction did, or would do."""
+
+    strategy: str
+    dry_run: Annotated[bool, Field(description="True: nothing was changed")]
+    actions: Annotated[
+        list[JsonObject],
+        Field(description="merge with threads and similarity, archive with thread and reason (age or capacity)"),
+    ]
+    before: ThreadTally
+    after: ThreadTally
 
 
 class Restored(BaseModel):

@@ -16,6 +16,7 @@ from kingly_memory.server.arguments import (
     BUDGET_TOKENS,
     BudgetTokens,
     ContextId,
+    Detail,
     KeyOrId,
     KeysOrIds,
     Limit,
@@ -112,14 +113,13 @@ class MemoryTools:
         context_id: Annotated[str | None, Field(description="Only this conversation or task")] = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
         tags: Annotated[Names | None, Field(description="Only with all of these tags")] = None,
-        since: Annotated[str | None, Field(description="Only from this ISO 8601 date or time on")] = None,
-        until: Annotated[str | None, Field(description="Only up to this ISO 8601 date or time")] = None,
+        since: Annotated[str | None, Field(description="Only from this ISO 8601 date or time on (UTC)")] = None,
+        until: Annotated[
+            str | None, Field(description="Only up to this ISO 8601 time, or the end of that day (UTC)")
+        ] = None,
         include_archived: Annotated[bool, Field(description="Search archived memories as well")] = False,
         include_linked: Annotated[bool, Field(description="Show memories linked to the results")] = False,
-        detail: Annotated[
-            Literal["titles", "passages", "full"],
-            Field(description="How much of each: titles first, then memory_get what you want, costs least"),
-        ] = "full",
+        detail: Detail = "full",
         budget_tokens: BudgetTokens = BUDGET_TOKENS,
     ) -> Found:
         """Find memories, best first, by words and meaning; typing errors are forgiven. What does not fit into the

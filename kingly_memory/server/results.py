@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from kingly_memory.models import Hit, JsonObject, Memory, Receipt, Results
+from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source
+from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.working import WorkingContext
-    from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
+    from kingly_memory.retrieval.verification import Verification, VerifiedMemory, VerifiedResults
 
 SHOWN_CHARACTERS = 4_000
 """How much of one memory a list shows: a host's context is small, and `memory_get` shows all."""
+VERDICTS_SHARE = 0.5
+"""Of a budget: what verdicts leave for the memories that they are about."""
 GOT_CHARACTERS = 16_000
 """How much of each memory `memory_get` shows when it is asked for several."""
 
@@ -93,6 +98,7 @@ class HitShown(BaseModel):
     origin: str | None = None
     created_at: str | None = None
     repeats: Annotated[list[str] | None, Field(description="Ids of memories that say the same")] = None
+    more_repeats: Annotated[int | None, Field(description="How many more, whose ids had no room")] = None
     linked: Annotated[list[JsonObject] | None, Field(description="Memories linked to it, when asked for")] = None
 
     @classmethod
@@ -102,6 +108,7 @@ class HitShown(BaseModel):
             **{"memory_type": told.pop("type"), **told},
             layers=list(hit.layers),
             repeats=list(found.folded.get(hit.memory.id, ())) or None,
+            more_repeats=found.more_folded.get(hit.memory.id),
             linked=list(found.linked.get(hit.memory.id, ())) or None,
             **more,
         )
@@ -130,9 +137,11 @@ class Found(BaseModel):
 
 
 class ModeHitShown(HitShown):
-    """One answer to a search in a mode, with the figures that gave it its place."""
+    """One answer to a search in a mode."""
 
-    scores: Annotated[dict[str, float], Field(description="What its place was made from; docs/search.md explains each")]
+    scores: Annotated[
+        dict[str, float] | None, Field(description="What its place was made from, when asked for (explain)")
+    ] = None
     cluster: Annotated[int | None, Field(description="Results of one number are alike (learning)")] = None
     verification: Annotated[JsonObject | None, Field(description="The verdict on it, where they are checked")] = None
 
@@ -142,43 +151,68 @@ class FoundInMode(Found):
 
     mode: str
     mode_reason: Annotated[str, Field(description="Why this mode: asked for, the default, or the words that decided")]
+    hint: Annotated[str | None, Field(description="How to see more, where memories were not sure enough")] = None
     results: list[ModeHitShown]  # type: ignore[assignment]  # each is a HitShown, and nobody changes the list
 
     @classmethod
-    def of(cls, found: Results) -> Self:
+    def of(cls, found: Results, *, explain: bool = False) -> Self:
         hits = [
             ModeHitShown.of(
                 found,
                 hit,
-                scores={name: round(value, 4) for name, value in hit.scores.items()},
+                scores={name: round(value, 4) for name, value in hit.scores.items()} if explain else None,
                 cluster=found.clusters.get(hit.memory.id),
                 verification=found.verdicts.get(hit.memory.id),
             )
             for hit in found
         ]
-        return cls(mode=str(found.mode), mode_reason=found.mode_reason or "", results=hits, **_how(found))
+        return cls(
+            mode=str(found.mode),
+            mode_reason=found.mode_reason or "",
+            hint=_way_out(found),
+            results=hits,
+            **_how(found),
+        )
 
 
-class VerifiedShown(MemoryShown):
-    """One memory with the verdict on it."""
+class VerifiedShown(BaseModel):
+    """One memory with the verdict on it, in as much as there is room for. What is not there is left out."""
 
+    id: str
+    key: str | None = None
+    memory_type: str
+    title: Annotated[str | None, Field(description="Its first words where it has none")] = None
+    view: Annotated[str, Field(description="full, passage or title; memory_get has the whole text")]
+    content: str | None = None
+    tokens: Annotated[int, Field(description="What its whole text takes")]
+    tags: list[str] | None = None
+    confidence: float | None = None
+    origin: str | None = None
+    created_at: str | None = None
     retrieval_score: Annotated[float, Field(description="How well it answers, 0 to 1")]
     verification_confidence: Annotated[float, Field(description="How sure the verdict is, 0 to 1")]
     reason: str
-    contradicting_source: Annotated[str | None, Field(description="The text that says otherwise")]
+    contradicting_source: Annotated[str | None, Field(description="The text that says otherwise")] = None
     judge: Annotated[str, Field(description="model, words, confidence (the memory's own) or none")]
+    repeats: Annotated[list[str] | None, Field(description="Ids of memories that say the same")] = None
+    more_repeats: Annotated[int | None, Field(description="How many more, whose ids had no room")] = None
 
     @classmethod
-    def judged(cls, one: VerifiedMemory) -> Self:
-        verdict = one.verification
-        return cls.of(
-            one.memory,
-            retrieval_score=round(one.retrieval_score, 4),
+    def of(cls, found: Results, hit: Hit, verdict: Verification) -> Self:
+        told = found.shown[hit.memory.id].to_json(hit)
+        return cls(
+            **{"memory_type": told.pop("type"), "retrieval_score": told.pop("relevance"), **told},
             verification_confidence=round(verdict.confidence, 4),
             reason=verdict.reason,
             contradicting_source=verdict.contradicting_source,
             judge=verdict.judge.value,
+            repeats=list(found.folded.get(hit.memory.id, ())) or None,
+            more_repeats=found.more_folded.get(hit.memory.id),
         )
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
+        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class FoundVerified(BaseModel):
@@ -191,24 +225,47 @@ class FoundVerified(BaseModel):
     unverifiable: Annotated[list[VerifiedShown], Field(description="Not checked")]
     total_candidates: Annotated[int, Field(description="How many were checked, shown or not")]
     counts: Annotated[dict[str, int], Field(description="How many of them have which status")]
+    excluded: Annotated[dict[str, int], Field(description="How many others were left out, by reason")]
     verification_method: Annotated[str, Field(description="ground_truth, cross_verify or none")]
     source: Annotated[str, Field(description="hybrid, local or local_fallback")]
     failures: Annotated[dict[str, str], Field(description="Layers that were asked and did not answer, and why")]
+    repaired: Annotated[dict[str, str], Field(description="Words that were taken for misspelt, and what was sought")]
+    asked: Annotated[str | None, Field(description="What was looked up, where a long query was cut to its question")]
     took_ms: float
 
     @classmethod
-    def of(cls, found: VerifiedResults) -> Self:
+    def of(cls, found: VerifiedResults, budget_tokens: int) -> Self:
+        """As much as the budget holds. Passages are looked for in long texts, so no event loop should wait for it."""
+        from kingly_memory.router.shaping import BEYOND_BUDGET, shape
+
         said = found.metadata
+        judged, room = _with_room_for_verdicts(list(found), budget_tokens)
+        hits = tuple(Hit(one.memory, one.retrieval_score, ()) for one in judged)
+        results = Results(
+            hits,
+            Source(said["source"]),
+            said["took_ms"],
+            {"local": LayerReport(0.0, len(hits))},
+            repaired=said["repaired"],
+            folded={one: tuple(others) for one, others in said["folded"].items()},
+        )
+        told = shape(budget_tokens=room).shown(results, said["query"])
+        lists: JsonObject = {status: [] for status in said["counts"]}
+        verdicts = {one.memory.id: one.verification for one in judged}
+        for hit in told:
+            verdict = verdicts[hit.memory.id]
+            lists[verdict.status.value].append(VerifiedShown.of(told, hit, verdict))
+        beyond = len(found) - len(told)
         return cls(
-            verified=[VerifiedShown.judged(one) for one in found.verified],
-            uncertain=[VerifiedShown.judged(one) for one in found.uncertain],
-            contradicted=[VerifiedShown.judged(one) for one in found.contradicted],
-            unverifiable=[VerifiedShown.judged(one) for one in found.unverifiable],
+            **lists,
             total_candidates=said["total_candidates"],
             counts=said["counts"],
+            excluded={**said.get("excluded", {}), **({BEYOND_BUDGET: beyond} if beyond else {})},
             verification_method=said["verification_method"],
             source=said["source"],
             failures=said["failures"],
+            repaired=said["repaired"],
+            asked=said["asked"],
             took_ms=said["took_ms"],
         )
 
@@ -413,3 +470,27 @@ def _fields(memory: Memory, characters: int) -> JsonObject:
         "updated_at": memory.updated_at.isoformat(),
         "metadata": memory.metadata,
     }
+
+
+def _way_out(found: Results) -> str | None:
+    """What to do about memories that were not sure enough for the mode."""
+    from kingly_memory.retrieval.selection import LOW_CONFIDENCE
+
+    unsure = found.excluded.get(LOW_CONFIDENCE, 0)
+    if not unsure:
+        return None
+    several, them = ("1 memory is", "it") if unsure == 1 else (f"{unsure} memories are", "them")
+    return f"{several} less sure than was asked for; a lower min_confidence shows {them}"
+
+
+def _with_room_for_verdicts(found: Sequence[VerifiedMemory], budget_tokens: int) -> tuple[list[VerifiedMemory], int]:
+    """The first memories, as many as have verdicts that take half of a budget together, and what is left of it."""
+    room = budget_tokens
+    kept: list[VerifiedMemory] = []
+    for one in found:
+        needed = estimated_tokens(json.dumps(one.verification.to_json(), ensure_ascii=False))
+        if kept and room - needed < budget_tokens * VERDICTS_SHARE:
+            break
+        room -= needed
+        kept.append(one)
+    return kept, max(room, 1)

@@ -21,7 +21,7 @@ from kingly_memory.server.legacy_tools import LegacyTools
 from kingly_memory.server.memory_tools import MemoryTools
 from kingly_memory.server.task_tools import TaskTools
 from kingly_memory.server.thought_tools import ThoughtTools
-from kingly_memory.server.upkeep_tools import AlmaUpkeepTools, LifecycleTools
+from kingly_memory.server.upkeep_tools import AiTools, AlmaUpkeepTools, LifecycleTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Entry:
     repeatable: bool = False
 
 
-TOOLSETS = ("memory", "tasks", "thoughts", "alma", "lifecycle", "legacy")
+TOOLSETS = ("memory", "tasks", "thoughts", "alma", "lifecycle", "ai", "legacy")
 
 
 def entries(memory: LazyRouter) -> tuple[Entry, ...]:
@@ -50,7 +50,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         AlmaTools(memory),
         LegacyTools(memory),
     )
-    upkeep, lifecycle = AlmaUpkeepTools(memory), LifecycleTools(memory)
+    upkeep, lifecycle, ai = AlmaUpkeepTools(memory), LifecycleTools(memory), AiTools(memory)
     return (
         Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store, destroys=True),
         Entry("memory", "memory_hybrid_search", "Search memories", memories.memory_hybrid_search, reads=True),
@@ -76,6 +76,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("lifecycle", "memory_sweep", "Sweep", lifecycle.memory_sweep, destroys=True, repeatable=True),
         Entry("lifecycle", "memory_restore", "Restore a memory", lifecycle.memory_restore, repeatable=True),
         Entry("lifecycle", "get_memory_stats", "See how memories do", lifecycle.get_memory_stats, reads=True),
+        Entry("ai", "ai_compact", "Compact the threads", ai.ai_compact, destroys=True),
         Entry("legacy", "remember", "Keep a value", legacy.remember, destroys=True),
         Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
         Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),

@@ -8,10 +8,19 @@ from pydantic import AliasChoices, Field
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import SIGNIFICANCE, shown
+from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.server.alma_tools import ProjectId, check_project
 from kingly_memory.server.arguments import ContextId, KeyOrId, Names, Significance
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.lifecycle_results import LessonShown, MemoryStats, Reinforced, Restored, Swept, Weak
+from kingly_memory.server.lifecycle_results import (
+    Compacted,
+    LessonShown,
+    MemoryStats,
+    Reinforced,
+    Restored,
+    Swept,
+    Weak,
+)
 
 Agent = Annotated[str | None, Field(description="Only what this agent stored")]
 
@@ -95,11 +104,11 @@ class LifecycleTools:
         *,
         policies: Annotated[
             Names | None,
-            Field(description="lifetimes, strength, tiers; left out, lifetimes and what the settings switch on"),
+            Field(description="lifetimes, merging, strength, tiers; left out, lifetimes and what settings switch on"),
         ] = None,
         dry_run: Annotated[bool, Field(description="Only say what would happen; false carries it out")] = True,
     ) -> Swept:
-        """See what a sweep would archive, erase and move, and why; then carry it out with dry_run false. What is
+        """See what a sweep would archive, erase, merge and move, and why; then carry it out with dry_run false. What is
         archived can be restored.
 
         Example: {"policies": ["strength"], "dry_run": true}
@@ -125,6 +134,34 @@ class LifecycleTools:
         """
         router = await self._memory.get()
         return MemoryStats.model_validate(await router.stats())
+
+
+class AiTools:
+    """The tools of the toolset `ai`."""
+
+    def __init__(self, memory: LazyRouter) -> None:
+        self._memory = memory
+
+    async def ai_compact(
+        self,
+        *,
+        strategy: Annotated[
+            str,
+            Field(
+                description="gentle (merges above 0.95, archives after 30 days, keeps 50), normal (0.85, 14 days, 30) "
+                "or aggressive (0.75, 7 days, 15)",
+                json_schema_extra={"enum": list(COMPACTION_STRATEGIES)},
+            ),
+        ] = NORMAL,
+        dry_run: Annotated[bool, Field(description="Only say what would happen")] = False,
+    ) -> Compacted:
+        """Make room when there are too many threads: merge those alike, archive idle and excess ones, make the others
+        lighter. A thread is what was said in one context. Nothing is lost: memory_restore brings memories back.
+
+        Example: {"strategy": "aggressive", "dry_run": true}
+        """
+        router = await self._memory.get()
+        return Compacted.model_validate(await router.compact(strategy, dry_run))
 
 
 def _check_agent(agent: str | None, own: str | None) -> None:

@@ -26,7 +26,8 @@ TEXT_LIMIT = 8_192
 
 _TABLE = Path("weights", "l2_supercat_256.safetensors")
 _TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
-_NAME = "wordllama1-256"
+NAME = "wordllama1-256"
+"""Changes whenever the same text would get another vector."""
 _WORDS = re.compile(r"[^\W\d_]+")
 _SHORTEST_WORD = 3
 _LETTERS_A_PIECE = 3.0
@@ -69,8 +70,7 @@ class WordLlamaEmbedder:
 
     @property
     def name(self) -> str:
-        """Changes whenever the same text would get another vector."""
-        return _NAME
+        return NAME
 
     @property
     def dimensions(self) -> int:

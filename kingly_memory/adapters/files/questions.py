@@ -178,7 +178,7 @@ def _question(data: Mapping[str, Any], names: Mapping[str, str]) -> Question:
         raise InvalidInput("relevant", "is not a list of ids or keys of memories")
     for one in relevant:
         if one not in names:
-            raise InvalidInput("relevant", f"{shown(one)!r} is no memory that is searched")
+            raise InvalidInput("relevant", f"names {shown(one)!r}, and no memory that is searched has that id or key")
     return Question(text, frozenset(names[one] for one in relevant), None if category is None else shown(category))
 
 
@@ -188,4 +188,5 @@ def _blamed_on(path: Path, place: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput("file", mended(f"{path}, {place}: {error}")) from None
+        problem = error.problem if error.field == "line" else str(error)
+        raise InvalidInput("file", mended(f"{path}, {place}: {problem}")) from None

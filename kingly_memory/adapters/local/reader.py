@@ -13,7 +13,7 @@ from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.matching import Page
 from kingly_memory.adapters.local.shortlist import Shortlist
-from kingly_memory.adapters.local.vector_rows import VectorReading
+from kingly_memory.adapters.local.vector_rows import VectorRows
 from kingly_memory.adapters.local.vocabulary import KnownWords
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
@@ -29,11 +29,12 @@ _READ_AT_ONCE = 65_536
 _ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
 
 
-class Reader(VectorReading):
+class Reader:
     """Implements ports.StoreReader. A store that does not exist yet reads as empty."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self.vectors = VectorRows(connections)
         self._shortlist = Shortlist(self._all)
         self._words = KnownWords()
 

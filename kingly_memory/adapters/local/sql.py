@@ -174,7 +174,7 @@ PAGE_DOWN = _PAGE.format(beyond="<", order="DESC")
 PAGE_UP = _PAGE.format(beyond=">", order="ASC")
 MATCHES = (
     "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
-    "ORDER BY score LIMIT ? OFFSET ?"
+    "ORDER BY score, rowid DESC LIMIT ? OFFSET ?"
 )
 LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ? ORDER BY rowid DESC LIMIT ? OFFSET ?"
 COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ? LIMIT ?)"
@@ -240,15 +240,28 @@ EXPIRED = (
 
 # --- vectors --------------------------------------------------------------------------------------------------------
 
-FACETS_AFTER = (
-    "SELECT rowid, key, value FROM Cache NOT INDEXED WHERE rowid > ? AND raw = 1 AND key >= ? AND key < ? "
-    "AND CASE WHEN json_valid(value) THEN json_extract(value, '$.project') = ? END ORDER BY rowid LIMIT ?"
+MARKED = "SELECT key FROM Cache WHERE rowid = ?"
+AHEAD = (
+    "SELECT rowid, key FROM Cache NOT INDEXED "
+    "WHERE rowid <= ?2 + (SELECT rowid FROM Cache NOT INDEXED WHERE rowid > ?1 ORDER BY rowid LIMIT 1) "
+    "ORDER BY rowid DESC LIMIT 1"
+)
+"""The last row of those that one look goes over; none when nothing lies behind. Gaps are stepped over."""
+MADE = (
+    "SELECT f.rowid, f.key, f.value, NOT EXISTS (SELECT 1 FROM Cache AS m WHERE m.raw = 1 "
+    "AND m.key = 'm:' || substr(f.key, ?)) FROM Cache AS f NOT INDEXED WHERE f.rowid > ? AND f.rowid <= ? "
+    "AND f.raw = 1 AND f.key >= ? AND f.key < ? "
+    "AND CASE WHEN json_valid(f.value) THEN json_extract(f.value, '$.project') = ? END ORDER BY f.rowid LIMIT ?"
 )
 LACKING = (
-    "SELECT m.rowid, m.value, m.tag FROM Cache AS m NOT INDEXED WHERE m.rowid > ? AND m.raw = 1 AND m.key >= 'm:' "
-    "AND m.key < 'm;' AND instr(m.tag, ?) > 0 AND m.tag NOT LIKE 'vforgotten %' AND json_valid(m.value) "
-    "AND NOT EXISTS (SELECT 1 FROM Cache AS f WHERE f.raw = 1 AND f.key = ? || substr(m.key, 3) "
-    "AND CASE WHEN json_valid(f.value) THEN json_extract(f.value, '$.revision') END "
-    "= json_extract(m.value, '$.revision')) "
-    "ORDER BY m.rowid LIMIT ?"
+    "SELECT m.rowid, m.value, m.tag, m.key FROM Cache AS m NOT INDEXED WHERE m.rowid > ? AND m.rowid <= ? "
+    "AND m.raw = 1 AND m.key >= 'm:' AND m.key < 'm;' AND instr(m.tag, ?) > 0 AND m.tag NOT LIKE 'vforgotten %' "
+    "AND json_valid(m.value) AND NOT EXISTS (SELECT 1 FROM Cache AS f WHERE f.raw = 1 "
+    "AND f.key = ? || substr(m.key, 3) AND CASE WHEN json_valid(f.value) "
+    "THEN json_extract(f.value, '$.revision') END = json_extract(m.value, '$.revision')) ORDER BY m.rowid LIMIT ?"
 )
+MEMORIES = "SELECT rowid, value, tag, key FROM Cache WHERE raw = 1 AND key IN ({marks})"
+NEXT_NAMED = (
+    "SELECT key FROM Cache INDEXED BY Cache_key_raw WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT 1"
+)
+"""The first row of the facets whose names lie between two; the next name is found behind all of its rows."""

@@ -17,6 +17,10 @@ from kingly_memory.ports import Row
 FARTHEST_DUE_S = 301.0
 """No due time is set further ahead than 300 s; one that is was written before the clock went back."""
 
+MOST_NAMES = 100
+"""Facets are named after few things; a strange store may have more names."""
+
+_LAST_CHARACTER = "\U0010ffff"
 _CLAIMABLE = ("pending", "leased")
 
 
@@ -28,6 +32,7 @@ class DiskTransaction:
         self._vocabulary = vocabulary
         self._connection = connection
         self._owners: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
@@ -74,6 +79,7 @@ class DiskTransaction:
         if value is None:
             self._cache.delete(row)
         else:
+            self._names = {}
             self._put(row, value)
 
     def owners(self, facet: str) -> list[str]:
@@ -84,9 +90,21 @@ class DiskTransaction:
             self._owners[facet] = [owner for (owner,) in found]
         return self._owners[facet]
 
+    def facet_names(self, beginning: str) -> list[str]:
+        """Asked once per commit, like `owners`; a name costs one step in the index, however many have such a facet."""
+        if beginning not in self._names:
+            names: list[str] = []
+            start, end = beginning, beginning + _LAST_CHARACTER
+            while len(names) < MOST_NAMES and (found := self._all(sql.NEXT_NAMED, (start, end))):
+                name = str(found[0][0]).partition(":")[0]
+                names.append(name)
+                start = name + ";"
+            self._names[beginning] = names
+        return self._names[beginning]
+
     def rolled_back(self) -> None:
         """A change was undone: what was looked up on the way may not be true any more."""
-        self._owners = {}
+        self._owners, self._names = {}, {}
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         due: list[tuple[str, float]] = []

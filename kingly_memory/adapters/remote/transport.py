@@ -76,7 +76,8 @@ class Transport:
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(exchange, path, _encoded(payload), headers)
         except TimeoutError:
-            reason = f"{self.endpoint.origin}: no complete answer within {timeout_s:g} s"
+            time = f"{timeout_s:.3g} s" if timeout_s >= 1 else f"{timeout_s * 1000:.0f} ms"
+            reason = f"{self.endpoint.origin}: no complete answer within {time}"
             raise RemoteUnavailable(reason, reached=exchange.reached, timed_out=True) from None
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, UnicodeError, OSError) as problem:
             # `from None`: the library's texts quote what the server sent.

@@ -1,0 +1,89 @@
+"""Search by meaning without a router: what one command reads, makes and counts of vectors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from kingly_memory.app import parts
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.ports import Looked, Mark, Row, StoreReader
+from kingly_memory.router.local_search import LocalLayer, LocalSearch
+from kingly_memory.router.local_side import LocalSide
+from kingly_memory.router.vector_search import PAGE, VectorSearch, facet_of
+from kingly_memory.settings import Settings
+
+PATIENCE_S = 0.5
+"""What a command reads and makes of vectors at most, once the table is there: some ten thousand, or a thousand."""
+COUNTING_S = 0.2
+_STAYING = "a router that stays open (the MCP server, your program)"
+TOO_MANY = f"there are too many to read for one command; {_STAYING} has them"
+UNMADE = f"not all memories have theirs yet; {_STAYING} makes them"
+
+
+def by_meaning(words: LocalSearch, reader: StoreReader, project: str, settings: Settings) -> LocalLayer:
+    """A local side that finds by meaning too, if anything is there to do that with and to find. Takes up to 0.5 s
+    and what the table takes."""
+    try:
+        embedder = parts.meaning(settings)
+    except InvalidSetting:  # said by `doctor`; words answer all the same
+        return words
+    if embedder is None or not reader.page(Query("", project), (Standing.LIVE,), 1, None):
+        return words
+    vectors = VectorSearch(project, embedder, reader.vectors)
+    vectors.prepare()
+    deadline_s = time.monotonic() + PATIENCE_S
+    if not vectors.load(deadline_s):
+        vectors.give_up(TOO_MANY)
+    elif not _complete(vectors, reader, deadline_s):
+        vectors.remark = UNMADE
+    return LocalSide(
+        words, vectors, reader.vectors, words_weight=settings.words_weight, outdated=_nobody, hurry=_nothing
+    )
+
+
+def vectors_status(reader: StoreReader, project: str, settings: Settings) -> JsonObject:
+    """What makes vectors, and how many memories have none, None when there is no time to count them; empty where
+    memories are found by words alone. Loads no table."""
+    try:
+        name = parts.vectors_name(settings)
+    except InvalidSetting:
+        return {}
+    return {} if name is None else {"vectors": {"embedder": name, "waiting": _waiting(reader, project, name)}}
+
+
+def _waiting(reader: StoreReader, project: str, name: str) -> int | None:
+    deadline_s = time.monotonic() + COUNTING_S
+    mark, count = Mark(), 0
+    while time.monotonic() < deadline_s:
+        looked = reader.vectors.lacking(facet_of(name), project, mark, PAGE, deadline_s)
+        count += len(looked.found)
+        if looked.at_end:
+            return count
+        mark = looked.mark or Mark()
+        count = count if looked.mark else 0
+    return None
+
+
+def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> bool:
+    """Make the vectors that are missing; False when there was no time for them all."""
+    mark: Mark | None = Mark()
+    while mark is not None and time.monotonic() < deadline_s:
+        looked: Looked[Row] = reader.vectors.lacking(vectors.facet, vectors.project, mark, PAGE, deadline_s)
+        for row in looked.found:
+            if time.monotonic() >= deadline_s:
+                return False
+            vectors.add([row])
+        if looked.at_end:
+            return True
+        mark = looked.mark
+    return False
+
+
+def _nobody(_: Sequence[str]) -> None:
+    """Nothing is written down, so nobody needs to know what is out of date."""
+
+
+def _nothing() -> None:
+    """What can be read in time has been read."""

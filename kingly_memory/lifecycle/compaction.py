@@ -1,0 +1,252 @@
+"""Compaction on demand: threads are merged, laid in the archive, and weigh less (seed 002, feature 5). Pure.
+
+In this order, each step on what the one before has left (decisions S2, S3 and S8):
+
+1. Threads whose topics are alike are merged in pairs, the most alike first, and no thread twice.
+2. Threads that have been idle for longer than the limit are archived.
+3. The weights of those that remain are multiplied by the decay.
+4. Of those that are too many the ones with the least weight are archived.
+
+Pinned threads take others in, and nothing else happens to them. Compacting again at the same instant changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import shown
+from kingly_memory.models import JsonObject
+
+DAY_S = 86_400.0
+NORMAL = "normal"
+MOST_COMPARED = 100
+"""Threads that one thread is held against, those it has the most rare words in common with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How hard to compact. Threads with a similarity above `merge_threshold` are merged."""
+
+    name: str
+    merge_threshold: float
+    archive_age_days: float
+    max_active_threads: int
+    weight_decay: float
+
+
+COMPACTION_STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Strategy("gentle", 0.95, 30, 50, 0.95),
+            Strategy(NORMAL, 0.85, 14, 30, 0.90),
+            Strategy("aggressive", 0.75, 7, 15, 0.80),
+        )
+    }
+)
+
+
+def strategy(name: object) -> Strategy:
+    """The strategy of that name. Raises InvalidInput."""
+    if isinstance(name, str) and name in COMPACTION_STRATEGIES:
+        return COMPACTION_STRATEGIES[name]
+    raise InvalidInput("strategy", f"{shown(name)!r} is unknown; choose one of {', '.join(COMPACTION_STRATEGIES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """An active thread. Times in Unix seconds; `topic` weighs the words that it is about.
+
+    `changed_at`: when a compaction last left it active, and lighter.
+    """
+
+    id: str
+    last_active: float
+    weight: float = 1.0
+    pinned: bool = False
+    topic: Mapping[str, float] = field(default_factory=dict)
+    changed_at: float | None = None
+
+
+class Reason(StrEnum):
+    """Why a thread is archived."""
+
+    AGE = "age"
+    CAPACITY = "capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeThreads:
+    """The second of the threads goes on as the first."""
+
+    threads: tuple[str, str]
+    similarity: float
+
+    def to_json(self) -> JsonObject:
+        return {"action": "merge", "threads": list(self.threads), "similarity": round(self.similarity, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveThread:
+    thread: str
+    reason: Reason
+
+    def to_json(self) -> JsonObject:
+        return {"action": "archive", "thread": self.thread, "reason": self.reason.value}
+
+
+Action = MergeThreads | ArchiveThread
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many threads are active, and what they weigh together."""
+
+    active_threads: int = 0
+    total_weight: float = 0.0
+
+    @classmethod
+    def of(cls, threads: Collection[Thread]) -> Tally:
+        return cls(len(threads), math.fsum(thread.weight for thread in threads))
+
+    def to_json(self) -> JsonObject:
+        return {"active_threads": self.active_threads, "total_weight": round(self.total_weight, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction does. `left` are the threads that remain active, as it leaves them."""
+
+    strategy: Strategy
+    at_s: float
+    actions: tuple[Action, ...]
+    before: Tally
+    left: tuple[Thread, ...]
+
+    @property
+    def after(self) -> Tally:
+        return Tally.of(self.left)
+
+    def to_json(self, *, dry_run: bool, after: Tally | None = None) -> JsonObject:
+        """The report. `after` is what came of it, where that is not what was planned."""
+        return {
+            "strategy": self.strategy.name,
+            "dry_run": dry_run,
+            "actions": [action.to_json() for action in self.actions],
+            "before": self.before.to_json(),
+            "after": (after or self.after).to_json(),
+        }
+
+
+def compact(threads: Iterable[Thread], how: Strategy, now_s: float) -> Compaction:
+    """What that strategy does with the active threads, whose order makes no difference."""
+    active = {thread.id: thread for thread in sorted(threads, key=lambda one: one.id)}
+    before = Tally.of(active.values())
+    actions: list[Action] = []
+    for merge in tuple(_merges(active, how, now_s)):
+        kept, gone = merge.threads
+        active[kept] = _merged(active[kept], active.pop(gone))
+        actions.append(merge)
+    for thread in _idle(active.values(), how, now_s):
+        del active[thread.id]
+        actions.append(ArchiveThread(thread.id, Reason.AGE))
+    active = {one.id: _lighter(one, how, now_s) for one in active.values()}
+    for thread in _excess(active.values(), how):
+        del active[thread.id]
+        actions.append(ArchiveThread(thread.id, Reason.CAPACITY))
+    return Compaction(how, now_s, tuple(actions), before, tuple(active.values()))
+
+
+def cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """How alike two topics are, from 0 to 1."""
+    return _dot(_unit(one), _unit(other))
+
+
+def _merges(active: Mapping[str, Thread], how: Strategy, now_s: float) -> Iterator[MergeThreads]:
+    """The older thread goes on, unless only the younger one is pinned."""
+    taken: set[str] = set()
+    free = [one for one in active.values() if one.changed_at != now_s]
+    found = _alike([(one.id, _unit(one.topic)) for one in free], how.merge_threshold)
+    for similarity, *ends in sorted(found, key=lambda pair: (-pair[0], pair[1:])):
+        kept, gone = sorted((active[end] for end in ends), key=lambda one: (not one.pinned, one.last_active, one.id))
+        if gone.pinned or not taken.isdisjoint(ends):
+            continue
+        taken.update(ends)
+        yield MergeThreads((kept.id, gone.id), similarity)
+
+
+def _alike(topics: Sequence[tuple[str, Mapping[str, float]]], threshold: float) -> Iterator[tuple[float, str, str]]:
+    """Every pair above the threshold, without looking at every pair.
+
+    The words of a topic are taken in one order, the rarest first, and only as many that what is left of the topic
+    cannot reach the threshold by itself: two topics that reach it have one of those words in common (prefix filtering,
+    Bayardo 2007). Where very many threads are about the same, each is held against a part of them.
+    """
+    spread = Counter(word for _, topic in topics for word in topic)
+    earlier: defaultdict[str, list[int]] = defaultdict(list)
+    for place, (name, topic) in enumerate(topics):
+        heads = _heads(topic, spread, threshold)
+        shared = Counter(one for word in heads for one in earlier[word])
+        for other, _ in shared.most_common(MOST_COMPARED):
+            similarity = _dot(topics[other][1], topic)
+            if similarity > threshold:
+                yield similarity, topics[other][0], name
+        for word in heads:
+            earlier[word].append(place)
+
+
+def _heads(topic: Mapping[str, float], spread: Mapping[str, int], threshold: float) -> list[str]:
+    heads: list[str] = []
+    left = math.fsum(value * value for value in topic.values())
+    for word in sorted(topic, key=lambda one: (spread[one], one)):
+        if math.sqrt(max(left, 0.0)) < threshold * (1 - 1e-9):
+            break
+        heads.append(word)
+        left -= topic[word] ** 2
+    return heads
+
+
+def _merged(kept: Thread, gone: Thread) -> Thread:
+    """Not lighter than either, and active when either was."""
+    topic = Counter(kept.topic)
+    topic.update(gone.topic)
+    return replace(
+        kept,
+        last_active=max(kept.last_active, gone.last_active),
+        weight=max(kept.weight, gone.weight),
+        topic=dict(topic),
+    )
+
+
+def _idle(threads: Iterable[Thread], how: Strategy, now_s: float) -> list[Thread]:
+    limit_s = how.archive_age_days * DAY_S
+    return [one for one in threads if not one.pinned and now_s - one.last_active > limit_s]
+
+
+def _lighter(thread: Thread, how: Strategy, now_s: float) -> Thread:
+    if thread.pinned or thread.changed_at == now_s:
+        return thread
+    return replace(thread, weight=thread.weight * how.weight_decay, changed_at=now_s)
+
+
+def _excess(threads: Collection[Thread], how: Strategy) -> list[Thread]:
+    """Of equal weights the one that was idle the longest goes first."""
+    excess = max(len(threads) - how.max_active_threads, 0)
+    unpinned = [one for one in threads if not one.pinned]
+    return sorted(unpinned, key=lambda one: (one.weight, one.last_active, one.id))[:excess]
+
+
+def _unit(topic: Mapping[str, float]) -> dict[str, float]:
+    length = math.sqrt(math.fsum(value * value for value in topic.values()))
+    return {word: value / length for word, value in topic.items() if value} if length else {}
+
+
+def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    short, long = sorted((one, other), key=len)
+    return min(1.0, math.fsum(value * long[word] for word, value in short.items() if word in long))

@@ -1,0 +1,155 @@
+"""The threads of a project, read from the memories that belong to them.
+
+A thread is what was said in one context: its id is the context's. When it was active last, and what it is about, its
+memories say; how much it weighs and whether it is pinned, its facet `attention:<owner>`; a pinned memory pins its
+thread. The facet `thread:<owner>` says what compaction did with it: `into` names the thread that it goes on as, and
+`archived_at` when it was laid in the archive, from where any later memory or use brings it back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kingly_memory.cognition.working import owner
+from kingly_memory.ids import MemoryId
+from kingly_memory.lifecycle.compaction import Thread
+from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.models import JsonObject
+from kingly_memory.ports import StoreReader
+from kingly_memory.writing import stems, words
+
+FACET, ATTENTION = "thread", "attention"
+READ = 2_048
+"""Characters of a memory that say what its thread is about."""
+MOST_WORDS = 64
+"""By which threads are compared, the most frequent of each."""
+MOST_COUNTED = 1_024
+"""Different words of one context, after which the rarer half is left out."""
+AT_ONCE = 500
+
+
+class Seen(NamedTuple):
+    """A memory of a thread as it was read: what a sweep may archive, as long as it is so."""
+
+    memory_id: MemoryId
+    revision: int
+    mark: int
+
+
+@dataclass(slots=True)
+class _Course:
+    """What the memories of one context say of its thread."""
+
+    last_s: float = -math.inf
+    last_protected_s: float = -math.inf
+    is_pinned: bool = False
+    words: Counter[str] = field(default_factory=Counter)
+    seen: list[Seen] = field(default_factory=list)
+
+    def see(self, subject: Subject) -> None:
+        memory, used_s = subject.memory, subject.usage.last_used
+        active_s = max(memory.created_at.timestamp(), memory.updated_at.timestamp(), used_s or -math.inf)
+        self.last_s = max(self.last_s, active_s)
+        self.is_pinned |= subject.pinned
+        self.words.update(words(f"{memory.title or ''} {memory.content[:READ]}"))
+        if len(self.words) > MOST_COUNTED:
+            self.words = Counter(dict(self.words.most_common(MOST_COUNTED // 2)))
+        if subject.is_protected:
+            self.last_protected_s = max(self.last_protected_s, active_s)
+        else:
+            self.seen.append(Seen(memory.id, memory.revision, subject.mark))
+
+    def is_active(self, archived_at: float | None) -> bool:
+        """What compaction archived holds nothing any more but protected memories that were there then."""
+        return archived_at is None or bool(self.seen) or self.last_protected_s > archived_at
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The active threads, which memories of each may be laid in the archive, and the facets of threads as they were
+    read."""
+
+    active: tuple[Thread, ...]
+    memories: Mapping[str, tuple[Seen, ...]]
+    facets: Mapping[str, JsonObject]
+    attention: Mapping[str, JsonObject]
+
+
+def read(reader: StoreReader, project: str, subjects: Iterable[Subject]) -> Threads:
+    """All of the project's, from its live memories."""
+    courses: dict[str, _Course] = {}
+    for subject in subjects:
+        context_id = subject.memory.scope.context_id
+        if context_id is not None:
+            courses.setdefault(context_id, _Course()).see(subject)
+    facets = _facets(reader, FACET, project, courses)
+    while unknown := {into for facet in facets.values() if (into := _into(facet)) is not None} - facets.keys():
+        facets |= {one: {} for one in unknown} | _facets(reader, FACET, project, unknown)
+    together: dict[str, list[str]] = {}
+    for context_id in courses:
+        together.setdefault(_root(context_id, facets), []).append(context_id)
+    attention = _facets(reader, ATTENTION, project, together)
+    active: list[Thread] = []
+    memories: dict[str, tuple[Seen, ...]] = {}
+    for thread_id, context_ids in together.items():
+        several = [courses[one] for one in context_ids]
+        if not any(one.is_active(_number(facets.get(thread_id, {}), "archived_at")) for one in several):
+            continue
+        active.append(_thread(thread_id, several, facets.get(thread_id, {}), attention.get(thread_id, {})))
+        memories[thread_id] = tuple(seen for one in several for seen in one.seen)
+    return Threads(tuple(active), memories, facets, attention)
+
+
+def _thread(thread_id: str, several: list[_Course], facet: JsonObject, attention: JsonObject) -> Thread:
+    weight = _number(attention, "weight")
+    return Thread(
+        thread_id,
+        last_active=max(one.last_s for one in several),
+        weight=1.0 if weight is None or weight < 0 else weight,
+        pinned=attention.get("pinned") is True or any(one.is_pinned for one in several),
+        topic=_topic(several),
+        changed_at=_number(facet, "changed_at"),
+    )
+
+
+def _topic(several: Iterable[_Course]) -> dict[str, float]:
+    said: Counter[str] = Counter()
+    for one in several:
+        said.update(one.words)
+    topic: Counter[str] = Counter()
+    for word, count in said.most_common(2 * MOST_WORDS):
+        topic.update(dict.fromkeys(stems(word), count))
+    return {word: 1 + math.log(count) for word, count in topic.most_common(MOST_WORDS)}
+
+
+def _facets(reader: StoreReader, name: str, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+    """By context."""
+    owners = {owner(project, context_id): context_id for context_id in context_ids}
+    names = list(owners)
+    found: dict[str, JsonObject] = {}
+    for first in range(0, len(names), AT_ONCE):
+        found |= reader.facets(name, names[first : first + AT_ONCE])
+    return {owners[name]: facet for name, facet in found.items()}
+
+
+def _root(context_id: str, facets: Mapping[str, JsonObject]) -> str:
+    """The thread that a context goes on as."""
+    known = {context_id}
+    while (into := _into(facets.get(context_id, {}))) is not None and into not in known:
+        known.add(into)
+        context_id = into
+    return context_id
+
+
+def _into(facet: Mapping[str, Any]) -> str | None:
+    into = facet.get("into")
+    return into if isinstance(into, str) else None
+
+
+def _number(facet: Mapping[str, Any], name: str) -> float | None:
+    value = facet.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,541 @@
+"""Near-duplicates: which memories say the same, which of them stands, what is joined to it, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Imported, draft
+from kingly_memory.lifecycle import merging, restating
+from kingly_memory.lifecycle.merging import Merging, groups
+from kingly_memory.lifecycle.restating import saying, similarity
+from kingly_memory.lifecycle.strength import Strength
+from kingly_memory.lifecycle.subject import Subject, Usage
+from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
+from kingly_memory.ports import Transaction
+from kingly_memory.router import duplicates, sweeps
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router_bench import PromptStore, facet_of, memory_over
+
+DAY_S = 86_400.0
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LASTING = Settings(durability="process", semantic_lifetime_s=10_000 * DAY_S, procedural_lifetime_s=10_000 * DAY_S)
+LONG = "Every deploy of the shop needs two reviews and a green build"
+
+
+def memory_of(content: str, number: int = 0, **said: Any) -> Memory:
+    fields: dict[str, Any] = {
+        "id": MemoryId(f"019b0000-0000-7000-8000-{number:012x}"),
+        "key": None,
+        "content": content,
+        "type": MemoryType.SEMANTIC,
+        "significance": 0.5,
+        "confidence": 0.5,
+        "tags": (),
+        "title": None,
+        "scope": Scope("app"),
+        "origin": Origin.AGENT,
+        "created_at": NOON,
+        "updated_at": NOON,
+        "revision": 1,
+    }
+    return Memory(**{**fields, **said})
+
+
+def alike(one: str, other: str, **said: Any) -> float:
+    first, second = saying(memory_of(one)), saying(memory_of(other, **said))
+    assert first is not None
+    return 0.0 if second is None else similarity(first, second)
+
+
+# --- which texts say the same -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Deploys need two reviews.", "deploys need 2 reviews"),
+        ("Don't deploy on the shop's last day", "Do not deploy on shop's last day!"),
+        ("We cannot deploy `main`", "we can not deploy main"),
+        ("Run (once) the migration; then restart", "Run once the migration, then restart"),
+        ("Cafe\u0301 Sol is open", "Café Sol is open"),
+    ],
+)
+def test_the_way_of_writing_makes_no_difference(one: str, other: str) -> None:
+    assert alike(one, other) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The port is 6432", "The port is 5432"),
+        ("Deploys need two reviews", "Deploys need three reviews"),
+        ("Ana reports to Ben", "Ben reports to Ana"),
+        ("We write it in Rust", "We write it in rust"),
+        ("Deploys do wait", "Deploys do not wait"),
+        ("No, deploys wait", "No deploys wait"),
+        ("The staging cache is cleared by cron every night", "The production cache is cleared by cron every night"),
+        ("Clear the cache before the deploy", "Clear the cache after the deploy"),
+        ("It was -5 degrees", "It was 5 degrees"),
+        ("It costs $5", "It costs 5"),
+        ("keep x > 5", "keep x < 5"),
+        ("Is it done?", "Is it done"),
+        ("Use the flag -v", "Use the flag -V"),
+        ("the", "a"),
+        ("...", "!!!"),
+    ],
+)
+def test_what_means_something_else_is_not_alike_at_all(one: str, other: str) -> None:
+    assert alike(one, other) == 0
+
+
+def test_fillers_count_as_words_that_only_one_of_them_has() -> None:
+    assert alike(LONG, f"Please {LONG[0].lower()}{LONG[1:]}") == pytest.approx(10 / 11)
+    assert alike("Deploys need reviews", "FYI deploys actually need reviews, please") == pytest.approx(3 / 6)
+    assert alike(LONG, "reminder " * 4 + LONG.lower()) == pytest.approx(10 / 14)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"scope": Scope("app", "ada")},
+        {"scope": Scope("app", None, "talk")},
+        {"type": MemoryType.PROCEDURAL},
+        {"origin": Origin.WEB},
+        {"significance": 0.3},
+        {"title": "Deploys"},
+        {"metadata": {"status": "done"}},
+        {"type": MemoryType.WORKING},
+        {"metadata": {"record": "thought"}},
+    ],
+)
+def test_the_same_words_said_elsewhere_or_otherwise_are_not_alike(said: dict[str, Any]) -> None:
+    assert alike(LONG, LONG, **said) == 0
+
+
+def test_what_is_counted_or_ends_soon_is_not_even_like_itself() -> None:
+    assert saying(memory_of(LONG, metadata={"record": "task_outcome"})) is None
+    assert saying(memory_of(LONG, type=MemoryType.WORKING)) is None
+
+
+def test_what_holds_for_its_day_is_said_again_on_that_day_only() -> None:
+    later = {"created_at": NOON + timedelta(days=1)}
+    assert alike(LONG, LONG, **later) == 1
+    assert alike("The release is tomorrow", "The release is tomorrow") == 1
+    assert alike("The release is tomorrow", "The release is tomorrow", **later) == 0
+    one, same_day, next_day = (
+        saying(memory_of("The build failed", type=MemoryType.EPISODIC, created_at=NOON + timedelta(hours=hours)))
+        for hours in (0, 3, 24)
+    )
+    assert one == same_day != next_day
+
+
+WORDS = st.sampled_from(
+    "the a please actually reminder Ana deploys Deploys don't do not can't cannot can three 3 reviews. — ok".split()
+)
+TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
+
+
+@given(TEXTS, TEXTS)
+def test_alike_texts_share_the_number_by_which_they_are_found(one: str, other: str) -> None:
+    share = alike(one, other)
+    assert 0 <= share <= 1
+    assert share == alike(other, one)
+    assert alike(one, one) == 1
+    if share:
+        assert restating.glance(memory_of(one)) == restating.glance(memory_of(other))
+
+
+# --- which of them stands ---------------------------------------------------------------------------------------------
+
+
+def subject_of(content: str, number: int, **said: Any) -> Subject:
+    beside = {name: said.pop(name) for name in ("pinned", "usage", "strength") if name in said}
+    return Subject(memory_of(content, number, **said), Standing.LIVE, **beside)
+
+
+def grouped(subjects: list[Subject], how: Merging | None = None) -> dict[int, list[int]]:
+    """Who stands for whom, by the numbers in the ids."""
+    sayings = {one.memory.id: saying(one.memory) for one in subjects}
+    known = {memory_id: one for memory_id, one in sayings.items() if one is not None}
+    return {
+        int(group.stands.memory.id[-12:], 16): sorted(int(one.memory.id[-12:], 16) for one, _ in group.joined)
+        for group in groups(subjects, known, how or Merging())
+    }
+
+
+def at(days: float) -> dict[str, Any]:
+    return {"updated_at": NOON + timedelta(days=days)}
+
+
+def test_the_latest_stands_unless_another_is_protected_or_has_a_key() -> None:
+    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, **at(1))]) == {1: [2]}
+    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, key="reviews")]) == {2: [1]}
+    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, significance=0.8)]) == {2: [1]}
+    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, pinned=True)]) == {2: [1]}
+
+
+def test_protected_ones_and_those_with_keys_take_others_in_and_stay() -> None:
+    several = [subject_of(LONG, 1, key="one"), subject_of(LONG, 2, key="two"), subject_of(LONG, 3)]
+    assert grouped(several) == {2: [3], 1: []}
+
+
+@pytest.mark.requirement("SMT-039")
+def test_in_a_chain_nobody_is_merged_twice() -> None:
+    """One ~ two ~ three, but one and three are too far from each other."""
+    one, two, three = "Ask Ana for the key", "Ask Ana for the key please", "Ask Ana actually for the key please"
+    how = Merging(threshold=0.75)
+    assert alike(one, two) == pytest.approx(4 / 5)
+    assert alike(two, three) == pytest.approx(5 / 6)
+    assert alike(one, three) == pytest.approx(4 / 6)
+    chain = [subject_of(text, number) for number, text in enumerate((one, two, three), start=1)]
+    assert grouped(chain, how) == {3: [2], 1: []}
+    assert grouped(chain[::-1], how) == {3: [2], 1: []}
+
+
+KINDS = st.tuples(TEXTS, st.sampled_from([0.2, 0.5, 0.7, 0.9]), st.sampled_from([None, "key"]), st.booleans())
+
+
+@given(st.lists(KINDS, max_size=8), st.sampled_from([0.5, 0.75, 0.85, 1.0]))
+def test_everybody_is_in_one_group_and_what_stands_stays_apart_from_its_like(
+    kinds: list[tuple[str, float, str | None, bool]], threshold: float
+) -> None:
+    subjects = [
+        subject_of(text, number, significance=significance, key=key and f"{key}{number}", pinned=pinned)
+        for number, (text, significance, key, pinned) in enumerate(kinds, start=1)
+    ]
+    how = Merging(threshold)
+    found = grouped(subjects, how)
+    everybody = sorted([*found, *(one for several in found.values() for one in several)])
+    assert everybody == list(range(1, len(subjects) + 1))
+    for several in found.values():
+        assert all(merging.may_be_joined(subjects[one - 1]) for one in several)
+    standing = [subjects[one - 1] for one in found]
+    assert all(not several for several in grouped(standing, how).values())
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan"), True, "x"])
+def test_threshold_that_is_no_share_is_refused(threshold: Any) -> None:
+    with pytest.raises(InvalidSetting, match="threshold"):
+        Merging(threshold)
+
+
+def test_joining_loses_nothing_and_says_nothing_new() -> None:
+    stands = subject_of(LONG, 1, tags=("a",), confidence=0.4, usage=Usage(2, 5.0), strength=Strength(reinforced=(1.0,)))
+    other = subject_of(LONG, 2, tags=("b", "a"), significance=0.7, usage=Usage(3, 9.0), **at(1))
+    other = replace(other, strength=Strength(60.0, reinforced=(0.5, 2.0)))
+    joined = merging.join(stands, other)
+    assert (joined.memory.tags, joined.memory.significance, joined.memory.confidence) == (("a", "b"), 0.7, 0.5)
+    assert (joined.memory.revision, joined.memory.updated_at) == (2, other.memory.updated_at)
+    assert (joined.usage, joined.strength.reinforced) == (Usage(5, 9.0), (0.5, 1.0, 2.0))
+    assert (joined.memory.content, joined.memory.id) == (LONG, stands.memory.id)
+    assert merging.join(stands, subject_of(LONG, 3, **at(9))).memory == replace(
+        stands.memory, confidence=0.5, revision=2, **at(9)
+    )
+    assert merging.join(joined, subject_of(LONG, 3, **at(9))).memory == joined.memory
+
+
+# --- in the store -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with MemoryRouter.open(tmp_path / "home", project="app", settings=LASTING, clock=clock) as router:
+        yield router
+
+
+async def say(memory: MemoryRouter, clock: ManualClock, *texts: str, **said: Any) -> list[MemoryId]:
+    """One after the other, an hour apart."""
+    ids = []
+    for text in texts:
+        clock.jump(3_600)
+        ids.append((await memory.store(text, **said)).id)
+    return ids
+
+
+async def contents(memory: MemoryRouter) -> list[str]:
+    return sorted(one.content for one in await memory.list(limit=100))
+
+
+async def test_a_sweep_merges_when_it_is_asked_to_and_says_what_into_what(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    old, new = await say(memory, clock, LONG, LONG + ".")
+    await memory.store("The port is 6432")
+    assert (await memory.sweep()).merged == 0
+    report = await memory.sweep(["merging"])
+    assert (report.merged, report.archived, report.skipped, report.policies) == (1, 0, 0, ("merging",))
+    assert (report.before.live, report.after.live, report.after.archived) == (3, 2, 1)
+    [action] = report.actions
+    assert action == {
+        "memory_id": old,
+        "policy": "merging",
+        "does": "merge",
+        "into": new,
+        "reason": "another memory says the same",
+        "figures": {"similarity": 1.0},
+    }
+    assert await contents(memory) == [LONG + ".", "The port is 6432"]
+    [entry] = (await memory.archived()).entries
+    assert entry.memory.id == old
+    assert entry.why is not None
+    assert (entry.why.policy, entry.why.merged_into) == ("merging", new)
+
+
+async def test_setting_switches_merging_on_for_every_sweep(tmp_path: Path, clock: ManualClock) -> None:
+    switched_on = replace(LASTING, merging_enabled=True)
+    async with MemoryRouter.open(tmp_path / "home", project="app", settings=switched_on, clock=clock) as memory:
+        await say(memory, clock, LONG, LONG)
+        report = await memory.sweep()
+        assert (report.policies, report.merged) == (("lifetimes", "merging"), 1)
+
+
+async def test_what_lay_beside_the_merged_one_lies_beside_what_stands(memory: MemoryRouter, clock: ManualClock) -> None:
+    [old] = await say(memory, clock, LONG, tags=["ops"], significance=0.7)
+    [new] = await say(memory, clock, LONG, tags=["shop"], confidence=0.9)
+    [other] = await say(memory, clock, "Ana owns the billing service")
+    await memory.link_memories(old, other, "supports", 0.6)
+    await memory.reinforce(old)
+    for _ in range(3):
+        await memory.get(old)
+    await memory.sweep(["merging"])
+    stands = await memory.get(new)
+    assert stands is not None
+    assert (set(stands.tags), stands.significance, stands.confidence) == ({"ops", "shop"}, 0.7, 0.9)
+    assert stands.revision == 2
+    [link] = await memory.links(new)
+    assert (link.source, link.target, link.link_type, link.strength) == (new, other, "supports", 0.6)
+    told = await memory.explain(new)
+    assert told is not None
+    assert told["merged"] == [old]
+    assert told["strength"]["accesses"] == 4
+    assert told["strength"]["reinforcements"] == 1
+
+
+async def test_undo_takes_a_merge_apart(memory: MemoryRouter, clock: ManualClock, tmp_path: Path) -> None:
+    [old] = await say(memory, clock, LONG, tags=["ops"], significance=0.7)
+    [middle] = await say(memory, clock, LONG, tags=["web"])
+    [new] = await say(memory, clock, LONG, tags=["shop"])
+    [other] = await say(memory, clock, "Ana owns the billing service")
+    await memory.link_memories(old, other)
+    await memory.reinforce(middle)
+    for one in (old, middle):
+        await memory.get(one)
+    before = await memory.get(new)
+    was = await memory.explain(new)
+    assert (await memory.sweep(["merging"])).merged == 2
+    assert await memory.undo_sweep() == 2
+    after = await memory.get(new)
+    assert before is not None
+    assert after is not None
+    assert after == replace(before, revision=after.revision)
+    assert await memory.links(new) == ()
+    assert len(await memory.links(old)) == 1
+    now = await memory.explain(new)
+    assert was is not None
+    assert now is not None
+    assert "merged" not in now
+    assert now["strength"]["reinforcements"] == was["strength"]["reinforcements"] == 0
+    assert now["strength"]["accesses"] == was["strength"]["accesses"] + 1  # looking at it counted
+    assert len(await contents(memory)) == 4
+
+
+async def test_what_was_brought_back_is_not_merged_again(memory: MemoryRouter, clock: ManualClock) -> None:
+    first, second, _ = await say(memory, clock, LONG, LONG, LONG)
+    await memory.sweep(["merging"])
+    assert (await memory.restore(first)) is not None
+    again = await memory.sweep(["merging"])
+    assert (again.merged, again.actions) == (0, ())
+    assert len(await contents(memory)) == 2
+    assert (await memory.restore(second)) is not None
+    assert len(await contents(memory)) == 3
+
+
+async def test_sweeping_twice_merges_once_and_a_dry_run_says_so(memory: MemoryRouter, clock: ManualClock) -> None:
+    texts = [LONG, f"Please {LONG.lower()}", LONG + ".", "The port is 6432", "The port is 5432"]
+    await say(memory, clock, *texts, significance=0.6)
+    every = ["lifetimes", "merging", "strength", "tiers"]
+    dry = await memory.sweep(every, dry_run=True)
+    wet = await memory.sweep(every)
+    assert {**dry.to_json(), "dry_run": False} == wet.to_json()
+    assert wet.merged == 2
+    again = await memory.sweep(every)
+    assert (again.actions, again.skipped) == ((), 0)
+    assert again.before == again.after == wet.after
+
+
+async def test_what_stands_may_rise_by_what_was_joined_to_it_in_the_same_sweep(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    old, new = await say(memory, clock, LONG, LONG)
+    for one in (old, old, old, new, new):
+        await memory.get(one)
+    report = await memory.sweep(["merging", "tiers"])
+    assert (report.merged, report.promoted, report.skipped) == (1, 1, 0)
+    again = await memory.sweep(["merging", "tiers"])
+    assert (again.actions, again.before) == ((), report.after)
+
+
+async def test_memories_of_the_same_words_under_two_keys_both_stay(memory: MemoryRouter, clock: ManualClock) -> None:
+    for key in ("task-1", "task-2"):
+        await memory.store("it is done", key=key)
+    assert (await memory.sweep(["merging"])).merged == 0
+
+
+async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path: Path, clock: ManualClock) -> None:
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await memory.store(LONG, key="reviews")
+        await say(memory, clock, LONG)
+        plan = await memory._sweeper._plan(memory._policies(["merging"]), memory._desk())
+        await memory.store("No deploy needs a review", key="reviews")
+        sweep = sweeps.Sweep("s", "app", clock.now().timestamp(), memory._policies(["merging"]))
+        assert len(plan.decisions) == 1
+        done = store.write(sweeps.carry_out(sweep, plan.decisions, 0)).result()
+        assert done.outcomes == (sweeps.SKIPPED,)
+        assert len(await contents(memory)) == 2
+
+
+@pytest.mark.requirement("KNG-002")
+async def test_what_stays_on_this_machine_does_not_leave_it_by_a_merge(tmp_path: Path, clock: ManualClock) -> None:
+    store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
+    async with memory_over(store, remote, clock, settings=LASTING) as memory:
+        [private] = await say(memory, clock, LONG, significance=0.3, tags=["salary"])
+        await say(memory, clock, LONG, significance=0.6)
+        [shy] = await say(memory, clock, LONG + "!", significance=0.2)
+        report = await memory.sweep(["merging"])
+        assert report.merged == 1
+        stands = await memory.get(shy)
+        assert stands is not None
+        assert (stands.significance, stands.tags) == (0.3, ("salary",))
+        await memory.sync()
+        assert [one.significance for one in remote.memories.values()] == [0.6]
+        assert facet_of(store, private) is None
+
+
+async def test_what_stands_is_delivered_as_it_is_now(tmp_path: Path, clock: ManualClock) -> None:
+    store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
+    async with memory_over(store, remote, clock, settings=LASTING) as memory:
+        await say(memory, clock, LONG, tags=["ops"])
+        [new] = await say(memory, clock, LONG, tags=["shop"])
+        await memory.sync()
+        await memory.sweep(["merging"])
+        await memory.sync()
+        assert {one.id: set(one.tags) for one in remote.memories.values()}[new] == {"ops", "shop"}
+        await memory.undo_sweep()
+        await memory.sync()
+        assert {one.id: set(one.tags) for one in remote.memories.values()}[new] == {"shop"}
+
+
+async def test_duplicates_are_found_among_many_of_one_project(tmp_path: Path, clock: ManualClock) -> None:
+    home = tmp_path / "home"
+
+    def said(count: int) -> list[Imported]:
+        texts = [f"note {number} says that box{number % 7} is on shelf {number}" for number in range(count)]
+        return [Imported(draft(text, content_limit_bytes=1_000)) for text in (*texts, *texts[::10])]
+
+    for project in ("app", "other"):
+        async with MemoryRouter.open(home, project=project, settings=LASTING, clock=clock) as memory:
+            await memory.remember(said(300))
+    store = DiskStore(home, durability="process")
+    found = duplicates.sayings(store.reader, "app")
+    rows = [store.reader.row(memory_id) for memory_id in found]
+    store.close()
+    assert len(found) == 60
+    assert len({one.gist for one in found.values()}) == 30
+    assert {row.memory.scope.project for row in rows if row is not None} == {"app"}
+
+
+SAID = st.sampled_from([LONG, LONG + "!", f"Please {LONG.lower()}", f"FYI, {LONG.lower()}, please", "The port is 1"])
+STEPS = st.one_of(
+    st.tuples(st.just("say"), SAID),
+    st.tuples(st.sampled_from(["use", "restore", "reinforce", "pin", "forget", "link"]), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["sweep", "sweep once", "undo"]), st.just(0)),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEPS, min_size=3, max_size=14))
+def test_nothing_that_was_said_is_lost(steps: list[tuple[str, Any]]) -> None:
+    """Every memory is live or in the archive with its own words, and nothing is merged into what was merged before."""
+    with TemporaryDirectory() as folder:
+        asyncio.run(_live_through([("say", LONG), ("say", LONG), *steps, ("sweep", 0)], Path(folder) / "home"))
+
+
+async def _live_through(steps: list[tuple[str, Any]], home: Path) -> None:
+    clock, store = ManualClock(), PromptStore(home)
+    said: dict[MemoryId, str] = {}
+    forgotten: set[MemoryId] = set()
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        for does, what in steps:
+            clock.jump(60)
+            one = list(said)[what % len(said)] if isinstance(what, int) and said else MemoryId("")
+            if does == "say":
+                said[(await memory.store(what)).id] = what
+            elif does == "forget" and await memory.forget(one) is not None:
+                forgotten.add(one)
+            elif does == "pin":
+                store.write(partial(_pin, one)).result()
+            elif does == "link":
+                with suppress(InvalidInput):
+                    await memory.link_memories(one, next(iter(said)))
+            elif does == "reinforce":
+                with suppress(InvalidInput):
+                    await memory.reinforce(one)
+            elif does == "use":
+                await memory.get(one)
+            elif does == "restore" and await memory.restore(one) is not None:
+                forgotten.discard(one)
+            elif does == "undo":
+                await memory.undo_sweep()
+            elif does == "sweep once":
+                await memory.sweep(["merging"])
+            elif does == "sweep":
+                await _sweep_twice(memory)
+            _check_all_there(store, said, forgotten)
+
+
+def _pin(memory_id: MemoryId, transaction: Transaction) -> None:
+    transaction.set_facet("attention", memory_id, {"pinned": True})
+
+
+async def _sweep_twice(memory: MemoryRouter) -> None:
+    dry = await memory.sweep(["merging", "tiers"], dry_run=True)
+    wet = await memory.sweep(["merging", "tiers"])
+    assert {**dry.to_json(), "dry_run": False} == wet.to_json()
+    again = await memory.sweep(["merging", "tiers"])
+    assert (again.actions, again.skipped) == ((), 0)
+    assert again.before == wet.after
+
+
+def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: set[MemoryId]) -> None:
+    away = store.reader.facets("archived", list(said))
+    for memory_id, content in said.items():
+        row = store.reader.row(memory_id)
+        assert row is not None
+        assert row.memory.content == content
+        assert (row.standing is Standing.FORGOTTEN) == (memory_id in forgotten)
+        if row.standing is Standing.ARCHIVED:
+            stands = store.reader.row(away[memory_id]["merged_into"])
+            assert stands is not None
+            assert stands.standing is not Standing.ARCHIVED or away[stands.memory.id]["at"] > away[memory_id]["at"]
