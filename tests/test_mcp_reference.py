@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from kingly_memory.server.reference import page
 from kingly_memory.server.toolsets import TOOLSETS
 from tests.cli_runner import ROOT
-from tests.mcp_sessions import session
+from tests.mcp_sessions import QUICK, session
 
 PAGE = ROOT / "docs" / "mcp.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -50,7 +51,7 @@ def test_a_page_without_a_place_for_the_tools_is_refused() -> None:
 
 @pytest.mark.requirement("KNG-086")
 async def test_the_session_of_the_page_can_be_had_again(tmp_path: Path) -> None:
-    async with session(tmp_path / "home", project="shop") as client:
+    async with session(tmp_path / "home", project="shop", settings=replace(QUICK, embedder="none")) as client:
         for tool, arguments, answer in calls("mcp"):
             assert steady(await client.ok(tool, **arguments)) == steady(json.loads(answer)), tool
         for tool, arguments, sentence in calls("mcp-errors"):

@@ -13,7 +13,9 @@ from kingly_memory.settings import Settings
 from kingly_memory.testing import ScriptedRemote
 from tests.mcp_sessions import ERAS, Session, process_session, session
 
-KNOWN_OFFLINE = Settings(durability="process", closing_s=0.0, offline_after=1, send_tries=1, call_timeout_s=0.2)
+KNOWN_OFFLINE = Settings(
+    durability="process", closing_s=0.0, offline_after=1, send_tries=1, call_timeout_s=0.2, embedder="none"
+)
 
 
 async def work(host: Session) -> dict[str, JsonObject]:

@@ -686,17 +686,10 @@ async def test_a_search_says_why_there_are_no_vectors_at_all(tmp_path: Path) -> 
         assert "the table is gone" in found.failures["vectors"]
 
 
-async def test_status_loads_no_table_and_says_what_it_does_not_know_yet(tmp_path: Path) -> None:
-    made: list[Embedder] = []
-
-    def embedder() -> Embedder:
-        made.append(SubjectEmbedder())
-        return made[-1]
-
-    async with opened(tmp_path, embedder) as memory:
+async def test_status_says_what_it_does_not_know_yet(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
         await memory.store("The kitten sleeps")
-        assert memory.status()["vectors"] == {"embedder": None, "read": 0, "waiting": None}
-        assert made == []
+        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 0, "waiting": None}
         await memory.await_vectors()
         assert memory.status()["vectors"] == {"embedder": "subjects", "read": 1, "waiting": 0}
         await memory.store("The cat hides")
@@ -767,7 +760,7 @@ def test_the_command_search_finds_by_meaning_what_no_router_has_made_vectors_of(
     run = runner(capsys, monkeypatch)
     monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
     monkeypatch.setattr("kingly_memory.app.meaning.PATIENCE_S", 30.0)
-    monkeypatch.setattr("kingly_memory.cli.memories.VECTORS_WAIT_S", 30.0)
+    monkeypatch.setattr("kingly_memory.cli.place.VECTORS_WAIT_S", 30.0)
     run("store", "The deployment was rolled back")
     run("store", "Lunch was a cheese sandwich")
     assert run("search", "undo releases", "--json").json["hits"] == []
@@ -801,3 +794,16 @@ def test_the_command_status_says_how_many_memories_have_no_vector_yet(
     assert "1 memory with no vector yet" in run("status").out
     monkeypatch.setattr("kingly_memory.app.meaning.COUNTING_S", 0.0)
     assert run("status", "--json").json["vectors"]["waiting"] is None
+
+
+async def test_what_makes_vectors_is_loaded_when_a_router_is_opened_and_not_during_its_first_search(
+    tmp_path: Path,
+) -> None:
+    made: list[Embedder] = []
+
+    def embedder() -> Embedder:
+        made.append(SubjectEmbedder())
+        return made[-1]
+
+    async with opened(tmp_path, embedder):
+        assert len(made) == 1

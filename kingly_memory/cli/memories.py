@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
 
-VECTORS_WAIT_S = 1.0
-"""How long a search waits for vectors to be read, and made where they are missing."""
 
 LAST_POSITION = 2**62
 
@@ -259,9 +257,8 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
 
 def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results:
     here = replace(place, remote=None) if options.local else place
-    with routing(here) as router:  # the results themselves say who did not answer
-        if not options.prefer_speed:
-            router.await_vectors(VECTORS_WAIT_S)
+    # No warnings: the results themselves say who did not answer.
+    with routing(here, by_meaning=not options.prefer_speed) as router:
         return router.search(
             text,
             prefer_speed=options.prefer_speed,

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 from kingly_memory import intake
 from kingly_memory.cli.output import Output
 from kingly_memory.errors import InvalidInput
-from kingly_memory.settings import Place
+from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.app.sync import SyncMemoryRouter
 
 TOKEN_LIMIT_BYTES = 65_536
+VECTORS_WAIT_S = 1.0
+"""How long a search by meaning waits for its vectors."""
 
 
 def place_of(options: Namespace, out: Output) -> Place:
@@ -61,10 +63,14 @@ def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[Loc
 
 
 @contextmanager
-def routing(place: Place, out: Output | None = None) -> Iterator[SyncMemoryRouter]:
-    """The router, with its warnings as notes on `out`, if there is one."""
+def routing(place: Place, out: Output | None = None, *, by_meaning: bool = False) -> Iterator[SyncMemoryRouter]:
+    """The router, with its warnings as notes on `out`, if there is one.
+
+    Only `by_meaning` it has vectors: the memories that other commands store get theirs from whoever searches next.
+    """
     from kingly_memory.app.sync import SyncMemoryRouter
 
+    settings = Settings.from_environment(home=place.home)
     with (
         warnings_on(out),
         SyncMemoryRouter.open(
@@ -73,8 +79,11 @@ def routing(place: Place, out: Output | None = None) -> Iterator[SyncMemoryRoute
             token=place.token,
             project=place.project,
             agent=place.agent,
+            settings=settings if by_meaning else replace(settings, embedder="none"),
         ) as router,
     ):
+        if by_meaning:
+            router.await_vectors(VECTORS_WAIT_S)
         yield router
 
 

@@ -31,7 +31,7 @@ _HELD_AGAINST = {
 def search(options: Namespace, place: Place, text: str, out: Output, filters: dict[str, Any]) -> int:
     """`filters` are those of every search and of a mode, and how many to show."""
     sources = [_source(name) for name in options.source or ()]
-    with routing(replace(place, remote=None) if options.local else place, out) as router:
+    with routing(replace(place, remote=None) if options.local else place, out, by_meaning=True) as router:
         results = router.search_verified(
             text,
             ground_truth=sources or None,

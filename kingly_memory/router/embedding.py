@@ -23,6 +23,7 @@ BATCH = 64
 """Memories embedded and written in one transaction."""
 EVERY_S = 5.0
 """How often it is looked for what other processes have stored."""
+PREPARE_S = 0.5
 COLLECT_S = 0.2
 """A store is often followed by others, whose vectors then share a transaction."""
 ROUNDS_FROM_THE_START = 360
@@ -65,8 +66,15 @@ class Embedding:
                 self._is_hurried = True
                 self._thread.submit(self._vectors.load)
 
+    async def prepare(self) -> None:
+        """Load what vectors are made with before anybody waits for an answer: its parser holds up the whole process for
+        a tenth of a second. Opening waits for that only so long; what prevents it is said when vectors are read."""
+        preparing = asyncio.ensure_future(self._apart(self._vectors.prepare))
+        preparing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait({preparing}, timeout=PREPARE_S)
+
     async def run(self) -> None:
-        """Work for as long as the router is open. One that is opened for a moment does not pay for the table."""
+        """Work for as long as the router is open."""
         await self._clock.sleep(COLLECT_S)
         rounds = 0
         while True:

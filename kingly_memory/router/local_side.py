@@ -64,12 +64,12 @@ class LocalSide:
         if not query.by_meaning or query.project != self._vectors.project:
             return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
         began = time.monotonic()
-        if not self._vectors.is_loaded:
-            self._hurry()
         wording = wording or self._words.word(query, budget_s=budget_s)
         wanted = most or query.limit
         left_s = max(began + budget_s - time.monotonic(), 0.0)
         words = self._words.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
+        if not self._vectors.is_loaded:
+            self._hurry()  # not before: what is read for it would take the time of the words
         nearest, why = self._nearest(spelt(query, wording.repaired), wanted, began, budget_s)
         if nearest is None:
             return replace(words, hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)

@@ -144,6 +144,7 @@ class Spine:
         self._is_open = True
         self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
         if self._embedding is not None:
+            await self._embedding.prepare()
             self._tasks.append(asyncio.create_task(self._embedding.run(), name="kingly-vectors"))
         if self._part is not None and self._side is not None:
             self._drainer = self._new_drainer(self._part, self._side)
