@@ -24,7 +24,7 @@ from tests.cli_runner import Ran, environment, process
 from tests.hook_samples import SESSION, entry, event, text, transcript
 from tests.hostile_texts import HOSTILE_TEXTS
 
-PATIENT = {"KINGLY_HOOK_DEADLINE_S": "600"}
+PATIENT = {"KINGLY_HOOK_DEADLINE_S": "600", "KINGLY_LOCAL_SEARCH_S": "30"}
 """What is measured here is what hooks say, not whether a loaded machine lets them say it in time."""
 HEAVY = ("argparse", "asyncio", "httpx", "pydantic", "mcp", "numpy", "tenacity", "diskcache", "rapidfuzz", "shutil")
 
