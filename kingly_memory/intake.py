@@ -35,8 +35,6 @@ KEY_LIMIT = 512
 TAGS_LIMIT = 64
 METADATA_LIMIT_BYTES = 64_000
 METADATA_DEPTH = 32
-QUERY_LIMIT = 4_096
-"""Characters of a query; of a longer one (a pasted log) that is taken which asks, it is not refused."""
 _SHORT_QUERY = 64
 """Characters of a query that nobody takes for a long one: too few for 33 words."""
 RESULTS_LIMIT = 1_000

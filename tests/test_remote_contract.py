@@ -134,6 +134,7 @@ async def test_what_is_forgotten_is_not_found(remote: Remote, memory: Memory, kn
 async def test_forgetting_twice_or_what_never_arrived_is_no_error(remote: Remote, memory: Memory) -> None:
     for _ in range(2):
         await remote.forget(memory, remote_id=None, idempotency_key=f"{memory.id}.2")
+    assert await found(remote, memory) == []
 
 
 async def test_what_was_forgotten_can_come_back(remote: Remote, memory: Memory) -> None:

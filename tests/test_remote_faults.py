@@ -307,7 +307,7 @@ async def test_no_redirect_carries_anything_to_another_port(server: ScriptedRemo
         assert other.requests == []
 
 
-async def test_a_remote_that_is_closed_twice_is_closed(server: ScriptedRemote) -> None:
+async def test_a_remote_may_be_closed_before_it_is_used_and_twice_after(server: ScriptedRemote) -> None:
     remote = remote_at(server.url)
     await remote.aclose()
     await remote.connect()

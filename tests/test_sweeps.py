@@ -239,6 +239,8 @@ async def test_stats_count_tiers_moves_of_the_last_hour_and_what_searches_found(
     await memory.sweep(["tiers"])
     await memory.search("way")
     await memory.search("zzz")
+    await memory.search_verified("way")
+    await memory.search_verified("zzz")
     stats = await memory.stats()
     assert stats["tier_counts"] == {"fast": 0, "medium": 1, "slow": 0, "glacial": 0}
     assert (stats["promotions_last_hour"], stats["hit_rate"]) == (1, 0.5)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.lifecycle.tier_stats import BUCKET_S, Activity, Tally, memory_stats
-from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import Tier
 from tests.tier_samples import DAY_S, HOUR_S, NOON_S
 
@@ -19,7 +18,7 @@ TIMES = st.lists(st.tuples(st.floats(0, 3 * HOUR_S), st.integers(1, 9)), max_siz
 
 @pytest.mark.requirement("ARG-056", "ARG-058")
 def test_before_anything_has_happened_everything_is_zero() -> None:
-    stats = memory_stats([], Activity(), NOON_S)
+    stats = memory_stats({}, 0.0, Activity(), NOON_S)
     assert json.loads(json.dumps(stats)) == {
         "tier_counts": {"fast": 0, "medium": 0, "slow": 0, "glacial": 0},
         "promotions_last_hour": 0,
@@ -32,8 +31,8 @@ def test_before_anything_has_happened_everything_is_zero() -> None:
 @pytest.mark.requirement("ARG-056")
 def test_the_stats_say_how_full_how_busy_and_how_surprising_the_tiers_are() -> None:
     activity = Activity().moved(NOON_S, promotions=1, demotions=2).looked_up(found=3, missed=1)
-    placements = [Placement(Tier.FAST, surprise=0.6), Placement(Tier.SLOW), Placement(Tier.SLOW, surprise=0.3)]
-    assert memory_stats(placements, activity, NOON_S) == {
+    counts = {Tier.FAST: 1, Tier.SLOW: 2}
+    assert memory_stats(counts, 0.9, activity, NOON_S) == {
         "tier_counts": {"fast": 1, "medium": 0, "slow": 2, "glacial": 0},
         "promotions_last_hour": 1,
         "demotions_last_hour": 2,
@@ -44,14 +43,14 @@ def test_the_stats_say_how_full_how_busy_and_how_surprising_the_tiers_are() -> N
 
 @pytest.mark.requirement("ARG-058")
 def test_keys_are_plain_texts() -> None:
-    assert {type(key) for key in memory_stats([], Activity(), NOON_S)["tier_counts"]} == {str}
+    assert {type(key) for key in memory_stats({}, 0.0, Activity(), NOON_S)["tier_counts"]} == {str}
 
 
 @pytest.mark.requirement("ARG-057")
 def test_a_move_counts_for_exactly_one_hour() -> None:
     activity = Activity().moved(NOON_S, promotions=1)
     seen = [
-        memory_stats([], activity, NOON_S + after_s)["promotions_last_hour"]
+        memory_stats({}, 0.0, activity, NOON_S + after_s)["promotions_last_hour"]
         for after_s in (0.0, HOUR_S - 0.001, HOUR_S, DAY_S)
     ]
     assert seen == [1, 1, 0, 0]

@@ -28,7 +28,6 @@ from kingly_memory.lifecycle.tiers import (
     reinforced,
     succeeded,
     surprised,
-    tier_named,
     utilisation,
 )
 from kingly_memory.models import Tier
@@ -329,14 +328,6 @@ def test_a_placement_survives_json(
 def test_a_facet_that_is_none_is_refused(broken: dict[str, Any]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         Placement.from_json(broken)
-
-
-def test_a_tier_is_named_by_its_word() -> None:
-    assert tier_named("tier", "slow") is Tier.SLOW
-    with pytest.raises(InvalidInput, match="tier: 'warm' is no tier; choose one of fast, medium, slow, glacial"):
-        tier_named("tier", "warm")
-    with pytest.raises(InvalidInput):
-        tier_named("tier", ["slow"])
 
 
 def test_pressure_is_that_of_the_fullest_tier() -> None:

@@ -285,7 +285,7 @@ class MemoryRouter(Learner):
             else:
                 found = await self._moded.search(asked, plan, prefer_speed=False, include_semantic=include_semantic)
                 results = await retriever.verify(found, asked.text, plan.config.top_k, ground_truth, cross_verify)
-        self._usage.note([one.memory.id for one in results], self._now_s())
+        self._note_found([one.memory.id for one in results])
         return results
 
     def _language_model(self) -> AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]:

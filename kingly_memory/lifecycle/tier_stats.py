@@ -5,12 +5,11 @@ Pure values: an `Activity` is kept beside the memories and replaced by the one a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kingly_memory.lifecycle.tiers import HOUR_S, Placement, finite
+from kingly_memory.lifecycle.tiers import HOUR_S, finite
 from kingly_memory.models import JsonObject, Tier
 
 BUCKET_S = 10.0
@@ -93,19 +92,9 @@ def _count(value: object) -> int:
     return int(finite(value))
 
 
-def memory_stats(placements: Iterable[Placement], activity: Activity, now_s: float) -> JsonObject:
-    """What `get_memory_stats` answers. `placements` are those of all live memories; the average of their surprises is
-    0.0 when there is none."""
-    counts: Counter[Tier] = Counter()
-    surprise = 0.0
-    for placement in placements:
-        counts[placement.tier] += 1
-        surprise += placement.surprise
-    return told(counts, surprise, activity, now_s)
-
-
-def told(counts: Mapping[Tier, int], surprise: float, activity: Activity, now_s: float) -> JsonObject:
-    """The same of memories that have been counted, whose surprises add up to `surprise`."""
+def memory_stats(counts: Mapping[Tier, int], surprise: float, activity: Activity, now_s: float) -> JsonObject:
+    """What `get_memory_stats` answers of the live memories: how many are in each tier, and what their surprises add up
+    to. The average of those is 0.0 when there is no memory."""
     return {
         "tier_counts": {tier.value: counts.get(tier, 0) for tier in Tier},
         "promotions_last_hour": activity.promotions.last_hour(now_s),

@@ -16,8 +16,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.intake import share, shown
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.intake import share
 from kingly_memory.lifecycle import checks
 from kingly_memory.models import JsonObject, Memory, Tier
 from kingly_memory.settings import Range
@@ -140,13 +140,6 @@ class TierRules:
 
 
 SEEDS_TIERS = TierRules()
-
-
-def tier_named(name: str, value: object) -> Tier:
-    """The tier that a caller means; `name` is that of the argument. Raises InvalidInput."""
-    if isinstance(value, str) and value in tuple(Tier):
-        return Tier(value)
-    raise InvalidInput(name, f"{shown(value)!r} is no tier; choose one of {', '.join(Tier)}")
 
 
 def above(tier: Tier) -> Tier | None:

@@ -51,7 +51,7 @@ class Counting:
 
     def told(self, activity: Activity) -> JsonObject:
         return {
-            **tier_stats.told(self._tiers, self._surprise, activity, self._now_s),
+            **tier_stats.memory_stats(self._tiers, self._surprise, activity, self._now_s),
             "strength": {state.value: self._states[state] for state in StrengthState},
         }
 

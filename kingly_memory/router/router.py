@@ -189,7 +189,7 @@ class Router(Upkeep):
             results = await self._in_mode(asked, plan, **ways)
         if shape.shortens:
             results = await self._shortened(results, shape, asked.text, began)
-        self._note_found(results)
+        self._note_found([hit.memory.id for hit in results])
         if not include_linked:
             return results
         ids = [hit.memory.id for hit in results]
@@ -200,7 +200,7 @@ class Router(Upkeep):
         self._check_open()
         query = replace(query, context_id=self._contexts.resolve(query.context_id))
         results = await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        self._note_found(results)
+        self._note_found([hit.memory.id for hit in results])
         return results
 
     async def _shortened(self, found: Results, shape: Shape, query: str, began: float) -> Results:
@@ -235,9 +235,10 @@ class Router(Upkeep):
             model_is_here=is_here,
         )
 
-    def _note_found(self, results: Results) -> None:
-        self._usage.note([hit.memory.id for hit in results], self._now_s())
-        self._lookups.note(found=len(results) > 0)
+    def _note_found(self, memory_ids: Sequence[str]) -> None:
+        """A search has answered with these: each was used, and the search found something or not."""
+        self._usage.note(memory_ids, self._now_s())
+        self._lookups.note(found=bool(memory_ids))
 
     async def get(self, key_or_id: str) -> Memory | None:
         """The memory under that key or id, or None. Counts as a use. Raises InvalidInput on a hostile name."""
