@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
 
-from benchmarks.measure import Plan
+from benchmarks.measure import Plan, by_words
 from benchmarks.report import Table
 from benchmarks.wordings import FAMILIES, wordings
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.cognition.confidence import assess, evidence
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import draft
@@ -101,7 +101,7 @@ async def _recorded(plan: Plan) -> list[_Case]:
     """Each rate for each family of tasks, in a project of its own; a tiny run makes do with one family."""
     random = Random(1)
     families = range(len(FAMILIES))[: max(1, plan.samples // SAMPLES_PER_FAMILY)]
-    settings = Settings(durability="process")
+    settings = by_words(durability="process")
     cases = []
     for family in families:
         for successes in range(RECORDED + 1):

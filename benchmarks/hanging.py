@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benchmarks.measure import Figure, Goal, Plan, alternate, figure, timed
+from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure, timed
 from benchmarks.searching import load
 from benchmarks.texts import Note, Question
 from kingly_memory import MemoryRouter, Settings
@@ -63,7 +63,7 @@ async def _store(plan: Plan, endpoint: str) -> list[Figure]:
 
 async def _stored(plan: Plan, folder: Path, endpoint: str | None, count: int) -> list[float]:
     notes = plan.writer.notes(count + 3)
-    async with MemoryRouter.open(folder, remote=endpoint, settings=Settings()) as memory:
+    async with MemoryRouter.open(folder, remote=endpoint, settings=by_words()) as memory:
         return [await timed(memory.store(note.content)) for note in notes][3:]
 
 
@@ -71,11 +71,11 @@ async def _search(plan: Plan, endpoint: str) -> list[Figure]:
     """While the remote has its whole share of every search, and once the link is known to be offline."""
     notes = plan.writer.notes(min(plan.sizes))
     questions = plan.writer.questions(notes, plan.samples + 3)
-    without = _Searched(plan.folder / "hung-search-without", None, Settings())
+    without = _Searched(plan.folder / "hung-search-without", None, by_words())
     hung = _Searched(
-        plan.folder / "hung-search-unaware", endpoint, Settings(offline_after=NEVER, call_timeout_s=UNNOTICED_S)
+        plan.folder / "hung-search-unaware", endpoint, by_words(offline_after=NEVER, call_timeout_s=UNNOTICED_S)
     )
-    aware = Settings(offline_after=1, call_timeout_s=0.2, send_tries=1)
+    aware = by_words(offline_after=1, call_timeout_s=0.2, send_tries=1)
     offline = _Searched(plan.folder / "hung-search-aware", endpoint, aware)
     async with without.opened(notes, questions), hung.opened(notes, questions), offline.opened(notes, questions):
         unaware = await alternate({"hung": hung.search}, min(plan.samples, HUNG_SEARCHES))

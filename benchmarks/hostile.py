@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from benchmarks.filling import fill, said
-from benchmarks.measure import Figure, Goal, Plan, alternate, figure
+from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.texts import Note, Writer
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 
 NOTES = 2_000
 LONG = 1_040_000
@@ -33,7 +33,7 @@ async def measure(plan: Plan) -> list[Figure]:
     samples = min(plan.samples, MOST_SAMPLES)
     cuts = dict.fromkeys(asked, 0)
     figures = []
-    async with MemoryRouter.open(home, project="own", settings=Settings()) as memory:
+    async with MemoryRouter.open(home, project="own", settings=by_words()) as memory:
         for name, questions in asked.items():
 
             async def search(number: int, name: str = name, questions: Sequence[str] = questions) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Figure, Plan, figure, timed
+from benchmarks.measure import Figure, Plan, by_words, figure, timed
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.files import locomo
 from kingly_memory.intake import Imported
@@ -34,7 +34,7 @@ async def _asked(plan: Plan, name: str, projects: list[tuple[str, list[dict[str,
     seconds: list[float] = []
     shares: list[float] = []
     for project, conversations in projects:
-        async with MemoryRouter.open(plan.folder / "locomo", project=project, settings=Settings()) as memory:
+        async with MemoryRouter.open(plan.folder / "locomo", project=project, settings=by_words()) as memory:
             await memory.remember(_turns(conversations))
             for text, evidence in _questions(conversations):
                 hits = {hit.memory.key for hit in await _search(memory, text, seconds)}

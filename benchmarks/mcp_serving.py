@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.hanging import HUNG_SEARCHES, NEVER, UNNOTICED_S, hung_server
-from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure, timed
+from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, figure, timed
 from benchmarks.processes import COMMAND
 from benchmarks.searching import load
 from benchmarks.texts import Note
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.server.legacy_tools import MOST_KEYS
 
 MOST_STARTS = 30
@@ -84,7 +84,7 @@ class Host:
 async def started(*arguments: str, **changes: str) -> Host:
     """A Python process as an installed program would be run: compiled modules are kept between runs."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), **changes}
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "KINGLY_EMBEDDER": "none", **changes}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -207,7 +207,7 @@ async def _host(
 ) -> AsyncIterator[Host]:
     """A server over a home of its own with the notes in it."""
     home = plan.folder / name
-    async with MemoryRouter.open(home, remote=False, project="bench", settings=Settings()) as memory:
+    async with MemoryRouter.open(home, remote=False, project="bench", settings=by_words()) as memory:
         await load(memory, notes)
     remote = [] if endpoint is None else ["--remote", endpoint]
     host = await started(COMMAND, "mcp", "--home", str(home), "--project", "bench", *remote, **changes)

@@ -6,8 +6,10 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.texts import Writer
+from kingly_memory import Settings
 
 Arm = Callable[[int], Awaitable[object]]
 """One way of doing the thing; called with the number of the sample."""
@@ -26,6 +28,11 @@ class Plan:
     locomo: Path | None = None
     is_quick: bool = False
     writer: Writer = field(default_factory=Writer)
+
+
+def by_words(**changes: Any) -> Settings:
+    """Settings whose figures do not depend on which extras are installed, and with no vectors made meanwhile."""
+    return Settings(embedder="none", **changes)
 
 
 @dataclass(frozen=True, slots=True)

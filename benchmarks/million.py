@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from benchmarks.filling import fill, said
-from benchmarks.measure import Figure, Goal, Plan, alternate, figure
+from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.searching import count
 from benchmarks.texts import Note, Writer
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.models import Memory
 
 SIZE = 1_000_000
@@ -31,7 +31,7 @@ async def measure(plan: Plan) -> list[Figure]:
     size_mb = sum(file.stat().st_size for file in home.rglob("*") if file.is_file()) / 1e6
     questions = plan.writer.questions(asked_about, min(plan.samples, MOST_SAMPLES) + 3)
     seen: dict[str, Counter[str]] = {"first": Counter(), "again": Counter()}
-    async with MemoryRouter.open(home, project="own", settings=Settings()) as memory:
+    async with MemoryRouter.open(home, project="own", settings=by_words()) as memory:
 
         async def first(number: int) -> None:
             count(seen["first"], questions[number], await memory.search(questions[number].text))

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure
+from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.searching import load
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 
 MOST_STARTS = 60
 
@@ -20,7 +20,7 @@ COMMAND = "from kingly_memory.cli.entry import run; run()"
 async def measure(plan: Plan) -> list[Figure]:
     home = plan.folder / "process"
     notes = plan.writer.notes(min(plan.sizes))
-    async with MemoryRouter.open(home, project="bench", settings=Settings()) as memory:
+    async with MemoryRouter.open(home, project="bench", settings=by_words()) as memory:
         await load(memory, notes)
     question = plan.writer.questions(notes, 1)[0].text
     searching = ["search", question, "--json", "--home", str(home), "--project", "bench"]
@@ -42,7 +42,7 @@ async def measure(plan: Plan) -> list[Figure]:
 def _process(*arguments: str) -> Arm:
     """Runs Python on a piece of code as an installed program would be run: compiled modules are kept between runs."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "KINGLY_EMBEDDER": "none"}
 
     async def run(_: int) -> None:
         subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile

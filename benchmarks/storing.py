@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from benchmarks.floor import Floor
-from benchmarks.measure import Figure, Goal, Plan, alternate, figure, percentile
+from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure, percentile
 from benchmarks.texts import Note
-from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory import MemoryRouter, SyncMemoryRouter
 
 AT_ONCE = 64
 DURABILITIES: tuple[Literal["power", "process"], ...] = ("power", "process")
@@ -26,7 +26,7 @@ async def measure(plan: Plan) -> list[Figure]:
 async def _one_at_a_time(plan: Plan, durability: Literal["power", "process"]) -> list[Figure]:
     notes = plan.writer.notes(plan.samples + 3)
     floor = Floor(plan.folder / f"floor-{durability}.db", durability)
-    settings = Settings(durability=durability)
+    settings = by_words(durability=durability)
     async with MemoryRouter.open(plan.folder / f"store-{durability}", settings=settings) as memory:
         with SyncMemoryRouter.open(plan.folder / f"store-sync-{durability}", settings=settings) as sync_memory:
 
@@ -57,7 +57,7 @@ async def _at_once(plan: Plan) -> Figure:
     notes = plan.writer.notes(AT_ONCE)
     together: list[float] = []
     alone: list[float] = []
-    async with MemoryRouter.open(plan.folder / "at-once", settings=Settings()) as memory:
+    async with MemoryRouter.open(plan.folder / "at-once", settings=by_words()) as memory:
         for _ in range(rounds):
             alone.append(await _sequential(memory, notes))
             together.append(await _concurrent(memory, notes))

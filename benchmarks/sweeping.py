@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from benchmarks.measure import Figure, Goal, Plan, figure, timed
+from benchmarks.measure import Figure, Goal, Plan, by_words, figure, timed
 from benchmarks.texts import Note, Question
 from benchmarks.working import resident_bytes
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.intake import Imported, draft
 from kingly_memory.testing import ManualClock
 
@@ -25,8 +25,8 @@ FADED = 20
 """Every twentieth memory has faded, and there are as many of another project whose lifetimes end."""
 ROUNDS = 3
 DAY_S = 86_400.0
-LASTING = Settings(semantic_lifetime_s=10_000 * DAY_S)
-PASSING = Settings(semantic_lifetime_s=DAY_S)
+LASTING = by_words(semantic_lifetime_s=10_000 * DAY_S)
+PASSING = by_words(semantic_lifetime_s=DAY_S)
 AT_FULL = (Goal("max", 10_000.0),)
 MEANWHILE = (Goal("ratio_p99", 2.0),)
 

@@ -7,8 +7,8 @@ import resource
 import sys
 from pathlib import Path
 
-from benchmarks.measure import Figure, Goal, Plan, figure, timed
-from kingly_memory import MemoryRouter, Settings
+from benchmarks.measure import Figure, Goal, Plan, by_words, figure, timed
+from kingly_memory import MemoryRouter
 
 TASK_WORDS = 10
 GROWTH = Goal("ratio", 2.0)
@@ -18,7 +18,7 @@ FROM_KIB = 1 if sys.platform == "darwin" else 1_024
 async def measure(plan: Plan) -> list[Figure]:
     """Tasks with a note, an assessment and a look at the context, in one context; the last tenth beside the first."""
     folder = plan.folder / "working"
-    settings = Settings(durability="process")
+    settings = by_words(durability="process")
     notes = [one.content for one in plan.writer.notes(plan.samples)]
     seconds: list[float] = []
     settled_bytes = 0
