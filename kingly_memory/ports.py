@@ -306,6 +306,27 @@ class LocalStore(Protocol):
         ...
 
 
+class InjectionLog(Protocol):
+    """Which memories were put into which session's prompts. Kept beside the store, since a hook does not write to it;
+    a log that cannot be written to or read is as good as an empty one."""
+
+    def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
+        """Those were put in now, in Unix seconds. Survives the process, not a power cut."""
+        ...
+
+    def of(self, session: str) -> Mapping[str, float]:
+        """When each memory was last put into a prompt of the session."""
+        ...
+
+    def sessions(self) -> Mapping[str, float]:
+        """Every session that is logged, and when something was last put into it."""
+        ...
+
+    def drop(self, session: str) -> None:
+        """What is known of a session is kept elsewhere now."""
+        ...
+
+
 # --- the remote -----------------------------------------------------------------------------------------------------
 
 

@@ -25,11 +25,11 @@ from kingly_memory.lifecycle.compaction import (
     Strategy,
     Thread,
     compact,
-    cosine,
     strategy,
 )
 from kingly_memory.models import Query, Standing
 from kingly_memory.testing import ManualClock
+from kingly_memory.topics import cosine
 from tests.router_bench import PromptStore, memory_over
 
 DAY_S = 86_400.0

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "kingly_memory"
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "stemming", "version"),
     ("models", "writing", "redaction", "settings_file"),
-    ("asking",),
+    ("asking", "topics"),
     ("intake",),
     ("ports", "settings", "observe"),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),

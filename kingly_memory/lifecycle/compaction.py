@@ -13,8 +13,7 @@ Pinned threads take others in, and nothing else happens to them. Compacting agai
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -22,11 +21,10 @@ from types import MappingProxyType
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject
+from kingly_memory.topics import Topic, alike, joined
 
 DAY_S = 86_400.0
 NORMAL = "normal"
-MOST_COMPARED = 100
-"""Threads that one thread is held against, those it has the most rare words in common with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Thread:
     last_active: float
     weight: float = 1.0
     pinned: bool = False
-    topic: Mapping[str, float] = field(default_factory=dict)
+    topic: Topic = field(default_factory=dict)
     changed_at: float | None = None
 
 
@@ -163,16 +161,11 @@ def compact(threads: Iterable[Thread], how: Strategy, now_s: float) -> Compactio
     return Compaction(how, now_s, tuple(actions), before, tuple(active.values()))
 
 
-def cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """How alike two topics are, from 0 to 1."""
-    return _dot(_unit(one), _unit(other))
-
-
 def _merges(active: Mapping[str, Thread], how: Strategy, now_s: float) -> Iterator[MergeThreads]:
     """The older thread goes on, unless only the younger one is pinned."""
     taken: set[str] = set()
     free = [one for one in active.values() if one.changed_at != now_s]
-    found = _alike([(one.id, _unit(one.topic)) for one in free], how.merge_threshold)
+    found = alike(((one.id, one.topic) for one in free), how.merge_threshold)
     for similarity, *ends in sorted(found, key=lambda pair: (-pair[0], pair[1:])):
         kept, gone = sorted((active[end] for end in ends), key=lambda one: (not one.pinned, one.last_active, one.id))
         if gone.pinned or not taken.isdisjoint(ends):
@@ -181,46 +174,13 @@ def _merges(active: Mapping[str, Thread], how: Strategy, now_s: float) -> Iterat
         yield MergeThreads((kept.id, gone.id), similarity)
 
 
-def _alike(topics: Sequence[tuple[str, Mapping[str, float]]], threshold: float) -> Iterator[tuple[float, str, str]]:
-    """Every pair above the threshold, without looking at every pair.
-
-    The words of a topic are taken in one order, the rarest first, and only as many that what is left of the topic
-    cannot reach the threshold by itself: two topics that reach it have one of those words in common (prefix filtering,
-    Bayardo 2007). Where very many threads are about the same, each is held against a part of them.
-    """
-    spread = Counter(word for _, topic in topics for word in topic)
-    earlier: defaultdict[str, list[int]] = defaultdict(list)
-    for place, (name, topic) in enumerate(topics):
-        heads = _heads(topic, spread, threshold)
-        shared = Counter(one for word in heads for one in earlier[word])
-        for other, _ in shared.most_common(MOST_COMPARED):
-            similarity = _dot(topics[other][1], topic)
-            if similarity > threshold:
-                yield similarity, topics[other][0], name
-        for word in heads:
-            earlier[word].append(place)
-
-
-def _heads(topic: Mapping[str, float], spread: Mapping[str, int], threshold: float) -> list[str]:
-    heads: list[str] = []
-    left = math.fsum(value * value for value in topic.values())
-    for word in sorted(topic, key=lambda one: (spread[one], one)):
-        if math.sqrt(max(left, 0.0)) < threshold * (1 - 1e-9):
-            break
-        heads.append(word)
-        left -= topic[word] ** 2
-    return heads
-
-
 def _merged(kept: Thread, gone: Thread) -> Thread:
     """Not lighter than either, and active when either was."""
-    topic = Counter(kept.topic)
-    topic.update(gone.topic)
     return replace(
         kept,
         last_active=max(kept.last_active, gone.last_active),
         weight=max(kept.weight, gone.weight),
-        topic=dict(topic),
+        topic=joined(kept.topic, gone.topic),
     )
 
 
@@ -240,13 +200,3 @@ def _excess(threads: Collection[Thread], how: Strategy) -> list[Thread]:
     excess = max(len(threads) - how.max_active_threads, 0)
     unpinned = [one for one in threads if not one.pinned]
     return sorted(unpinned, key=lambda one: (one.weight, one.last_active, one.id))[:excess]
-
-
-def _unit(topic: Mapping[str, float]) -> dict[str, float]:
-    length = math.sqrt(math.fsum(value * value for value in topic.values()))
-    return {word: value / length for word, value in topic.items() if value} if length else {}
-
-
-def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    short, long = sorted((one, other), key=len)
-    return min(1.0, math.fsum(value * long[word] for word, value in short.items() if word in long))

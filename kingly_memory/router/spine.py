@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Self, TypeVar
 from uuid import uuid4
@@ -22,6 +23,7 @@ from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, Embedder, LocalStore, Remote, Transaction
 from kingly_memory.router import records
+from kingly_memory.router.access import Access
 from kingly_memory.router.activity import Lookups
 from kingly_memory.router.associations import Associations
 from kingly_memory.router.context_gather import ContextGatherer
@@ -281,6 +283,10 @@ class Spine:
     def _desk(self) -> Desk:
         name = None if self._part is None else self._part.name
         return Desk(self._station.project, self._agent, name, self._lifetimes, self._clock.now(), self._context_rules)
+
+    @cached_property
+    def _access(self) -> Access:
+        return Access(self._store.reader, self._read, self._write, self._desk, self._wake)
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()

@@ -19,13 +19,14 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import LocalStore, Transaction
-from kingly_memory.router import compacting, duplicates, summaries, sweeps
-from kingly_memory.router.compacting import Compacting, Note
+from kingly_memory.router import duplicates, summaries, sweeps
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.summaries import Behind
 from kingly_memory.router.sweeps import Sweep
+from kingly_memory.router.threads import compacting
+from kingly_memory.router.threads.compacting import Compacting, Note
 
 T = TypeVar("T")
 SHOWN = 100

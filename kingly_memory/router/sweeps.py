@@ -21,11 +21,11 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, merges, records, summaries
 from kingly_memory.router.archive import FACET as ARCHIVED
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.compacting import Note
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.summaries import MOST_LINKED, Behind
-from kingly_memory.router.threads import FACET as THREAD
+from kingly_memory.router.threads.compacting import Note
+from kingly_memory.router.threads.reading import FACET as THREAD
 from kingly_memory.router.vector_search import FACETS as VECTORS
 
 if TYPE_CHECKING:

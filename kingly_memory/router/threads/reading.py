@@ -14,21 +14,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kingly_memory import topics
 from kingly_memory.cognition.working import owner
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import Thread
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
-from kingly_memory.writing import stems, words
+from kingly_memory.topics import Topic
 
 FACET, ATTENTION = "thread", "attention"
-READ = 2_048
-"""Characters of a memory that say what its thread is about."""
-MOST_WORDS = 64
-"""By which threads are compared, the most frequent of each."""
-MOST_COUNTED = 1_024
-"""Different words of one context, after which the rarer half is left out."""
 AT_ONCE = 500
 
 
@@ -55,9 +50,7 @@ class _Course:
         active_s = max(memory.created_at.timestamp(), memory.updated_at.timestamp(), used_s or -math.inf)
         self.last_s = max(self.last_s, active_s)
         self.is_pinned |= subject.pinned
-        self.words.update(words(f"{memory.title or ''} {memory.content[:READ]}"))
-        if len(self.words) > MOST_COUNTED:
-            self.words = Counter(dict(self.words.most_common(MOST_COUNTED // 2)))
+        topics.count(self.words, f"{memory.title or ''} {memory.content}")
         if subject.is_protected:
             self.last_protected_s = max(self.last_protected_s, active_s)
         else:
@@ -116,14 +109,11 @@ def _thread(thread_id: str, several: list[_Course], facet: JsonObject, attention
     )
 
 
-def _topic(several: Iterable[_Course]) -> dict[str, float]:
+def _topic(several: Iterable[_Course]) -> Topic:
     said: Counter[str] = Counter()
     for one in several:
         said.update(one.words)
-    topic: Counter[str] = Counter()
-    for word, count in said.most_common(2 * MOST_WORDS):
-        topic.update(dict.fromkeys(stems(word), count))
-    return {word: 1 + math.log(count) for word, count in topic.most_common(MOST_WORDS)}
+    return topics.topic(said)
 
 
 def _facets(reader: StoreReader, name: str, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:

@@ -21,9 +21,9 @@ from kingly_memory.lifecycle.steward import Decision
 from kingly_memory.lifecycle.verdicts import Archive
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
-from kingly_memory.router import threads
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.threads import ATTENTION, FACET, Threads
+from kingly_memory.router.threads import reading
+from kingly_memory.router.threads.reading import ATTENTION, FACET, Threads
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""
@@ -51,14 +51,14 @@ class Compacting:
 
 def plan(reader: StoreReader, project: str, how: Strategy, now_s: float) -> Compacting:
     """What the strategy would do with the project's threads. Reads every live memory once."""
-    found = threads.read(reader, project, Subjects(reader, project).live())
+    found = reading.read(reader, project, Subjects(reader, project).live())
     planned = compact(found.active, how, now_s)
     return Compacting(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, project)))
 
 
 def tally(reader: StoreReader, project: str) -> Tally:
     """How many threads are active now, and what they weigh."""
-    return Tally.of(threads.read(reader, project, Subjects(reader, project).live()).active)
+    return Tally.of(reading.read(reader, project, Subjects(reader, project).live()).active)
 
 
 def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:

@@ -1,0 +1,92 @@
+"""What texts are about, as words with weights, and which of many are about the same."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kingly_memory.writing import stems, words
+
+READ = 2_048
+"""Characters of a text that say what it is about."""
+MOST_WORDS = 64
+"""By which topics are compared, the most frequent of each."""
+MOST_COUNTED = 1_024
+"""Different words that are counted, after which the rarer half is left out."""
+MOST_COMPARED = 100
+"""Topics that one is held against, those it has the most rare words in common with."""
+
+Topic = Mapping[str, float]
+"""Stems and how much each weighs, above 0."""
+
+
+def count(said: Counter[str], text: str) -> None:
+    """Add a text's words to those that were said."""
+    said.update(words(text[:READ]))
+    if len(said) > MOST_COUNTED:
+        kept = said.most_common(MOST_COUNTED // 2)
+        said.clear()
+        said.update(dict(kept))
+
+
+def topic(said: Counter[str]) -> Topic:
+    """What all of it is about: the most frequent stems, each by the logarithm of how often it was said."""
+    by_stem: Counter[str] = Counter()
+    for word, times in said.most_common(2 * MOST_WORDS):
+        by_stem.update(dict.fromkeys(stems(word), times))
+    return {word: 1 + math.log(times) for word, times in by_stem.most_common(MOST_WORDS)}
+
+
+def joined(one: Topic, other: Topic) -> Topic:
+    """What two topics are about together."""
+    both = Counter(one)
+    both.update(other)
+    return dict(both)
+
+
+def cosine(one: Topic, other: Topic) -> float:
+    """How alike two topics are, from 0 to 1."""
+    return _dot(_unit(one), _unit(other))
+
+
+def alike(named: Iterable[tuple[str, Topic]], threshold: float) -> Iterator[tuple[float, str, str]]:
+    """Every pair above the threshold with its similarity, without looking at every pair.
+
+    The words of a topic are taken in one order, the rarest first, and only as many that what is left of the topic
+    cannot reach the threshold by itself: two topics that reach it have one of those words in common (prefix filtering,
+    Bayardo 2007). Where very many are about the same, each is held against a part of them.
+    """
+    topics: Sequence[tuple[str, Topic]] = [(name, _unit(one)) for name, one in named]
+    spread = Counter(word for _, one in topics for word in one)
+    earlier: defaultdict[str, list[int]] = defaultdict(list)
+    for place, (name, one) in enumerate(topics):
+        heads = _heads(one, spread, threshold)
+        shared = Counter(other for word in heads for other in earlier[word])
+        for other, _ in shared.most_common(MOST_COMPARED):
+            similarity = _dot(topics[other][1], one)
+            if similarity > threshold:
+                yield similarity, topics[other][0], name
+        for word in heads:
+            earlier[word].append(place)
+
+
+def _heads(one: Topic, spread: Mapping[str, int], threshold: float) -> list[str]:
+    heads: list[str] = []
+    left = math.fsum(value * value for value in one.values())
+    for word in sorted(one, key=lambda word: (spread[word], word)):
+        if math.sqrt(max(left, 0.0)) < threshold * (1 - 1e-9):
+            break
+        heads.append(word)
+        left -= one[word] ** 2
+    return heads
+
+
+def _unit(one: Topic) -> dict[str, float]:
+    length = math.sqrt(math.fsum(value * value for value in one.values()))
+    return {word: value / length for word, value in one.items() if value} if length else {}
+
+
+def _dot(one: Topic, other: Topic) -> float:
+    short, long = sorted((one, other), key=len)
+    return min(1.0, math.fsum(value * long[word] for word, value in short.items() if word in long))
