@@ -88,11 +88,8 @@ def _toml(text: str) -> object:
 
 
 def _yaml(text: str, path: Path) -> object:
-    try:
-        import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
-    except ImportError:
-        problem = f"{path} is YAML, which PyYAML reads; run `pip install 'kingly-memory[yaml]'`, or write config.toml"
-        raise InvalidSetting("KINGLY_CONFIG", problem) from None
+    import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
+
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError) as error:

@@ -226,13 +226,6 @@ def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
         Settings.from_environment({"KINGLY_CONFIG": str(tmp_path)})
 
 
-def test_yaml_without_its_reader_says_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    beside(home, "lease_s: 7", "config.yaml")
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(InvalidSetting, match=r"run `pip install 'kingly-memory\[yaml\]'`, or write config\.toml"):
-        told(home)
-
-
 # --- the command line -----------------------------------------------------------------------------------------------
 
 
