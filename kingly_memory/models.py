@@ -19,6 +19,9 @@ REMOTE_ABOVE = 0.3
 CONFIDENCE_ASSESSMENT = "confidence_assessment"
 """Tag of accounts of how sure an agent was: memories that answer no question unless they are asked for by this tag."""
 
+EXPERIENCE = "experience"
+"""`metadata.record` of what an agent's mind holds: the mind lets go of it, and nothing else does unless it is asked."""
+
 
 class MemoryType(StrEnum):
     """The four types; `adapters` and `lifecycle` know what follows from each."""

@@ -149,6 +149,12 @@ class Settings:
         return cls(**changes)  # type: ignore[arg-type]  # checked in __post_init__
 
 
+def beside(home: Path) -> Path:
+    """The folder for what belongs to a home: the one around it where that holds nothing else, the home itself
+    elsewhere."""
+    return home.parent if home.parent.name in _FOLDERS else home
+
+
 class Said(NamedTuple):
     """What a setting is, and who says so: a variable, or a key of a file."""
 
@@ -177,7 +183,7 @@ def settings_file(home: Path | None, environment: Mapping[str, str] | None = Non
         return Path(named).expanduser()
     if home is None:
         return None
-    folder = home.parent if home.parent.name in _FOLDERS else home
+    folder = beside(home)
     there = [path for name in CONFIG_FILES if (path := folder / name).exists()]
     if len(there) > 1:
         raise InvalidSetting("KINGLY_CONFIG", f"{' and '.join(map(str, there))} are both there; keep one of them")

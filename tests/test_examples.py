@@ -13,9 +13,9 @@ from tests.cli_runner import ROOT, environment
 EXAMPLES = ROOT / "examples"
 
 
-def run_example(name: str, folder: Path) -> str:
+def run_example(name: str, folder: Path, *arguments: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
         cwd=folder,
         env=dict(environment()),
         capture_output=True,

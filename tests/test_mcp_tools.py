@@ -38,6 +38,7 @@ ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
 LIFECYCLE = {"memory_sweep", "memory_restore", "get_memory_stats"}
 AI = {"ai_compact"}
+COGNITION = {"retrieve_memory"}
 LEGACY = {"remember", "recall", "list"}
 
 
@@ -59,7 +60,7 @@ def arguments(tool: Tool) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ERAS)
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
     first, second = await listed(tmp_path, mode=mode), await listed(tmp_path, mode=mode)
-    assert set(first) == SEEDS | BESIDES | ALMA | UPKEEP | LIFECYCLE | AI | LEGACY
+    assert set(first) == SEEDS | BESIDES | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY
     assert list(first) == list(second)
 
 
@@ -131,7 +132,7 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
-        "alma_get_weak_memories", "get_memory_stats",
+        "alma_get_weak_memories", "get_memory_stats", *COGNITION,
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
     assert destroying == {"memory_intelligent_store", "memory_forget", "remember", "memory_sweep", "ai_compact"}

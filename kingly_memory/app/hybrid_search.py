@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.app.sync_views import SyncContinuumMemory
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Results
+from kingly_memory.router.minds.continuum import ContinuumMemory
 from kingly_memory.router.router import Router
 
 
@@ -26,16 +28,17 @@ class HybridMemorySearch:
 
 
 def get_hybrid_memory_search(memory: object) -> HybridMemorySearch:
-    """A hybrid search over that memory: a `MemoryRouter`, or a `SyncMemoryRouter`. Raises InvalidInput."""
-    if isinstance(memory, Router):
+    """A hybrid search over that memory: a `MemoryRouter`, a `SyncMemoryRouter`, or the `continuum` of
+    either. Raises InvalidInput."""
+    if isinstance(memory, Router | ContinuumMemory):
         return HybridMemorySearch(memory.search)
-    if isinstance(memory, SyncMemoryRouter):
-        return HybridMemorySearch(_in_a_thread(memory))
+    if isinstance(memory, SyncMemoryRouter | SyncContinuumMemory):
+        return HybridMemorySearch(_in_a_thread(memory.search))
     raise InvalidInput("memory", f"expected a MemoryRouter, not {type(memory).__name__}")
 
 
-def _in_a_thread(memory: SyncMemoryRouter) -> Callable[..., Awaitable[Results]]:
-    async def search(query: str, **how: Any) -> Results:
-        return await asyncio.to_thread(memory.search, query, **how)
+def _in_a_thread(search: Callable[..., Results]) -> Callable[..., Awaitable[Results]]:
+    async def awaited(query: str, **how: Any) -> Results:
+        return await asyncio.to_thread(search, query, **how)
 
-    return search
+    return awaited

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kingly_memory import intake
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.app import parts
-from kingly_memory.app.learning import Learner
+from kingly_memory.app.views import Views
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
@@ -35,7 +35,7 @@ USUALLY_VERIFIED = 5
 """Memories that a verified search answers with unless it is told how many (seed 000)."""
 
 
-class MemoryRouter(Learner):
+class MemoryRouter(Views):
     """A memory that keeps working when the network doesn't.
 
     `async with MemoryRouter.open() as memory:` works with nothing set: no remote, no key, no model, no network.

@@ -12,7 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.app.sync_views import SyncConsensusMemory, SyncContinuumMemory, SyncMemoryStream
 from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.experience.rules import SEEDS, ExperienceRules
 from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
@@ -320,6 +323,11 @@ class SyncMemoryRouter:
         """See `MemoryRouter.working_context`."""
         return self._call(lambda: self._router.working_context(context_id, include_related))
 
+    def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> CognitiveMemory:
+        """See `MemoryRouter.cognitive`. A verb that changes it returns when that is in the store, or raises and has
+        changed nothing."""
+        return self._call(lambda: self._router.cognitive_waiting(agent_id, rules=rules))
+
     def remember(self, items: Iterable[Imported]) -> Taken:
         """See `MemoryRouter.remember`."""
         return self._call(lambda: self._router.remember(items))
@@ -477,6 +485,20 @@ class SyncMemoryRouter:
                 fold=fold,
             )
         )
+
+    def stream(self, agent_id: str | None = None) -> SyncMemoryStream:
+        """See `MemoryRouter.stream`."""
+        return SyncMemoryStream(self._router.stream(agent_id), self._call)
+
+    @property
+    def consensus(self) -> SyncConsensusMemory:
+        """See `MemoryRouter.consensus`."""
+        return SyncConsensusMemory(self._router.consensus, self._call)
+
+    @property
+    def continuum(self) -> SyncContinuumMemory:
+        """See `MemoryRouter.continuum`."""
+        return SyncContinuumMemory(self._router.continuum, self._call)
 
     def __repr__(self) -> str:
         return repr(self._router).replace("MemoryRouter", "SyncMemoryRouter", 1)

@@ -87,8 +87,12 @@ _CONTEXT_FILTER = argument("--context", "only memories of this context", metavar
 _ARCHIVED = argument("--archived", "show archived memories as well", action="store_true")
 _LIMIT_20 = argument("--limit", "how many to show (default 20)", metavar="N", type=whole_number, default=20)
 
+_FOLDER = argument("--folder", "folder of the audit (default: `audit` beside the home)", metavar="DIR")
+_KIND = repeatable("--kind", "only memory_updates, tool_invocations, consolidations or household_traces", "KIND")
+
 GROUPS: Mapping[str, str] = {
     "archive": "what sweeps have put away.",
+    "audit": "what a simulation has noted of its agents' memories.",
     "outbox": "what the remote has not acknowledged.",
     "task": "what came of tasks.",
     "thought": "chains of reasoning.",
@@ -341,6 +345,32 @@ COMMANDS = (
         (argument("--html", "write a page with pictures of it to this file instead", metavar="FILE"),),
     ),
     Command(
+        "audit tail",
+        "Show the latest records of an audit; with --agent those of one agent.",
+        f"{_ROOM}.audit:tail",
+        (
+            argument("-n", "how many to show (default 20)", metavar="N", type=whole_number, default=20, dest="number"),
+            argument("--follow", "go on with each new record, until interrupted", action="store_true"),
+            _KIND,
+            _FOLDER,
+        ),
+    ),
+    Command(
+        "audit show",
+        "Show one record of an audit.",
+        f"{_ROOM}.audit:show",
+        (
+            argument("record", "its id, or the beginning of one, or FILE:LINE", metavar="ID_OR_LINE"),
+            _FOLDER,
+        ),
+    ),
+    Command(
+        "audit stats",
+        "Count an audit's records by kind, agent and year, with retrievals and consolidations.",
+        f"{_ROOM}.audit:stats",
+        (_KIND, _FOLDER),
+    ),
+    Command(
         "outbox list",
         "List what the remote has not acknowledged.",
         f"{_ROOM}.upkeep:outbox_list",
@@ -430,7 +460,8 @@ COMMANDS = (
         (
             argument(
                 "--tools",
-                "which tools, with commas: memory, tasks, thoughts, alma, lifecycle, ai, legacy (default: all)",
+                "which tools, with commas (default: all): "
+                "memory, tasks, thoughts, alma, lifecycle, ai, cognition, legacy",
                 metavar="SETS",
             ),
             argument("--http", "serve Streamable HTTP at /mcp instead of stdio", action="store_true"),

@@ -15,7 +15,7 @@ BROKEN_PIPE = 141
 """128 + SIGPIPE: what a shell reports for a program that wrote to a closed pipe."""
 
 
-_AT_ARGUMENT = re.compile(r"argument (?:--)?(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
+_AT_ARGUMENT = re.compile(r"argument -{0,2}(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
 
 
 _OPTIONS = {"types": "type", "tags": "tag", "context_id": "context", "top_k": "limit", "ground_truth": "source"}

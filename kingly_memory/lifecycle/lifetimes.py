@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType
 from kingly_memory.settings import Settings
 
 PROTECTED_FROM = 0.8
@@ -54,8 +54,11 @@ class Lifetimes:
         )
 
     def begin(self, memory: Memory, now_s: float) -> Lifetime | None:
-        """None for what is too significant to end by itself; working memories are meant to end."""
+        """None for what is too significant to end by itself, but for working memories, which are meant to end; and for
+        what a mind holds."""
         kind = memory.type
+        if memory.metadata.get("record") == EXPERIENCE:
+            return None
         if memory.significance >= PROTECTED_FROM and kind is not MemoryType.WORKING:
             return None
         length = self.by_type[kind]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, Lifetime
 from kingly_memory.lifecycle.strength import Strength
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import EXPERIENCE, Memory, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,5 @@ class Subject:
 
     @property
     def is_protected(self) -> bool:
-        return self.pinned or self.memory.significance >= PROTECTED_FROM
+        is_held = self.memory.metadata.get("record") == EXPERIENCE
+        return self.pinned or is_held or self.memory.significance >= PROTECTED_FROM

@@ -213,8 +213,9 @@ class Gatherer:
         found = {hit.memory.id: _candidate(hit, in_remote=hit.memory.id in delivered) for hit in local.hits}
         now_s = self._clock.now().timestamp()
         for row, remote_hit in side.keepsakes.join(query, remote.hits):
+            was_found = row.memory.id in found  # and so was looked at
             known = found.pop(row.memory.id, None) or _unfound(row.memory, in_local=row.position >= 0)
-            is_alive = row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
+            is_alive = was_found or row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
             if not query.admits(row.memory) or not is_alive:
                 continue
             relevance = max(remote_hit.relevance, known.remote or 0.0)

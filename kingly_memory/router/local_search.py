@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
-from kingly_memory.models import Memory, Query, Standing
+from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Beside, Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import naming, repair
 from kingly_memory.retrieval.bm25 import READ, Own, Question
@@ -149,11 +149,13 @@ class LocalSearch:
         return bool(self.shown([row], query, now_s))
 
     def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
-        """The rows whose standing, filters and lifetime let them be shown."""
+        """The rows whose standing, filters and lifetime let them be shown. Where the archive is asked for, so is what
+        waits for a sweep to put it there."""
         hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
         admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
-        alive = self._alive(admitted, now_s)
-        return [row for row in admitted if row.position in alive]
+        mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
+        dead = {row.position for row in mortal} - self._alive(mortal, now_s)
+        return [row for row in admitted if row.position not in dead]
 
     def _gather(self, query: Query, wording: Wording, ranking: _Ranking, now_s: float, deadline_s: float) -> Matches:
         """Pages of matches until there are enough that are alive, admitted, and no matches by chance."""
@@ -318,6 +320,11 @@ class _Ranking:
             return 0
         content = memory.content[:PIECES_READ].casefold()
         return sum(piece in content for piece in self.asked.pieces)
+
+
+def _goes_to_archive(row: Row) -> bool:
+    """Working memories and copies are erased when their time is over, all others are put away."""
+    return row.standing is Standing.LIVE and row.memory.type is not MemoryType.WORKING
 
 
 def _characters(deadline_s: float) -> int:

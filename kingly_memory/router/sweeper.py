@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ class SweepReport:
     """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
     were written; `merged` are archived besides, and joined to those that are `standing` for them. `waiting` are ended
     ones a remote has yet to acknowledge, `spared` the last of their categories, `skipped` those that were touched after
-    the plan was made. `ended` are what was to be erased."""
+    the plan was made. `ended` are what was to be erased. What it did lies under `id` until the next sweep."""
 
     archived: int = 0
     erased: int = 0
@@ -60,6 +60,7 @@ class SweepReport:
     ended: tuple[MemoryId, ...] = field(default=(), repr=False)
     merged: int = 0
     standing: tuple[MemoryId, ...] = field(default=(), repr=False)
+    id: str = field(default="", repr=False)
 
     @property
     def can_be_undone(self) -> bool:
@@ -110,7 +111,8 @@ class Sweeper:
         with self._alone():
             plan = await self._plan(policies, desk)
             sweep = Sweep(new_id(desk.now), desk.project, plan.at_s, policies)
-            return report(plan, await self._carry_out(plan, sweep, desk), dry_run=False)
+            done = report(plan, await self._carry_out(plan, sweep, desk), dry_run=False)
+            return replace(done, id=sweep.id)
 
     async def compact(self, how: Strategy, desk: Desk, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""

@@ -87,7 +87,7 @@ def drop_pages(sweep_id: str, first: int, end: int) -> Callable[[Transaction], N
 
     def change(transaction: Transaction) -> None:
         for number in range(first, end):
-            transaction.set_facet(FACET, _page(sweep_id, number), None)
+            transaction.set_facet(FACET, page_of(sweep_id, number), None)
 
     return change
 
@@ -111,7 +111,7 @@ def drop_summary(sweep: Sweep, page: int, desk: Desk) -> Callable[[Transaction],
     """Forget the summary of that page: nothing went behind it."""
 
     def change(transaction: Transaction) -> None:
-        for entry in (transaction.facet(FACET, _page(sweep.id, page)) or {"entries": []})["entries"]:
+        for entry in (transaction.facet(FACET, page_of(sweep.id, page)) or {"entries": []})["entries"]:
             summaries.unsay(transaction, entry, desk)
 
     return change
@@ -163,7 +163,7 @@ def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], i
     """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many came back."""
 
     def change(transaction: Transaction) -> int:
-        entries = (transaction.facet(FACET, _page(sweep_id, page)) or {"entries": []})["entries"]
+        entries = (transaction.facet(FACET, page_of(sweep_id, page)) or {"entries": []})["entries"]
         away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVING, SUMMARISING, MERGING)]
         back = [_archived_by(transaction, sweep_id, memory_id) for memory_id in away]
         returned = {memory.id for memory in back if memory is not None}
@@ -177,7 +177,7 @@ def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], i
                 count += entry["name"] == THREAD
             if entry["did"] == WRITING:
                 summaries.unsay(transaction, entry, desk)
-        transaction.set_facet(FACET, _page(sweep_id, page), None)
+        transaction.set_facet(FACET, page_of(sweep_id, page), None)
         last = transaction.facet(FACET, LAST) or {"at": desk.now_s}
         transaction.set_facet(FACET, LAST, {"id": sweep_id, "at": last["at"], "pages": page})
         return count
@@ -185,7 +185,8 @@ def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], i
     return change
 
 
-def _page(sweep_id: str, number: int) -> str:
+def page_of(sweep_id: str, number: int) -> str:
+    """Beside what a page of what a sweep did lies."""
     return f"{sweep_id}.{number}"
 
 
@@ -285,7 +286,7 @@ def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonOb
             sweep.project,
             lambda now: now.moved(sweep.at_s, promotions=moves[PROMOTING], demotions=moves[DEMOTING]),
         )
-    transaction.set_facet(FACET, _page(sweep.id, page), {"entries": list(entries)})
+    transaction.set_facet(FACET, page_of(sweep.id, page), {"entries": list(entries)})
     last = transaction.facet(FACET, LAST) or {"at": sweep.at_s}
     transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": last["at"], "pages": page + 1})
 

@@ -37,6 +37,11 @@ class UsageBuffer:
         used = self._used.get(memory_id) or self._taken.get(memory_id)
         return None if used is None else used.last_s
 
+    def times(self, memory_id: str) -> int:
+        """Uses that may not be in the store yet."""
+        with self._lock:
+            return sum(some[memory_id].times for some in (self._used, self._taken) if memory_id in some)
+
     def take(self) -> Callable[[Transaction], None] | None:
         """A change that writes the uses down and renews sliding lifetimes; None when there is nothing to write."""
         with self._lock:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
+from kingly_memory.cognition.experience.items import LATEST_YEAR
 from kingly_memory.intake import DETAILS, MOST_IN_A_MODE, MOST_TOKENS, MOST_VERIFIED, RESULTS_LIMIT
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, MemoryType
 
@@ -104,6 +105,8 @@ TopK = Annotated[
     Annotated[int, Field(ge=1, le=MOST_IN_A_MODE), BeforeValidator(_number)] | None,
     Field(description="How many at most; left out, as many as suit the mode"),
 ]
+Most = Annotated[int, Field(ge=0, le=RESULTS_LIMIT), BeforeValidator(_number)]
+Year = Annotated[int, Field(ge=0, le=LATEST_YEAR), BeforeValidator(_number)]
 MostVerified = Annotated[
     int,
     Field(ge=1, le=MOST_VERIFIED, description="How many at most, all statuses together"),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.server.alma_tools import AlmaTools
+from kingly_memory.server.cognition_tools import CognitionTools
 from kingly_memory.server.frames import mended_tree
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.legacy_tools import LegacyTools
@@ -38,7 +39,7 @@ class Entry:
     repeatable: bool = False
 
 
-TOOLSETS = ("memory", "tasks", "thoughts", "alma", "lifecycle", "ai", "legacy")
+TOOLSETS = ("memory", "tasks", "thoughts", "alma", "lifecycle", "ai", "cognition", "legacy")
 
 
 def entries(memory: LazyRouter) -> tuple[Entry, ...]:
@@ -77,6 +78,9 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("lifecycle", "memory_restore", "Restore a memory", lifecycle.memory_restore, repeatable=True),
         Entry("lifecycle", "get_memory_stats", "See how memories do", lifecycle.get_memory_stats, reads=True),
         Entry("ai", "ai_compact", "Compact the threads", ai.ai_compact, destroys=True),
+        Entry(
+            "cognition", "retrieve_memory", "Retrieve experiences", CognitionTools(memory).retrieve_memory, reads=True
+        ),
         Entry("legacy", "remember", "Keep a value", legacy.remember, destroys=True),
         Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
         Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),

@@ -16,11 +16,12 @@ IMPORTANCE = 0.5
 LATEST_YEAR = 1_000_000
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MemoryItem:
     """What was experienced, in which year of a simulation, and how much it matters (0 to 1).
 
-    `timestamp` orders items; one without a time zone is UTC. Raises InvalidInput.
+    `timestamp` orders items; one without a time zone is UTC. `id` names the memory that it is in a store, if it is in
+    one. Raises InvalidInput.
     """
 
     content: str
@@ -28,27 +29,32 @@ class MemoryItem:
     year: int = 0
     timestamp: datetime = field(default_factory=partial(datetime.now, UTC))
     tags: list[str] = field(default_factory=list)
+    id: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if type(self.content) is not str or not self.content or self.content.isspace():
-            raise InvalidInput("content", "is empty or no text; say what was experienced")
+        """What is right already, as nearly everything in a simulation, is looked at and left as it is."""
+        content = self.content
+        if type(content) is not str or not content.isascii() or not content or content.isspace():
+            self._mend("content", _said(content))
         if type(self.importance) is not float or not 0.0 <= self.importance <= 1.0:
-            self.importance = intake.share("importance", self.importance)
+            self._mend("importance", intake.share("importance", self.importance))
         if type(self.year) is not int or not 0 <= self.year <= LATEST_YEAR:
-            self.year = intake.count("year", self.year, least=0, most=LATEST_YEAR)
+            self._mend("year", intake.count("year", self.year, least=0, most=LATEST_YEAR))
         if type(self.timestamp) is not datetime or self.timestamp.tzinfo is not UTC:
-            said_at = intake.moment("timestamp", self.timestamp)
-            self.timestamp = datetime.now(UTC) if said_at is None else said_at
-        if self.tags:
-            self.tags = list(intake.tag_list("tags", self.tags))
+            self._mend("timestamp", intake.moment("timestamp", self.timestamp) or datetime.now(UTC))
+        tags: object = self.tags
+        if tags or type(tags) is not list:
+            self._mend("tags", [] if tags is None else list(intake.tag_list("tags", tags)))
 
     def to_json(self) -> JsonObject:
+        named = {} if self.id is None else {"id": self.id}
         return {
             "content": self.content,
             "importance": self.importance,
             "year": self.year,
             "timestamp": self.timestamp.isoformat(),
             "tags": list(self.tags),
+            **named,
         }
 
     @classmethod
@@ -56,6 +62,19 @@ class MemoryItem:
         """What `to_json` gave. Raises InvalidInput."""
         try:
             said_at = datetime.fromisoformat(data["timestamp"])
-            return cls(data["content"], data["importance"], data["year"], said_at, data["tags"])
-        except (KeyError, TypeError, ValueError) as error:
+            return cls(data["content"], data["importance"], data["year"], said_at, data["tags"], data.get("id"))
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput("item", f"is no experience ({type(error).__name__}: {error})") from None
+
+    def _mend(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+
+def _said(content: object) -> str:
+    if not isinstance(content, str):
+        raise InvalidInput("content", f"expected text, not {type(content).__name__}")
+    if not content.strip():
+        raise InvalidInput("content", "is empty; say what was experienced")
+    return intake.mended(str(content))

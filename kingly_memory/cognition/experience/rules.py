@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+from kingly_memory import intake
 from kingly_memory.cognition.experience.items import MemoryItem
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
+from kingly_memory.models import JsonObject
 
 Scoring = Literal["product", "hello_agents"]
 SCORINGS: tuple[Scoring, ...] = ("product", "hello_agents")
+MOST_KEPT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,9 @@ class ExperienceRules:
 
     def __post_init__(self) -> None:
         for name in ("working_capacity", "episodic_capacity"):
-            capacity = getattr(self, name)
-            if type(capacity) is not int or capacity < 1:
-                raise InvalidInput(name, f"must be a whole number from 1, not {shown(capacity)}")
-        if not 0 <= self.consolidation_threshold <= 1:
-            raise InvalidInput("consolidation_threshold", "must be from 0 to 1")
-        if not 0 < self.decay_rate <= 1:
+            intake.count(name, getattr(self, name), most=MOST_KEPT)
+        intake.share("consolidation_threshold", self.consolidation_threshold)
+        if not intake.share("decay_rate", self.decay_rate):
             raise InvalidInput("decay_rate", "must be above 0 and at most 1")
         if self.scoring not in SCORINGS:
             raise InvalidInput("scoring", f"{shown(self.scoring)!r} is unknown; choose one of {', '.join(SCORINGS)}")
@@ -48,6 +49,17 @@ class ExperienceRules:
     def worth(self, item: MemoryItem) -> float:
         """Before it fades."""
         return item.importance if self.scoring == "product" else 0.8 + 0.4 * item.importance
+
+    def to_json(self) -> JsonObject:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ExperienceRules:
+        """What `to_json` gave. Raises InvalidInput."""
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise InvalidInput("rules", f"are damaged ({error})") from None
 
 
 SEEDS = ExperienceRules()

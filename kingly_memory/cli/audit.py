@@ -1,0 +1,161 @@
+"""The verbs about the audit of a simulation: tail, show, stats. They read files, and no store."""
+
+from __future__ import annotations
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from kingly_memory import intake
+from kingly_memory.cli.output import Output, counted, facts, one_line, table
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.audit.reading import AuditReader, Noted
+    from kingly_memory.cognition.audit.tally import Tally
+
+MOST = 100_000
+POLL_S = 0.5
+_AGENTS_SHOWN = 20
+
+
+def tail(options: Namespace, out: Output) -> int:
+    if options.follow:
+        return _follow(options, out)
+    reader = _reader(options)
+    most = intake.count("n", options.number, most=MOST)
+    found = reader.latest(most, _kinds(options.kind), options.agent)
+    lines = table([_row(one) for one in found], ("TIME", "YEAR", "AGENT", "ID", "WHAT")) if found else ["no records"]
+    out.show({"records": [_shown(one) for one in found]}, lines)
+    _note_damage(reader, out)
+    return 0
+
+
+def show(options: Namespace, out: Output) -> int:
+    reader = _reader(options)
+    found = reader.named(options.record)
+    if out.as_json:
+        out.data(_shown(found))
+    else:
+        out.say(f"{found.kind} {found.id}", *json.dumps(found.record, ensure_ascii=False, indent=2).splitlines())
+    return 0
+
+
+def stats(options: Namespace, out: Output) -> int:
+    from kingly_memory.cognition.audit.tally import tally
+
+    reader = _reader(options)
+    agent = options.agent
+    wanted = (one for one in reader.all(_kinds(options.kind)) if agent is None or one.agent_id == agent)
+    counts = tally((one.kind, one.record) for one in wanted)
+    out.show({"folder": str(reader.folder), **counts.to_json(), "damaged": reader.damaged}, _stats_lines(counts))
+    _note_damage(reader, out)
+    return 0
+
+
+def told(noted: Noted) -> str:
+    """What a record says, in a line."""
+    record = noted.record
+    if isinstance(item := record.get("memory_item"), dict):
+        return f"{record.get('update_type')} → {item.get('destination') or 'unknown'}: {item.get('content')}"
+    if isinstance(call := record.get("tool_invocation"), dict):
+        refused = call.get("refused")
+        return f"{call.get('tool_id')}: " + (f"refused, {refused}" if refused else f"{call.get('result_count')} found")
+    if isinstance(taken := record.get("consolidation"), dict):
+        after = f"{taken.get('working_after')} working, {taken.get('episodic_after')} episodic after it"
+        return f"consolidation: {taken.get('transferred_count')} transferred, {after}"
+    if isinstance(action := record.get("action"), dict):
+        return f"trace: {action.get('decision_skill')}"
+    return noted.kind
+
+
+def _follow(options: Namespace, out: Output) -> NoReturn:
+    """The latest records, and then each new one, until somebody ends it: one JSON value per line with --json."""
+    from kingly_memory.adapters.audit.following import Follower
+
+    most = intake.count("n", options.number, most=MOST)
+    kinds, reader = _kinds(options.kind), _reader(options)
+    follower = Follower(reader.folder)
+    latest = reader.latest(most, kinds, options.agent) if reader.folder.is_dir() else []
+    shown = {one.id for one in latest}
+    _print(latest, out)
+    while True:
+        time.sleep(POLL_S)
+        wanted = (one for one in follower.added() if kinds is None or one.kind in kinds)
+        added = [one for one in wanted if options.agent in (None, one.agent_id)]
+        _print([one for one in added if one.id not in shown], out)
+        shown -= {one.id for one in added}
+
+
+def _print(found: Iterable[Noted], out: Output) -> None:
+    for one in found:
+        out.show(_shown(one), ["  ".join(_row(one))])
+    out.flush()
+
+
+def _row(noted: Noted) -> tuple[str, ...]:
+    return noted.at[:19], str(noted.record.get("year", "")), noted.agent_id, noted.id, one_line(told(noted))
+
+
+def _reader(options: Namespace) -> AuditReader:
+    from kingly_memory.adapters.audit.reading import AuditReader
+
+    if options.folder is not None:
+        return AuditReader(Path(options.folder).expanduser())
+    from kingly_memory.app.auditing import audit_folder
+    from kingly_memory.settings import Place
+
+    return AuditReader(audit_folder(Place.resolve(home=options.home).home))
+
+
+def _kinds(named: Sequence[str] | None) -> Sequence[str] | None:
+    from kingly_memory.cognition.audit.records import Kind
+
+    for kind in named or ():
+        if kind not in tuple(Kind):
+            raise InvalidInput("kind", f"{intake.shown(kind)!r} is unknown; choose of {', '.join(Kind)}")
+    return named
+
+
+def _shown(noted: Noted) -> JsonObject:
+    return {"id": noted.id, "kind": noted.kind, "record": noted.record}
+
+
+def _stats_lines(counts: Tally) -> Iterator[str]:
+    total = counts.kinds.total()
+    yield from facts(
+        [
+            ("records", f"{total:,}" + _by(counts.kinds)),
+            ("agents", f"{len(counts.agents):,}"),
+            ("years", f"{min(counts.years)} to {max(counts.years)}" if counts.years else "none"),
+            ("remembered", _by(counts.destinations).removeprefix(": ") or "nothing"),
+            (
+                "retrievals",
+                f"{counted(counts.retrievals, 'call')}, {counted(counts.memories_retrieved, 'memory')}, "
+                f"{counts.refused:,} refused",
+            ),
+            (
+                "consolidations",
+                f"{counted(counts.consolidations, 'run')}, {counted(counts.memories_consolidated, 'memory')}",
+            ),
+        ]
+    )
+    if counts.agents:
+        yield ""
+        yield from table(
+            [(agent, f"{n:,}") for agent, n in counts.agents.most_common(_AGENTS_SHOWN)], ("AGENT", "RECORDS")
+        )
+
+
+def _by(counts: dict[str, int]) -> str:
+    told_ = " · ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
+    return f": {told_}" if told_ else ""
+
+
+def _note_damage(reader: AuditReader, out: Output) -> None:
+    if reader.damaged:
+        out.note(f"{counted(reader.damaged, 'line')} in {reader.folder} could not be read as records")

@@ -1,0 +1,223 @@
+"""Memories by how near at hand they are: what a retrieval over tiers answers, and in which order (seed 003). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Tier
+
+MemoryTier = Tier
+"""The seed's name for it."""
+
+SOURCE, TOPIC = "source", "topic"
+"""Where an entry's own are kept in its memory's metadata; a summary of memories that leave a tier is of one topic."""
+
+TIER_WEIGHTS: Mapping[Tier, float] = {Tier.FAST: 1.0, Tier.MEDIUM: 0.85, Tier.SLOW: 0.7, Tier.GLACIAL: 0.5}
+"""What the relevance of a memory is multiplied by in the strategy `weighted`. The seed names the order, not the
+figures: with these one from SLOW comes before one from FAST when it is more than 1.43 times as relevant."""
+
+LEAST_SIMILARITY = 0.3
+"""Below which what only its meaning points to is left out (seed 003)."""
+
+
+class Strategy(StrEnum):
+    """`fast_first` asks one tier after the other, the nearest first, while there are too few; `weighted` and
+    `comprehensive` ask all at once, and the former favours the nearer ones."""
+
+    FAST_FIRST = "fast_first"
+    WEIGHTED = "weighted"
+    COMPREHENSIVE = "comprehensive"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """A memory and where it stands, in the seed's words. Figures are those of the moment it was read.
+
+    `importance` is its significance, `similarity` (0 to 1) how well it answered the query it was retrieved by.
+    """
+
+    id: MemoryId
+    content: str
+    tier: Tier
+    importance: float
+    source: str = ""
+    topic: str = ""
+    metadata: JsonObject = field(default_factory=dict)
+    access_count: int = 0
+    surprise_score: float = 0.0
+    success_references: int = 0
+    created_at: datetime | None = None
+    last_access: datetime | None = None
+    similarity: float | None = None
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "content": self.content,
+            "tier": self.tier.value,
+            "importance": self.importance,
+            "source": self.source,
+            "topic": self.topic,
+            "metadata": self.metadata,
+            "access_count": self.access_count,
+            "surprise_score": round(self.surprise_score, 4),
+            "success_references": self.success_references,
+            "created_at": None if self.created_at is None else self.created_at.isoformat(),
+            "last_access": None if self.last_access is None else self.last_access.isoformat(),
+            "similarity": None if self.similarity is None else round(self.similarity, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that a search found. `relevance` is the search's, `similarity` the better of that and how near its
+    meaning lies; `is_worded`: its words were found, and not its meaning alone."""
+
+    memory: Memory
+    tier: Tier
+    relevance: float
+    similarity: float
+    is_worded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationResult:
+    """What a consolidation did. Of `archived`, `summarised` went behind one of the `summaries` that were written;
+    `skipped` were touched while it was under way."""
+
+    promoted: int = 0
+    demoted: int = 0
+    archived: int = 0
+    summarised: int = 0
+    summaries: int = 0
+    skipped: int = 0
+    promoted_ids: tuple[MemoryId, ...] = ()
+    demoted_ids: tuple[MemoryId, ...] = ()
+    archived_ids: tuple[MemoryId, ...] = ()
+    summary_ids: tuple[MemoryId, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "promoted": self.promoted,
+            "demoted": self.demoted,
+            "archived": self.archived,
+            "summarised": self.summarised,
+            "summaries": self.summaries,
+            "skipped": self.skipped,
+            "promoted_ids": list(self.promoted_ids),
+            "demoted_ids": list(self.demoted_ids),
+            "archived_ids": list(self.archived_ids),
+            "summary_ids": list(self.summary_ids),
+        }
+
+
+def retrieved(
+    candidates: Iterable[Candidate], strategy: Strategy, limit: int, min_similarity: float = LEAST_SIMILARITY
+) -> list[Candidate]:
+    """The best of the candidates, best first. What was found by its words may be less similar than `min_similarity`:
+    an exact term is worth more than its vector says (decision R7). Of several that say the same the nearest stands."""
+    similar = [one for one in candidates if one.is_worded or one.similarity >= min_similarity]
+    ordered = sorted(_once(similar), key=_ORDERS[strategy])
+    return ordered[:limit]
+
+
+def strategy(value: object) -> Strategy:
+    """Raises InvalidInput."""
+    known = [one.value for one in Strategy]
+    if isinstance(value, str) and value in known:
+        return Strategy(value)
+    raise InvalidInput("strategy", f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")
+
+
+def tier(value: object, name: str = "tier") -> Tier:
+    """Raises InvalidInput."""
+    known = [one.value for one in Tier]
+    if isinstance(value, str) and value in known:
+        return Tier(value)
+    raise InvalidInput(name, f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")
+
+
+def tiers(value: object) -> frozenset[Tier]:
+    """All of them for None. Raises InvalidInput."""
+    if value is None:
+        return frozenset(Tier)
+    several = (value,) if isinstance(value, str) else value
+    if not isinstance(several, Iterable):
+        raise InvalidInput("tiers", f"expected a list of tiers, not {type(value).__name__}")
+    named = frozenset(tier(one, "tiers") for one in several)
+    if not named:
+        raise InvalidInput("tiers", "is empty; leave it out for all of them")
+    return named
+
+
+def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> JsonObject:
+    """What is kept beside the content of an entry. Raises InvalidInput."""
+    checked = intake.draft("x", content_limit_bytes=1, metadata=own).metadata
+    said = {name: _perhaps(name, value) for name, value in ((SOURCE, source), (TOPIC, topic))}
+    return {**checked, **{name: value for name, value in said.items() if value}}
+
+
+def entry(
+    memory: Memory,
+    tier: Tier,
+    *,
+    access_count: int = 0,
+    last_access: datetime | None = None,
+    surprise_score: float = 0.0,
+    success_references: int = 0,
+    similarity: float | None = None,
+) -> MemoryEntry:
+    """A memory in the seed's words, whoever stored it."""
+    named = {name: said for name in (SOURCE, TOPIC) if isinstance(said := memory.metadata.get(name), str)}
+    return MemoryEntry(
+        id=memory.id,
+        content=memory.content,
+        tier=tier,
+        importance=memory.significance,
+        source=named.get(SOURCE, ""),
+        topic=named.get(TOPIC, ""),
+        metadata={name: value for name, value in memory.metadata.items() if name not in named},
+        access_count=access_count,
+        surprise_score=surprise_score,
+        success_references=success_references,
+        created_at=memory.created_at,
+        last_access=last_access,
+        similarity=similarity,
+    )
+
+
+def _perhaps(name: str, value: object) -> str:
+    return "" if value == "" else intake.required(name, value)
+
+
+_NEARNESS = {tier: place for place, tier in enumerate(Tier)}
+
+
+def _by_tier(one: Candidate) -> tuple[float, ...]:
+    return _NEARNESS[one.tier], -one.relevance
+
+
+def _by_worth(one: Candidate) -> tuple[float, ...]:
+    return -one.relevance * TIER_WEIGHTS[one.tier], _NEARNESS[one.tier]
+
+
+def _by_relevance(one: Candidate) -> tuple[float, ...]:
+    return -one.relevance, _NEARNESS[one.tier]
+
+
+_ORDERS = {Strategy.FAST_FIRST: _by_tier, Strategy.WEIGHTED: _by_worth, Strategy.COMPREHENSIVE: _by_relevance}
+
+
+def _once(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Without what another from a nearer tier says in the same words, of the same agent."""
+    nearest: dict[tuple[str | None, str], Candidate] = {}
+    for one in sorted(candidates, key=_by_tier):
+        nearest.setdefault((one.memory.scope.agent, " ".join(one.memory.content.split())), one)
+    return list(nearest.values())

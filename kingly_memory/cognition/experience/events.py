@@ -1,0 +1,111 @@
+"""What floods and insurance claims leave in the memory of a household (seed 001, §10.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple, Protocol
+
+from kingly_memory import intake
+from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.experience.items import MemoryItem
+from kingly_memory.errors import InvalidInput
+
+MAJOR_FROM = 50_000.0
+MODERATE_FROM = 10_000.0
+"""Dollars of damage."""
+MOST = 1e18
+"""Dollars that anything can cost here: beyond that a figure is a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloodEvent:
+    occurred: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DamageEstimate:
+    """Damage in dollars."""
+
+    total_damage: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FinancialOutcome:
+    """What became of an insurance claim, if there was one; the payout is in dollars."""
+
+    claim_filed: bool
+    claim_approved: bool = False
+    insurance_payout: float = 0.0
+
+
+class Flood(Protocol):
+    @property
+    def occurred(self) -> bool: ...
+
+
+class Damage(Protocol):
+    @property
+    def total_damage(self) -> float: ...
+
+
+class Claim(Protocol):
+    @property
+    def claim_filed(self) -> bool: ...
+    @property
+    def claim_approved(self) -> bool: ...
+    @property
+    def insurance_payout(self) -> float: ...
+
+
+class Severity(NamedTuple):
+    name: str
+    importance: float
+
+
+def update_memory_from_flood(
+    memory: CognitiveMemory, flood: Flood, damage: Damage, year: int, *, moderate: bool = False
+) -> MemoryItem | None:
+    """A flood with damage becomes an episode, one without is held in working memory, and none is None.
+
+    `moderate`: damage from 10,000 to 50,000 is that, of importance 0.7, and not minor. Raises InvalidInput.
+    """
+    cost = _dollars("total_damage", damage.total_damage)
+    if cost > 0:
+        name, importance = severity(cost, moderate=moderate)
+        content = f"Year {year}: A {name} flood caused ${cost:,.0f} in damages"
+        return memory.add_episodic(content, importance, year, ("flood", name))
+    if flood.occurred:
+        content = f"Year {year}: A flood occurred but caused no damage to my property"
+        return memory.add_working(content, 0.4, year, ("flood", "no_damage"))
+    return None
+
+
+def severity(damage: float, *, moderate: bool = False) -> Severity:
+    """What a flood that did so much damage is called, and how much it matters."""
+    if damage >= MAJOR_FROM:
+        return Severity("major", 0.9)
+    if moderate and damage >= MODERATE_FROM:
+        return Severity("moderate", 0.7)
+    return Severity("minor", 0.6)
+
+
+def update_memory_from_claim(memory: CognitiveMemory, outcome: Claim, year: int) -> MemoryItem | None:
+    """A claim becomes an episode, and one that was denied is remembered better; no claim is None. Raises
+    InvalidInput."""
+    if not outcome.claim_filed:
+        return None
+    if not outcome.claim_approved:
+        return memory.add_episodic(
+            f"Year {year}: My insurance claim was denied", 0.8, year, ("insurance", "claim", "denied")
+        )
+    payout = _dollars("insurance_payout", outcome.insurance_payout)
+    content = f"Year {year}: Insurance paid ${payout:,.0f} for my claim"
+    return memory.add_episodic(content, 0.7, year, ("insurance", "claim", "approved"))
+
+
+def _dollars(field: str, value: object) -> float:
+    amount = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -1.0
+    if not 0 <= amount <= MOST:
+        raise InvalidInput(field, f"must be an amount of dollars from 0, not {intake.shown(value)}")
+    return amount

@@ -1,0 +1,306 @@
+"""Memories by tier: placed where they are asked to be, retrieved from the tiers that are asked (seed 003).
+
+Tiers are facets beside memories of the one store, and the one search knows nothing of them: what it finds is sorted out
+by tier here, and it is asked for more while too little of that lies in the tiers that are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol
+
+from kingly_memory import intake
+from kingly_memory.cognition import continuum
+from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, ConsolidationResult, MemoryEntry, Strategy
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import RESULTS_LIMIT
+from kingly_memory.lifecycle.steward import TIERS
+from kingly_memory.lifecycle.tier_stats import Activity, memory_stats
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, USUAL_RELEVANCE, Placement, TierRules, placed, utilisation
+from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
+from kingly_memory.ports import Transaction
+from kingly_memory.retrieval.blending import VECTORS, is_worded
+from kingly_memory.router import feedback, records, sweeps
+from kingly_memory.router.access import Access
+from kingly_memory.router.minds.shelf import Keep
+from kingly_memory.router.records import Stored
+from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.usage import UsageBuffer
+
+WIDE = 64
+"""Hits that are sorted out by tier, at least: ten for each one wanted if that is more."""
+PER_ENTRY = 10
+FURTHER = 4
+"""How many times as many are looked at when too few of them are in the tiers that are wanted."""
+AT_ONCE = 200
+"""Facets read by one statement."""
+
+STATS = tuple(memory_stats({}, 0.0, Activity(), 0.0))
+"""What the seed's `get_memory_stats` answers."""
+ARCHIVING = (sweeps.ARCHIVING, sweeps.SUMMARISING)
+
+
+class Verbs(Protocol):
+    """The router's verbs that this stands on."""
+
+    async def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport: ...
+
+    async def stats(self) -> JsonObject: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seeker:
+    """The one search, without and with counting what it found as used."""
+
+    look: Callable[[Query], Awaitable[Results]]
+    note: Callable[[Sequence[str]], None]
+    search: Callable[..., Awaitable[Results]]
+
+
+class ContinuumMemory:
+    """The memories of a project by tier. Whatever was stored otherwise is in them too, where its significance places
+    it."""
+
+    def __init__(
+        self,
+        project: str,
+        *,
+        verbs: Verbs,
+        seeker: Seeker,
+        access: Access,
+        keep: Keep,
+        usage: UsageBuffer,
+        content_limit_bytes: int,
+        rules: TierRules = SEEDS_TIERS,
+    ) -> None:
+        self._project = project
+        self._verbs = verbs
+        self._seeker = seeker
+        self._access = access
+        self._keep = keep
+        self._usage = usage
+        self._content_limit_bytes = content_limit_bytes
+        self._rules = rules
+
+    async def store(  # noqa: PLR0917  # the seed's signature
+        self,
+        content: str,
+        tier: Tier = Tier.SLOW,
+        importance: float = 0.5,
+        source: str = "",
+        topic: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> MemoryEntry:
+        """Store a semantic memory of that significance in that tier, whatever tier its significance would give it.
+        Raises InvalidInput, StoreError."""
+        there = continuum.tier(tier)
+        draft = intake.draft(
+            content,
+            content_limit_bytes=self._content_limit_bytes,
+            type=MemoryType.SEMANTIC.value,
+            significance=importance,
+            metadata=continuum.metadata(metadata, source, topic),
+        )
+        desk = self._access.desk()
+
+        def change(transaction: Transaction) -> Stored:
+            stored = records.store(draft, desk)(transaction)
+            transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
+            return stored
+
+        receipt = await self._keep(change)
+        memory = draft.memory(receipt.id, self._project, created_at=desk.now, updated_at=desk.now)
+        return continuum.entry(memory, there)
+
+    async def retrieve(
+        self,
+        query: str,
+        tiers: Sequence[Tier] | None = None,
+        limit: int = 5,
+        min_similarity: float = LEAST_SIMILARITY,
+        strategy: str = Strategy.WEIGHTED,
+    ) -> list[MemoryEntry]:
+        """The memories of those tiers (of all for None) that answer the query, best first; each is used by this.
+
+        `fast_first` takes from the nearest tier first and from the next ones while short of `limit`; `weighted` holds
+        relevance times the weight of the tier against each other, `comprehensive` relevance alone. What no word of the
+        query points to must be `min_similarity` near in meaning. Chosen from the best 64 hits (ten times `limit` if
+        that is more), and from up to 1,000 while fewer than `limit` of them are in the tiers asked for. Raises
+        InvalidInput.
+        """
+        how, wanted = continuum.strategy(strategy), continuum.tiers(tiers)
+        least = intake.share("min_similarity", min_similarity)
+        asked = intake.query(query, project=self._project, limit=limit, without_tags=intake.unsought(None))
+        size = min(max(WIDE, PER_ENTRY * asked.limit), RESULTS_LIMIT)
+        while True:
+            results = await self._seeker.look(replace(asked, limit=size))
+            candidates = await self._access.read(partial(self._candidates, results.hits))
+            chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
+            if len(chosen) >= asked.limit or len(results) < size or size == RESULTS_LIMIT:
+                break
+            size = min(size * FURTHER, RESULTS_LIMIT)
+        self._seeker.note([one.memory.id for one in chosen])
+        return await self._access.read(lambda: self._entries(chosen))
+
+    async def entry(self, memory_id: str) -> MemoryEntry | None:
+        """A memory of the project by its id or key, whatever its standing, without using it. Raises InvalidInput."""
+        name = intake.required("memory_id", memory_id)
+
+        def look() -> MemoryEntry | None:
+            reader = self._access.reader
+            row = reader.row(reader.id_of_key(self._project, name) or name)
+            if row is None or row.memory.scope.project != self._project:
+                return None
+            tier = self._placements([row.memory])[row.memory.id].tier
+            return self._entries([Candidate(row.memory, tier, 0.0, 0.0, is_worded=False)], similarities=False)[0]
+
+        return await self._access.read(look)
+
+    async def update_outcome(
+        self,
+        memory_ids: Iterable[str | MemoryEntry],
+        success: bool,
+        *,
+        actual_usefulness: float | None = None,
+        predicted_relevance: float = USUAL_RELEVANCE,
+    ) -> int:
+        """Note that memories were referred to in something that was a success or not, and how useful they were if that
+        is known (0 to 1, against what had been predicted): all of it or nothing. Says how many memories. Raises
+        InvalidInput, StoreError."""
+        names = [one.id if isinstance(one, MemoryEntry) else intake.required("memory_ids", one) for one in memory_ids]
+        desk, rules = self._access.desk(), self._rules
+
+        def change(transaction: Transaction) -> int:
+            count = feedback.used(names, desk, rules, succeeded=success)(transaction)
+            if actual_usefulness is not None:
+                for name in dict.fromkeys(names):
+                    judge = feedback.judged(name, desk, rules, predicted=predicted_relevance, actual=actual_usefulness)
+                    judge(transaction)
+            return count
+
+        return await self._access.write(change)
+
+    async def update_surprise_score(
+        self, memory_id: str | MemoryEntry, retrieval_context: Mapping[str, float] | None = None
+    ) -> float:
+        """Note how useful a memory was (`actual_usefulness`) against what had been predicted (`predicted_relevance`),
+        each 0.5 unless said. Answers with its surprise, a moving average. Raises InvalidInput, StoreError."""
+        said = retrieval_context or {}
+        name = memory_id.id if isinstance(memory_id, MemoryEntry) else intake.required("memory_id", memory_id)
+        judged = feedback.judged(
+            name,
+            self._access.desk(),
+            self._rules,
+            predicted=said.get("predicted_relevance", USUAL_RELEVANCE),
+            actual=said.get("actual_usefulness", USUAL_RELEVANCE),
+        )
+        return (await self._access.write(judged)).surprise
+
+    async def needs_consolidation(self) -> bool:
+        """Whether a tier holds more memories than it has room for."""
+        counts = (await self._verbs.stats())["tier_counts"]
+        return max(utilisation({tier: counts[tier.value] for tier in Tier}, self._rules).values()) > 1
+
+    async def consolidate_memories(self) -> ConsolidationResult:
+        """A sweep by the tiers alone: up with what has proved itself, down with what has faded, to the archive with
+        what has no room. `undo_sweep` takes it back. Raises SweepUnderWay, StoreError."""
+        report = await self._verbs.sweep([TIERS])
+        done = await self._access.read(lambda: self._done(report.id))
+        return ConsolidationResult(
+            promoted=report.promoted,
+            demoted=report.demoted,
+            archived=report.archived,
+            summarised=report.summarised,
+            summaries=report.summaries,
+            skipped=report.skipped,
+            promoted_ids=_those(done, sweeps.PROMOTING),
+            demoted_ids=_those(done, sweeps.DEMOTING),
+            archived_ids=_those(done, *ARCHIVING),
+            summary_ids=_those(done, sweeps.WRITING),
+        )
+
+    async def get_memory_stats(self) -> JsonObject:
+        """Memories in each tier, moves of the last hour, the share of searches that found something, and the average
+        surprise. `MemoryRouter.stats` has more."""
+        stats = await self._verbs.stats()
+        return {name: stats[name] for name in STATS}
+
+    async def search(self, query: str, limit: int = 10, **how: Any) -> Results:
+        """See `MemoryRouter.search`."""
+        return await self._seeker.search(query, limit=limit, **how)
+
+    def _candidates(self, hits: Sequence[Hit]) -> list[Candidate]:
+        places = self._placements([hit.memory for hit in hits])
+        return [_candidate(hit, places[hit.memory.id].tier) for hit in hits]
+
+    def _entries(self, chosen: Sequence[Candidate], *, similarities: bool = True) -> list[MemoryEntry]:
+        memories = [one.memory for one in chosen]
+        places, usages = self._placements(memories), self._facets("usage", memories)
+        return [
+            continuum.entry(
+                one.memory,
+                one.tier,
+                access_count=int(usages.get(one.memory.id, {}).get("accesses", 0)) + self._usage.times(one.memory.id),
+                last_access=_moment(
+                    usages.get(one.memory.id, {}).get("last_used"), self._usage.last_use(one.memory.id)
+                ),
+                surprise_score=places[one.memory.id].surprise,
+                success_references=places[one.memory.id].successes,
+                similarity=one.similarity if similarities else None,
+            )
+            for one in chosen
+        ]
+
+    def _placements(self, memories: Sequence[Memory]) -> dict[MemoryId, Placement]:
+        facets = self._facets("tier", memories)
+        return {one.id: self._placement(one, facets.get(one.id)) for one in memories}
+
+    def _placement(self, memory: Memory, facet: JsonObject | None) -> Placement:
+        """A facet that cannot be read counts as none."""
+        try:
+            return placed(memory, self._rules) if facet is None else Placement.from_json(facet)
+        except (KeyError, TypeError, ValueError):
+            return placed(memory, self._rules)
+
+    def _facets(self, name: str, memories: Sequence[Memory]) -> dict[str, JsonObject]:
+        found: dict[str, JsonObject] = {}
+        for first in range(0, len(memories), AT_ONCE):
+            found |= self._access.reader.facets(name, [one.id for one in memories[first : first + AT_ONCE]])
+        return found
+
+    def _done(self, sweep_id: str) -> list[JsonObject]:
+        """What a sweep wrote down of what it did, in its order."""
+        entries: list[JsonObject] = []
+        page = 0
+        while found := self._access.reader.facets(sweeps.FACET, [sweeps.page_of(sweep_id, page)]):
+            entries += [one for facet in found.values() for one in facet["entries"]]
+            page += 1
+        return [one for one in entries if one["did"] != sweeps.WRITING or self._is_live(one["id"])]
+
+    def _is_live(self, memory_id: str) -> bool:
+        """A summary that nothing went behind is taken back."""
+        row = self._access.reader.row(memory_id)
+        return row is not None and row.standing is Standing.LIVE
+
+
+def _candidate(hit: Hit, tier: Tier) -> Candidate:
+    is_local = "local" in hit.layers
+    return Candidate(
+        memory=hit.memory,
+        tier=tier,
+        relevance=hit.relevance,
+        similarity=max(hit.relevance, hit.scores.get(VECTORS, 0.0)),
+        is_worded=is_local and is_worded(hit.scores),
+    )
+
+
+def _those(entries: Iterable[JsonObject], *kinds: str) -> tuple[MemoryId, ...]:
+    return tuple(MemoryId(one["id"]) for one in entries if one["did"] in kinds)
+
+
+def _moment(written_s: object, noted_s: float | None) -> datetime | None:
+    times = [float(one) for one in (written_s, noted_s) if isinstance(one, int | float)]
+    return datetime.fromtimestamp(max(times), UTC) if times else None

@@ -1,0 +1,363 @@
+"""What the audit notes of a simulation: its records, and that it never stands in the simulation's way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kingly_memory.cognition.audit.records import HouseholdOutput, MemoryUpdate, Validation
+from kingly_memory.cognition.audit.trail import AuditTrail, year_end
+from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.experience.events import DamageEstimate, FloodEvent, update_memory_from_flood
+from kingly_memory.cognition.experience.registry import SkillRegistry
+from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.cognition.experience.skills import update_memory_from_skill
+from kingly_memory.models import JsonObject
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+AT = NOON.isoformat()
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, JsonObject]] = []
+
+    def append(self, kind: str, record: JsonObject) -> None:
+        self.records.append((kind, record))
+
+    @property
+    def only(self) -> JsonObject:
+        [(_, record)] = self.records
+        return record
+
+
+def ticking() -> Callable[[], datetime]:
+    """A clock on which each look is a second later, so that memories have an order."""
+    seconds = iter(range(1_000_000))
+    return lambda: NOON + timedelta(seconds=next(seconds))
+
+
+def household(**rules: Any) -> CognitiveMemory:
+    return CognitiveMemory("H001", now=ticking(), rules=ExperienceRules(**rules))
+
+
+def trail() -> tuple[AuditTrail, Kept]:
+    kept = Kept()
+    return AuditTrail(kept, now=lambda: NOON), kept
+
+
+# --- memory updates ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("COG-029")
+def test_a_memory_update_is_noted_with_its_real_destination() -> None:
+    memory, (audit, kept) = household(), trail()
+    flood = update_memory_from_flood(memory, FloodEvent(True), DamageEstimate(60_000), 3)
+    audit.log_memory_update("H001", 3, "flood", flood, memory)
+    assert kept.records == [
+        (
+            "memory_updates",
+            {
+                "timestamp": AT,
+                "agent_id": "H001",
+                "year": 3,
+                "update_type": "flood",
+                "memory_item": {
+                    "content": "Year 3: A major flood caused $60,000 in damages",
+                    "importance": 0.9,
+                    "destination": "episodic",
+                    "tags": ["flood", "major"],
+                },
+            },
+        )
+    ]
+
+
+@pytest.mark.requirement("COG-029")
+def test_where_a_memory_went_is_looked_up_and_not_made_from_its_importance() -> None:
+    memory, (audit, kept) = household(), trail()
+    decision = memory.update_after_decision("buy_insurance", 1)  # 0.7, and kept in working memory
+    minor = memory.add_episodic("a minor flood", 0.6, 1)
+    full = household(episodic_capacity=1)
+    full.add_episodic("the flood of the century", 1.0, 1)
+    dropped = full.add_episodic("a puddle", 0.1, 1)
+    for where, item in ((memory, decision), (memory, minor), (full, dropped), (None, minor)):
+        audit.log_memory_update("H001", 1, "decision", item, where)
+    went = [record["memory_item"]["destination"] for _, record in kept.records]
+    assert went == ["working", "episodic", "dropped", None]
+
+
+@pytest.mark.requirement("COG-029")
+def test_of_two_equal_memories_each_has_its_own_destination() -> None:
+    memory = CognitiveMemory("H001", now=lambda: NOON)
+    held, lasting = memory.add_working("rain", 0.5, 1), memory.add_episodic("rain", 0.5, 1)
+    audit, kept = trail()
+    audit.log_memory_update("H001", 1, "x", held, memory)
+    audit.log_memory_update("H001", 1, "x", lasting, memory)
+    assert [record["memory_item"]["destination"] for _, record in kept.records] == ["working", "episodic"]
+
+
+def test_nothing_to_remember_is_nothing_to_note() -> None:
+    memory, (audit, kept) = household(), trail()
+    audit.log_memory_update("H001", 1, "flood", update_memory_from_skill(memory, "dance", 1), memory)
+    audit.log_invocation("H001", 1, SkillRegistry.load().invoke("dance", "household", memory))
+    assert kept.records == []
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("COG-031")
+def test_a_tool_invocation_is_noted_with_what_it_gave() -> None:
+    memory, (audit, kept) = household(), trail()
+    memory.add_episodic("Year 2: A flood occurred causing $50,000 in damages", 0.9, 2)
+    memory.add_working("Year 2: I decided to buy_insurance", 0.7, 2)
+    called = SkillRegistry.load().invoke("retrieve_memory", "household", memory, top_k=50, current_year=3)
+    audit.log_invocation("H001", 3, called)
+    assert kept.only == {
+        "timestamp": AT,
+        "agent_id": "H001",
+        "year": 3,
+        "tool_invocation": {
+            "tool_id": "retrieve_memory",
+            "parameters": {"top_k": 5, "current_year": 3},
+            "result": [
+                "Year 2: I decided to buy_insurance",
+                "Year 2: A flood occurred causing $50,000 in damages",
+            ],
+            "result_count": 2,
+        },
+    }
+
+
+def test_a_refused_invocation_says_why() -> None:
+    audit, kept = trail()
+    audit.log_tool_invocation("H001", 3, "recall_floods", {"top_k": 2}, (), refused="only insurers may")
+    assert kept.only["tool_invocation"] == {
+        "tool_id": "recall_floods",
+        "parameters": {"top_k": 2},
+        "result": [],
+        "result_count": 0,
+        "refused": "only insurers may",
+    }
+
+
+# --- consolidation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("COG-030", "COG-057")
+def test_a_year_ends_with_consolidation_and_a_note_of_it() -> None:
+    memory, (audit, kept) = household(), trail()
+    memory.add_working("low", 0.3, 1)
+    memory.add_working("high", 0.8, 1)
+    memory.add_episodic("earlier", 0.9, 0)
+    assert year_end(memory, 1, audit) == 1
+    assert kept.records == [
+        (
+            "consolidations",
+            {
+                "timestamp": AT,
+                "agent_id": "H001",
+                "year": 1,
+                "consolidation": {
+                    "transferred_count": 1,
+                    "transferred_items": ["high"],
+                    "working_after": 2,
+                    "episodic_after": 2,
+                },
+            },
+        )
+    ]
+
+
+@pytest.mark.requirement("COG-057", "COG-020")
+def test_a_second_year_end_transfers_nothing_and_says_so() -> None:
+    memory, (audit, kept) = household(), trail()
+    memory.add_working("high", 0.8, 1)
+    assert [year_end(memory, 1), year_end(memory, 2, audit)] == [1, 0]
+    assert kept.only["consolidation"]["transferred_items"] == []
+
+
+def test_the_design_documents_own_calls_do_without_the_memory() -> None:
+    memory, (audit, kept) = household(), trail()
+    audit.log_memory_update("H001", 1, "flood", memory.add_episodic("a flood", 0.9, 1))
+    audit.log_consolidation("H001", 1, 1, ["high"])
+    assert kept.records[0][1]["memory_item"]["destination"] is None
+    assert kept.records[1][1]["consolidation"] == {
+        "transferred_count": 1,
+        "transferred_items": ["high"],
+        "working_after": None,
+        "episodic_after": None,
+    }
+
+
+# --- the trace --------------------------------------------------------------------------------------------------------
+
+
+def third_year() -> tuple[CognitiveMemory, JsonObject]:
+    """A household that elevates its house in year 3, and the trace of that year."""
+    memory, (audit, kept) = household(), trail()
+    memory.add_episodic("Year 2: A major flood caused $50,000 in damages", 0.9, 2)
+    memory.add_episodic("Year 2: I purchased flood insurance (premium: $1,200)", 0.7, 2)
+    before = {"elevated": False, "has_insurance": True, "cumulative_damage": 50_000}
+    context = {"retrieved_memories": memory.retrieve(5, 3), "year": 3}
+    item = update_memory_from_skill(memory, "elevate_house", 3, {"subsidy_pct": 0.5})
+    assert item is not None
+    output = HouseholdOutput(
+        "H001",
+        3,
+        decision_skill="elevate_house",
+        skill_parameters={"subsidy_rate": 0.5},
+        constructs={"TP": {"level": "HIGH", "explanation": "Experienced major damage last year"}},
+        justification="Given my past flood experience",
+        memory_update=MemoryUpdate("skill_execution", item),
+        validation=Validation(warnings=("low funds",)),
+        state_after={**before, "elevated": True},
+    )
+    audit.write_household_trace(output, before, context, memory)
+    [(kind, record)] = kept.records
+    assert kind == "household_traces"
+    return memory, record
+
+
+@pytest.mark.requirement("COG-033", "COG-034")
+def test_a_trace_has_the_whole_of_a_households_year() -> None:
+    _, trace = third_year()
+    assert [*trace] == [
+        "timestamp",
+        "year",
+        "agent_id",
+        "state_before",
+        "memory",
+        "reasoning",
+        "action",
+        "memory_update",
+        "validation",
+        "state_after",
+    ]
+    assert (trace["timestamp"], trace["year"], trace["agent_id"]) == (AT, 3, "H001")
+    assert trace["state_before"] == {"elevated": False, "has_insurance": True, "cumulative_damage": 50_000}
+    assert trace["reasoning"] == {
+        "constructs": {"TP": {"level": "HIGH", "explanation": "Experienced major damage last year"}},
+        "justification": "Given my past flood experience",
+    }
+    assert trace["action"] == {"decision_skill": "elevate_house", "skill_parameters": {"subsidy_rate": 0.5}}
+    assert trace["memory_update"] == {
+        "type": "skill_execution",
+        "content": "Year 3: I elevated my house with 50% subsidy",
+        "importance": 0.8,
+        "destination": "episodic",
+    }
+    assert trace["validation"] == {"valid": True, "errors": (), "warnings": ("low funds",)}
+    assert trace["state_after"] == {"elevated": True, "has_insurance": True, "cumulative_damage": 50_000}
+
+
+@pytest.mark.requirement("COG-027")
+def test_a_trace_shows_the_memory_as_it_is_afterwards_and_what_was_read_before() -> None:
+    memory, trace = third_year()
+    told = trace["memory"]
+    assert (told["working_count"], told["episodic_count"]) == (0, 3)
+    assert told["working_items"] == []
+    assert told["episodic_items"][0] == {
+        "content": "Year 2: A major flood caused $50,000 in damages",
+        "importance": 0.9,
+        "year": 2,
+    }
+    assert told["retrieved"] == [one.content for one in memory.place.episodic[:2]]
+
+
+@pytest.mark.requirement("COG-032")
+def test_a_trace_has_the_scores_of_what_was_retrieved() -> None:
+    _, trace = third_year()
+    scores = [one["score"] for one in trace["memory"]["retrieval_scores"]]
+    assert scores == pytest.approx([0.855, 0.665], abs=1e-12)
+    assert [one["content"] for one in trace["memory"]["retrieval_scores"]] == trace["memory"]["retrieved"]
+
+
+@pytest.mark.requirement("COG-032")
+def test_what_is_in_working_memory_has_no_score_and_neither_has_what_is_gone() -> None:
+    memory, (audit, kept) = household(), trail()
+    memory.add_working("just now", 0.5, 1)
+    context = {"retrieved_memories": ["just now", "long gone"]}
+    audit.write_household_trace(HouseholdOutput("H001", 1), {}, context, memory)
+    assert kept.only["memory"]["retrieval_scores"] == [
+        {"content": "just now", "score": None},
+        {"content": "long gone", "score": None},
+    ]
+
+
+@pytest.mark.requirement("COG-028")
+def test_a_trace_shows_at_most_ten_episodes() -> None:
+    memory, (audit, kept) = household(), trail()
+    for number in range(15):
+        memory.add_episodic(f"flood {number}", 0.9, 1)
+    audit.write_household_trace(HouseholdOutput("H001", 1), {}, {}, memory)
+    told = kept.only["memory"]
+    assert (len(told["episodic_items"]), told["episodic_count"], len(told["retrieved"])) == (10, 15, 5)
+    assert told["episodic_items"][0]["content"] == "flood 0"
+
+
+@pytest.mark.requirement("COG-034")
+def test_anything_with_an_agent_and_a_year_has_a_trace() -> None:
+    @dataclass
+    class State:
+        elevated: bool = False
+
+    memory, (audit, kept) = household(), trail()
+    audit.write_household_trace(SimpleNamespace(agent_id="H9", year=4), State(), None, memory)
+    trace = kept.only
+    assert (trace["agent_id"], trace["state_before"], trace["state_after"]) == ("H9", {"elevated": False}, None)
+    assert trace["action"] == {"decision_skill": None, "skill_parameters": {}}
+    assert trace["validation"] == {"valid": True, "errors": (), "warnings": ()}
+    assert trace["memory_update"] is None
+
+
+@pytest.mark.requirement("COG-001")
+def test_an_audit_changes_nothing_in_the_memory() -> None:
+    memory, _ = third_year()
+    before = memory.serialize()
+    audit, _ = trail()
+    audit.write_household_trace(HouseholdOutput("H001", 3), {}, {}, memory)
+    assert memory.serialize() == before
+
+
+# --- trouble ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_output_that_cannot_be_traced_is_said_once_and_the_simulation_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory, (audit, kept) = household(), trail()
+    with caplog.at_level(logging.WARNING, "kingly_memory"):
+        for _ in range(3):
+            audit.write_household_trace(SimpleNamespace(agent_id="H9"), {}, {}, memory)
+    assert caplog.messages == [
+        "audit: no record of household_traces (output: has no `year`; a trace needs an agent_id and a year); "
+        "the simulation goes on"
+    ]
+    assert (audit.failures, kept.records) == (3, [])
+
+
+def test_a_sink_that_fails_takes_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def append(self, kind: str, record: JsonObject) -> None:
+            raise RuntimeError(f"cannot take {record}")
+
+    memory, kept = household(), Kept()
+    audit = AuditTrail(Broken(), kept, now=lambda: NOON)
+    secret = memory.add_working("the cellar is full of gold")
+    with caplog.at_level(logging.WARNING, "kingly_memory"):
+        audit.log_memory_update("H001", 1, "note", secret, memory)
+        audit.log_memory_update("H001", 2, "note", secret, memory)
+    assert len(kept.records) == 2
+    assert audit.failures == 2
+    [said] = caplog.messages
+    assert said == "audit: Broken took no record of memory_updates (RuntimeError); the simulation goes on"

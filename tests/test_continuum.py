@@ -1,0 +1,382 @@
+"""Memories by tier: placed where they are asked to be, retrieved by strategy, moved by what becomes of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.app.hybrid_search import get_hybrid_memory_search
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.cognition.continuum import (
+    TIER_WEIGHTS,
+    Candidate,
+    MemoryEntry,
+    MemoryTier,
+    Strategy,
+    retrieved,
+)
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import Tier
+from kingly_memory.ports import RemoteHit
+from kingly_memory.router.minds.continuum import ContinuumMemory
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router_bench import PromptStore, memory_over
+from tests.test_vector_search import fill, opened
+from tests.tier_samples import subject
+
+DAY_S = 86_400.0
+TIERS = tuple(Tier)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(PromptStore(tmp_path / "home"), None, clock) as opened_router:
+        yield opened_router
+
+
+@pytest.fixture
+def continuum(memory: MemoryRouter) -> ContinuumMemory:
+    return memory.continuum
+
+
+def contents(entries: list[MemoryEntry]) -> list[str]:
+    return [entry.content for entry in entries]
+
+
+async def in_every_tier(continuum: ContinuumMemory) -> None:
+    """Texts that answer `ford` equally well, the farthest stored first."""
+    for tier in reversed(TIERS):
+        await continuum.store(f"The ford, {tier}", tier)
+
+
+# --- storing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-007")
+def test_store_has_the_seeds_signature() -> None:
+    parameters = inspect.signature(ContinuumMemory.store).parameters
+    defaults = {name: one.default for name, one in parameters.items() if one.default is not inspect.Parameter.empty}
+    assert list(parameters)[1:] == ["content", "tier", "importance", "source", "topic", "metadata"]
+    assert defaults == {"tier": MemoryTier.SLOW, "importance": 0.5, "source": "", "topic": "", "metadata": None}
+
+
+@pytest.mark.requirement("ARG-007")
+@pytest.mark.parametrize("tier", TIERS)
+async def test_an_entry_is_placed_where_it_is_asked_to_be_and_comes_back_as_it_was(
+    memory: MemoryRouter, tier: Tier
+) -> None:
+    continuum = memory.continuum
+    stored = await continuum.store("The ford is deep", tier, 0.6, "scout", "fords", {"depth": 4})
+    assert await continuum.entry(stored.id) == stored
+    assert (stored.content, stored.tier, stored.importance) == ("The ford is deep", tier, 0.6)
+    assert (stored.source, stored.topic, stored.metadata) == ("scout", "fords", {"depth": 4})
+    assert (stored.access_count, stored.surprise_score, stored.success_references) == (0, 0.0, 0)
+    told = await memory.explain(stored.id)
+    assert told is not None
+    assert told["tier"]["name"] == tier
+
+
+async def test_what_was_stored_otherwise_stands_where_its_significance_places_it(memory: MemoryRouter) -> None:
+    for significance in (0.9, 0.6, 0.4, 0.1):
+        await memory.store(f"The ford {significance}", significance=significance, metadata={"topic": 7})
+    found = await memory.continuum.retrieve("ford", strategy="fast_first")
+    assert [(entry.importance, entry.tier) for entry in found] == list(zip((0.9, 0.6, 0.4, 0.1), TIERS, strict=True))
+    assert (found[0].topic, found[0].metadata) == ("", {"topic": 7})
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"content": ""}, "content: is empty"),
+        ({"tier": "hot"}, "tier: 'hot' is unknown; choose one of fast, medium, slow, glacial"),
+        ({"importance": -0.1}, "significance: -0.1 is outside 0 to 1"),
+        ({"topic": "a\nb"}, "topic: contains control characters"),
+        ({"metadata": []}, "metadata: expected a JSON object"),
+    ],
+)
+async def test_an_entry_that_makes_no_sense_is_refused_and_nothing_is_stored(
+    memory: MemoryRouter, said: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        await memory.continuum.store(**{"content": "x", **said})
+    assert memory.status()["memories"]["total"] == 0
+
+
+# --- retrieving -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-008")
+def test_retrieve_has_the_seeds_signature() -> None:
+    parameters = inspect.signature(ContinuumMemory.retrieve).parameters
+    assert {name: one.default for name, one in list(parameters.items())[2:]} == {
+        "tiers": None,
+        "limit": 5,
+        "min_similarity": 0.3,
+        "strategy": "weighted",
+    }
+
+
+@pytest.mark.requirement("ARG-009")
+async def test_fast_first_falls_through_to_the_next_tier_only_while_it_is_short(continuum: ContinuumMemory) -> None:
+    await in_every_tier(continuum)
+    await continuum.store("The ford, once more", Tier.FAST)
+    tiers = [entry.tier for entry in await continuum.retrieve("ford", limit=4, strategy="fast_first")]
+    assert tiers == [Tier.FAST, Tier.FAST, Tier.MEDIUM, Tier.SLOW]
+    assert {entry.tier for entry in await continuum.retrieve("ford", limit=2, strategy="fast_first")} == {Tier.FAST}
+
+
+@pytest.mark.requirement("ARG-009")
+async def test_fast_first_asks_a_near_tier_before_a_far_one_that_answers_better(continuum: ContinuumMemory) -> None:
+    await continuum.store("The old ford behind the mill", Tier.SLOW)
+    await continuum.store("A mill grinds corn for the whole valley", Tier.FAST)
+    found = await continuum.retrieve("old ford behind the mill", strategy="fast_first")
+    assert [entry.tier for entry in found] == [Tier.FAST, Tier.SLOW]
+
+
+@pytest.mark.requirement("ARG-010")
+async def test_weighted_favours_the_nearer_tier_among_equals(continuum: ContinuumMemory) -> None:
+    await in_every_tier(continuum)
+    found = await continuum.retrieve("ford")
+    assert [entry.tier for entry in found] == list(TIERS)
+    assert len({entry.similarity for entry in found}) == 1
+    assert list(TIER_WEIGHTS.values()) == sorted(TIER_WEIGHTS.values(), reverse=True)
+
+
+@pytest.mark.requirement("ARG-010", "ARG-011")
+async def test_what_answers_far_better_comes_first_from_whatever_tier(continuum: ContinuumMemory) -> None:
+    await continuum.store("The old ford behind the mill", Tier.SLOW)
+    await continuum.store("A mill grinds corn for the whole valley", Tier.FAST)
+    for strategy in ("weighted", "comprehensive"):
+        found = await continuum.retrieve("old ford behind the mill", strategy=strategy)
+        assert [entry.tier for entry in found] == [Tier.SLOW, Tier.FAST]
+
+
+@pytest.mark.requirement("ARG-011")
+async def test_comprehensive_merges_all_tiers_and_says_everything_once(continuum: ContinuumMemory) -> None:
+    for tier in (Tier.GLACIAL, Tier.FAST, Tier.SLOW):
+        await continuum.store("The ford  is deep" if tier is Tier.SLOW else "The ford is deep", tier)
+    await continuum.store("The ford is closed, and deep is the ford, and the ford deep", Tier.GLACIAL)
+    found = await continuum.retrieve("ford deep", strategy="comprehensive")
+    assert sorted(entry.tier for entry in found) == [Tier.FAST, Tier.GLACIAL]
+    assert [entry.similarity for entry in found] == sorted((entry.similarity or 0 for entry in found), reverse=True)
+
+
+async def test_only_the_tiers_that_are_named_answer(continuum: ContinuumMemory) -> None:
+    await in_every_tier(continuum)
+    for strategy in Strategy:
+        found = await continuum.retrieve("ford", [Tier.SLOW, Tier.MEDIUM], strategy=strategy)
+        assert [entry.tier for entry in found] == [Tier.MEDIUM, Tier.SLOW]
+
+
+async def test_a_tier_is_looked_through_although_another_is_full_of_better_answers(continuum: ContinuumMemory) -> None:
+    await continuum.store(
+        "Some day somebody will have to look at the ford beside the mill and at the bridge", Tier.SLOW
+    )
+    for number in range(150):
+        await continuum.store(f"ford {number}", Tier.FAST)
+    [found] = await continuum.retrieve("ford", [Tier.SLOW])
+    assert found.tier is Tier.SLOW
+
+
+@pytest.mark.requirement("ARG-012")
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"strategy": "slow_first"}, "strategy: 'slow_first' is unknown; choose one of fast_first, weighted"),
+        ({"strategy": None}, "strategy: 'None' is unknown"),
+        ({"tiers": []}, "tiers: is empty; leave it out for all of them"),
+        ({"tiers": ["hot"]}, "tiers: 'hot' is unknown"),
+        ({"tiers": 3}, "tiers: expected a list of tiers, not int"),
+        ({"limit": 0}, "limit: 0 is outside 1"),
+        ({"min_similarity": 2}, "min_similarity: 2 is outside 0 to 1"),
+    ],
+)
+async def test_a_retrieval_that_makes_no_sense_is_refused(
+    continuum: ContinuumMemory, how: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        await continuum.retrieve("ford", **how)
+
+
+@pytest.mark.requirement("ARG-014")
+async def test_what_only_its_meaning_points_to_must_be_similar_enough_and_words_need_not(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await fill(memory)
+        continuum = memory.continuum
+        await continuum.store("The kitten and the vessel sleep")
+        await continuum.store("SLA breach, nothing of any subject, told at such length that little of it is the breach")
+        assert await memory.await_vectors()
+        [near] = await continuum.retrieve("feline", min_similarity=0.0)
+        assert near.similarity is not None
+        assert 0.3 < near.similarity < 0.99
+        assert contents(await continuum.retrieve("feline", min_similarity=near.similarity)) == [near.content]
+        assert await continuum.retrieve("feline", min_similarity=near.similarity + 0.01) == []
+        [worded] = await continuum.retrieve("breach feline", min_similarity=1.0)
+        assert worded.content.startswith("SLA breach")
+
+
+@pytest.mark.requirement("ARG-014")
+async def test_what_only_a_remote_finds_must_be_similar_enough_too(tmp_path: Path, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+        await memory.sync()
+        remote.elsewhere = [RemoteHit("theirs-1", "Where the river is shallow", 0.5)]
+        [theirs] = await memory.continuum.retrieve("ford", min_similarity=0.1)
+        assert (theirs.content, theirs.tier) == ("Where the river is shallow", Tier.MEDIUM)
+        assert theirs.similarity is not None
+        assert await memory.continuum.retrieve("ford", min_similarity=theirs.similarity + 0.01) == []
+
+
+@pytest.mark.requirement("ARG-015")
+async def test_retrieval_is_a_use_of_what_it_answers_with_and_of_nothing_else(
+    memory: MemoryRouter, clock: ManualClock, tmp_path: Path
+) -> None:
+    continuum = memory.continuum
+    await in_every_tier(continuum)
+    answers = []
+    for _ in range(2):
+        clock.tick(60)
+        answers += await continuum.retrieve("ford", limit=1)
+    assert [(one.tier, one.access_count) for one in answers] == [(Tier.FAST, 1), (Tier.FAST, 2)]
+    assert answers[-1].last_access == clock.now()
+    untouched = await continuum.retrieve("ford", [Tier.SLOW])
+    assert untouched[0].access_count == 1
+    await memory.close()
+    async with memory_over(PromptStore(tmp_path / "home"), None, clock) as again:
+        after = await again.continuum.entry(answers[-1].id)
+    assert after is not None
+    assert after.access_count == 2
+
+
+# --- outcomes ---------------------------------------------------------------------------------------------------------
+
+
+async def test_an_outcome_is_noted_on_every_memory_that_it_refers_to_or_on_none(continuum: ContinuumMemory) -> None:
+    one, two = [await continuum.store(text) for text in ("one", "two")]
+    assert await continuum.update_outcome([one, two.id, two.id], success=True, actual_usefulness=1.0) == 2
+    assert await continuum.update_outcome([one], success=False, actual_usefulness=0.9, predicted_relevance=0.4) == 1
+    first, second = [await continuum.entry(entry.id) for entry in (one, two)]
+    assert first is not None
+    assert second is not None
+    assert (first.access_count, first.success_references) == (2, 1)
+    assert (second.access_count, second.success_references) == (1, 1)
+    assert first.surprise_score == pytest.approx(0.3 * 0.5 + 0.7 * 0.15)
+    with pytest.raises(InvalidInput, match="keys_or_ids: nothing is stored under 'nowhere'"):
+        await continuum.update_outcome([one, "nowhere"], success=True)
+    assert await continuum.entry(one.id) == first
+
+
+async def test_a_surprise_follows_the_seeds_average(continuum: ContinuumMemory) -> None:
+    entry = await continuum.store("The ford")
+    context = {"predicted_relevance": 0.0, "actual_usefulness": 1.0}
+    averages = [await continuum.update_surprise_score(entry, context) for _ in range(7)]
+    assert averages == pytest.approx([0.3, 0.51, 0.657, 0.7599, 0.8319, 0.8824, 0.9176], abs=1e-4)
+    assert await continuum.update_surprise_score(entry.id) == pytest.approx(0.7 * averages[-1])
+
+
+# --- consolidation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-036")
+async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
+    continuum: ContinuumMemory, clock: ManualClock
+) -> None:
+    useful = await continuum.store("The ford is deep", Tier.SLOW, 0.6, "scout", "fords", {"depth": 4})
+    idle = await continuum.store("The bridge is out", Tier.FAST, 0.9)
+    over = await continuum.store("The mill is old", Tier.GLACIAL, 0.2)
+    await continuum.update_outcome([useful], success=True)
+    await continuum.update_outcome([useful], success=True)
+    clock.jump(8 * DAY_S)
+    before = await continuum.entry(useful.id)
+    result = await continuum.consolidate_memories()
+    assert (result.promoted_ids, result.demoted_ids, result.archived_ids) == ((useful.id,), (idle.id,), (over.id,))
+    assert (result.promoted, result.demoted, result.archived, result.skipped) == (1, 1, 1, 0)
+    after = await continuum.entry(useful.id)
+    assert before is not None
+    assert after is not None
+    assert {**after.to_json(), "tier": "slow"} == before.to_json()
+    assert after.tier is Tier.MEDIUM
+    assert (await continuum.consolidate_memories()).to_json() == type(result)().to_json()
+
+
+async def test_what_a_full_tier_has_no_room_for_goes_behind_a_summary_that_is_named(memory: MemoryRouter) -> None:
+    continuum = memory.continuum
+    for number in range(203):
+        await continuum.store(f"Round {number} of the debate", Tier.SLOW, 0.4 + number / 1_000, topic="debates")
+    assert await continuum.needs_consolidation()
+    result = await continuum.consolidate_memories()
+    assert (result.archived, result.summarised, result.summaries, len(result.archived_ids)) == (3, 3, 1, 3)
+    [summary_id] = result.summary_ids
+    summary = await memory.get(summary_id)
+    assert summary is not None
+    assert summary.title == "Summary of 3 memories about debates"
+    assert not await continuum.needs_consolidation()
+
+
+@pytest.mark.requirement("ARG-056")
+async def test_stats_have_the_seeds_shape(continuum: ContinuumMemory) -> None:
+    await in_every_tier(continuum)
+    await continuum.retrieve("ford")
+    await continuum.retrieve("nothing of the kind")
+    assert await continuum.get_memory_stats() == {
+        "tier_counts": {"fast": 1, "medium": 1, "slow": 1, "glacial": 1},
+        "promotions_last_hour": 0,
+        "demotions_last_hour": 0,
+        "hit_rate": 0.5,
+        "avg_surprise_score": 0.0,
+    }
+
+
+@pytest.mark.requirement("ARG-048")
+async def test_a_hybrid_search_can_be_made_of_a_continuum(continuum: ContinuumMemory) -> None:
+    await continuum.store("SLA breach in the harbour", Tier.GLACIAL)
+    [hit] = await get_hybrid_memory_search(continuum).search("SLA breach", limit=10)
+    assert hit.memory.content == "SLA breach in the harbour"
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> list[Candidate]:
+    figures = draw(st.lists(st.tuples(st.sampled_from(TIERS), st.floats(0, 1), st.floats(0, 1), st.booleans())))
+    return [
+        Candidate(subject(number=number).memory, tier, relevance, max(relevance, similarity), is_worded=worded)
+        for number, (tier, relevance, similarity, worded) in enumerate(figures)
+    ]
+
+
+def rank(one: Candidate, strategy: Strategy) -> tuple[float, ...]:
+    if strategy is Strategy.FAST_FIRST:
+        return TIERS.index(one.tier), -one.relevance
+    return (-one.relevance * (TIER_WEIGHTS[one.tier] if strategy is Strategy.WEIGHTED else 1.0),)
+
+
+@given(candidates(), st.sampled_from(Strategy), st.integers(1, 8), st.floats(0, 1))
+def test_an_answer_is_the_best_of_what_may_be_answered(
+    found: list[Candidate], strategy: Strategy, limit: int, least: float
+) -> None:
+    answer = retrieved(found, strategy, limit, least)
+    allowed = [one for one in found if one.is_worded or one.similarity >= least]
+    assert len(answer) == min(limit, len(allowed))
+    assert all(one in allowed for one in answer)
+    assert [rank(one, strategy) for one in answer] == sorted(rank(one, strategy) for one in allowed)[:limit]
+
+
+@given(candidates(), st.sampled_from(Strategy))
+def test_the_order_of_the_candidates_decides_nothing_but_ties(found: list[Candidate], strategy: Strategy) -> None:
+    def told(answer: list[Candidate]) -> list[tuple[Tier, float]]:
+        return [(one.tier, one.relevance) for one in answer]
+
+    assert told(retrieved(found, strategy, 50)) == told(retrieved(found[::-1], strategy, 50))

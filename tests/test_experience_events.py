@@ -1,0 +1,171 @@
+"""What floods and claims leave in memory, the guideline, and a memory that goes on through a simulation's years."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import InvalidInput
+from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.experience.events import (
+    DamageEstimate,
+    FinancialOutcome,
+    FloodEvent,
+    update_memory_from_claim,
+    update_memory_from_flood,
+)
+from kingly_memory.cognition.experience.guideline import GUIDELINE
+from kingly_memory.cognition.experience.items import MemoryItem
+from kingly_memory.cognition.experience.skills import update_memory_from_skill
+
+FLOOD = FloodEvent(occurred=True)
+
+
+def household() -> CognitiveMemory:
+    return CognitiveMemory("H001")
+
+
+def flooded(damage: float, *, moderate: bool = False) -> tuple[CognitiveMemory, MemoryItem]:
+    memory = household()
+    item = update_memory_from_flood(memory, FLOOD, DamageEstimate(damage), 3, moderate=moderate)
+    assert item is not None
+    return memory, item
+
+
+@pytest.mark.requirement("COG-038")
+@pytest.mark.parametrize("damage", [50_000, 50_000.01, 1e9])
+def test_a_flood_from_50000_on_is_major_and_an_episode(damage: float) -> None:
+    memory, item = flooded(damage)
+    assert item.content == f"Year 3: A major flood caused ${damage:,.0f} in damages"
+    assert (item.importance, item.year, item.tags) == (0.9, 3, ["flood", "major"])
+    assert memory.place == ((), (item,))
+
+
+@pytest.mark.requirement("COG-039")
+@pytest.mark.parametrize("damage", [0.4, 9_999, 10_000, 49_999.99])
+def test_a_smaller_flood_is_minor_and_an_episode_too(damage: float) -> None:
+    memory, item = flooded(damage)
+    assert item.content == f"Year 3: A minor flood caused ${damage:,.0f} in damages"
+    assert (item.importance, item.tags) == (0.6, ["flood", "minor"])
+    assert memory.place == ((), (item,))
+
+
+@pytest.mark.requirement("COG-039")
+@pytest.mark.parametrize(
+    ("damage", "name", "importance"),
+    [(9_999.0, "minor", 0.6), (10_000, "moderate", 0.7), (49_999, "moderate", 0.7), (50_000, "major", 0.9)],
+)
+def test_moderate_floods_are_told_apart_only_when_asked_for(damage: float, name: str, importance: float) -> None:
+    _, item = flooded(damage, moderate=True)
+    assert (item.importance, item.tags) == (importance, ["flood", name])
+    assert flooded(20_000)[1].tags == ["flood", "minor"]
+
+
+@pytest.mark.requirement("COG-040")
+def test_a_flood_without_damage_is_held_in_working_memory() -> None:
+    memory, item = flooded(0)
+    assert item.content == "Year 3: A flood occurred but caused no damage to my property"
+    assert (item.importance, item.tags) == (0.4, ["flood", "no_damage"])
+    assert memory.place == ((item,), ())
+
+
+@pytest.mark.requirement("COG-041")
+def test_no_flood_leaves_nothing() -> None:
+    memory = household()
+    assert update_memory_from_flood(memory, FloodEvent(occurred=False), DamageEstimate(), 3) is None
+    assert memory.place == ((), ())
+
+
+@pytest.mark.requirement("COG-042")
+def test_a_claim_that_was_paid_is_an_episode_with_its_payout() -> None:
+    memory = household()
+    item = update_memory_from_claim(memory, FinancialOutcome(True, True, 1_234_567.4), 4)
+    assert item is not None
+    assert item.content == "Year 4: Insurance paid $1,234,567 for my claim"
+    assert (item.importance, item.tags) == (0.7, ["insurance", "claim", "approved"])
+    assert memory.place == ((), (item,))
+
+
+@pytest.mark.requirement("COG-043")
+def test_a_claim_that_was_denied_is_remembered_better() -> None:
+    memory = household()
+    item = update_memory_from_claim(memory, FinancialOutcome(claim_filed=True), 4)
+    assert item is not None
+    assert item.content == "Year 4: My insurance claim was denied"
+    assert (item.importance, item.tags) == (0.8, ["insurance", "claim", "denied"])
+    assert memory.place == ((), (item,))
+
+
+@pytest.mark.requirement("COG-044")
+def test_no_claim_leaves_nothing() -> None:
+    memory = household()
+    assert update_memory_from_claim(memory, FinancialOutcome(claim_filed=False, insurance_payout=9.0), 4) is None
+    assert memory.place == ((), ())
+
+
+def test_anything_with_these_attributes_is_an_event() -> None:
+    @dataclass
+    class River:
+        occurred: bool = True
+        total_damage: int = 60_000
+
+    memory = household()
+    item = update_memory_from_flood(memory, River(), River(), 1)
+    assert item is not None
+    assert item.tags == ["flood", "major"]
+
+
+@pytest.mark.parametrize("damage", [-1, float("nan"), float("inf"), 1e19, True, "much", None])
+def test_damage_that_is_no_amount_is_refused_and_nothing_is_stored(damage: float) -> None:
+    memory = household()
+    with pytest.raises(InvalidInput, match="total_damage: must be an amount of dollars from 0"):
+        update_memory_from_flood(memory, FLOOD, DamageEstimate(damage), 1)
+    with pytest.raises(InvalidInput, match="insurance_payout: must be an amount of dollars from 0"):
+        update_memory_from_claim(memory, FinancialOutcome(True, True, damage), 1)
+    assert memory.place == ((), ())
+
+
+@pytest.mark.parametrize("year", [-1, 1.5, "three", None])
+def test_a_year_that_is_none_is_refused_and_nothing_is_stored(year: int) -> None:
+    memory = household()
+    with pytest.raises(InvalidInput, match="year"):
+        update_memory_from_flood(memory, FLOOD, DamageEstimate(1.0), year)
+    assert memory.place == ((), ())
+
+
+@given(st.floats(0, 1e18), st.booleans())
+def test_more_damage_never_matters_less(damage: float, moderate: bool) -> None:
+    _, item = flooded(damage, moderate=moderate)
+    _, more = flooded(min(damage * 2 + 1, 1e18), moderate=moderate)
+    assert more.importance >= item.importance
+
+
+@pytest.mark.requirement("COG-021")
+def test_the_guideline_is_there_as_data() -> None:
+    assert [(one.event, one.importance, one.destination) for one in GUIDELINE] == [
+        ("major_flood", 0.9, "episodic"),
+        ("minor_flood", 0.6, "working"),
+        ("elevation", 0.8, "episodic"),
+        ("insurance", 0.7, "episodic"),
+        ("do_nothing", 0.3, "working"),
+        ("policy_change", 0.5, "working"),
+        ("neighbor_adaptation", 0.4, "working"),
+    ]
+    assert all(one.description for one in GUIDELINE)
+
+
+@pytest.mark.requirement("COG-056")
+def test_a_memory_goes_on_through_the_years_of_a_simulation() -> None:
+    memory = household()
+    update_memory_from_flood(memory, FLOOD, DamageEstimate(80_000), 1)
+    for year in range(1, 20):
+        update_memory_from_skill(memory, "do_nothing", year)
+        memory.consolidate()
+    assert [item.year for item in memory.place.working] == list(range(10, 20))
+    [flood] = memory.retrieve(1, 20, tags=["flood"])
+    assert flood == "Year 1: A major flood caused $80,000 in damages"
+    [scored] = memory.recall(1, 20, tags=["flood"])
+    assert scored.score == pytest.approx(0.9 * 0.95**19)

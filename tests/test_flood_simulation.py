@@ -1,0 +1,82 @@
+"""The example of ten households by a river: it runs, leaves its audit, and goes on from a saved file as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.adapters.audit.reading import AuditReader
+from kingly_memory.cognition.audit.records import Kind
+from tests.cli_runner import ROOT, environment, process
+
+PAGE = ROOT / "docs" / "audit.md"
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What it said, and the folder it was given."""
+    folder = tmp_path_factory.mktemp("river")
+    example = ROOT / "examples" / "flood_simulation.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example), str(folder)],
+        env=dict(environment()),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, folder
+
+
+@pytest.mark.requirement("COG-045", "COG-046", "COG-056")
+def test_a_household_that_was_saved_goes_on_to_the_same_decisions(ran: tuple[str, Path]) -> None:
+    assert ran[0].splitlines()[-1] == "H007, resumed from its file of year 10: the same"
+    saved = json.loads((ran[1] / "household.json").read_text(encoding="utf-8"))
+    assert {"state", "memory"} <= saved.keys()
+    assert {"working", "episodic"} <= saved["memory"].keys()
+
+
+def test_memories_make_households_act(ran: tuple[str, Path]) -> None:
+    said = re.findall(r"(\d+) × (\w+)", ran[0].splitlines()[0])
+    by_skill = {skill: int(count) for count, skill in said}
+    assert sum(by_skill.values()) == 200
+    assert set(by_skill) == {"do_nothing", "buy_insurance", "elevate_house", "relocate"}
+
+
+@pytest.mark.requirement("COG-057", "COG-031", "COG-033")
+def test_every_household_has_a_trace_a_tool_call_and_a_consolidation_each_year(ran: tuple[str, Path]) -> None:
+    reader = AuditReader(ran[1] / "audit")
+    expected = [(year, f"H{number:03}") for year in range(1, 21) for number in range(1, 11)]
+    for kind in (Kind.TOOL_INVOCATION, Kind.CONSOLIDATION, Kind.HOUSEHOLD_TRACE):
+        assert [(one.record["year"], one.agent_id) for one in reader.all([kind])] == expected
+    assert reader.damaged == 0
+
+
+@pytest.mark.requirement("COG-029")
+def test_the_audit_says_where_each_memory_went(ran: tuple[str, Path]) -> None:
+    updates = [one.record for one in AuditReader(ran[1] / "audit").all([Kind.MEMORY_UPDATE])]
+    went = {
+        (one["update_type"], one["memory_item"]["importance"], one["memory_item"]["destination"]) for one in updates
+    }
+    assert ("policy", 0.7, "working") in went
+    assert ("flood", 0.6, "episodic") in went
+    assert ("flood", 0.4, "working") in went
+    assert ("decision", 0.7, "episodic") in went
+
+
+@pytest.mark.requirement("COG-030")
+def test_what_was_consolidated_was_news_of_that_year(ran: tuple[str, Path]) -> None:
+    years = [one.record for one in AuditReader(ran[1] / "audit").all([Kind.CONSOLIDATION])]
+    taken = [(one["year"], text) for one in years for text in one["consolidation"]["transferred_items"]]
+    assert set(taken) == {(year, f"Year {year}: The town pays half of an elevation") for year in (5, 12)}
+
+
+def test_the_page_shows_what_the_command_says_of_it(ran: tuple[str, Path]) -> None:
+    [block] = re.findall(r"```console\n\$ kingly-memory audit stats[^\n]*\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert process("audit", "stats", "--folder", str(ran[1] / "audit")).out == block

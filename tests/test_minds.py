@@ -1,0 +1,447 @@
+"""The memory of an agent in a store: it behaves as one in memory, and nothing that was saved is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
+from kingly_memory.models import MemoryType, Standing
+from kingly_memory.observe import Event, MemoryStored
+from kingly_memory.ports import Transaction
+from kingly_memory.router.minds import records
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
+from tests.mind_process import RULES, live
+from tests.router_bench import PromptStore, held, memory_over
+
+ROOT = Path(__file__).parents[1]
+T = TypeVar("T")
+FAST = Settings(durability="process", embedder="none")
+DAY = 86_400.0
+
+
+def router(
+    home: Path, *, project: str = "town", agent: str | None = None, clock: ManualClock | None = None
+) -> MemoryRouter:
+    return MemoryRouter.open(home, remote=False, project=project, agent=agent, settings=FAST, clock=clock)
+
+
+class MoodyStore(PromptStore):
+    """Fails as many of the next writes as it is told to; with `after`, they are done all the same."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.failures = 0
+        self.after = False
+
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        if not self.failures:
+            return super().write(change)
+        self.failures -= 1
+        if self.after:
+            super().write(change).result()
+        failed: Future[T] = Future()
+        failed.set_exception(StoreUnwritable("here", "disk full"))
+        return failed
+
+
+# --- what lies in the store -------------------------------------------------------------------------------------------
+
+
+async def test_an_experience_is_a_memory_that_a_search_finds(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        async with await memory.cognitive("H001") as mind:
+            flood = mind.update_after_flood(50_000, 3)
+            decision = mind.update_after_decision("do_nothing", 4)
+        [hit] = await memory.search("flood damages", agent="H001")
+        found = hit.memory
+        assert found.id == flood.id
+        assert (found.type, found.significance, found.tags) == (MemoryType.EPISODIC, 0.9, ("flood", "damage"))
+        assert found.metadata == {"record": "experience", "year": 3}
+        assert found.created_at == flood.timestamp
+        stored = await memory.get(decision.id or "")
+        assert stored is not None
+        assert (stored.type, stored.scope.agent) == (MemoryType.WORKING, "H001")
+
+
+async def test_consolidating_makes_an_episode_of_the_same_memory(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        mind = await memory.cognitive("H001")
+        item = mind.add_working("elevated the house", 0.8)
+        assert mind.consolidate() == 1
+        await mind.saved()
+        stored = await memory.get(item.id or "")
+        assert stored is not None
+        assert (stored.type, stored.revision) == (MemoryType.EPISODIC, 2)
+
+
+async def test_what_leaves_the_mind_goes_to_the_archive_and_says_why(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        async with await memory.cognitive("H001", rules=ExperienceRules(2, 1)) as mind:
+            for number in range(3):
+                mind.add_working(f"Event {number}", 0.2)
+            mind.add_episodic("great", 0.9)
+            mind.add_episodic("greater", 1.0)
+            mind.add_episodic("too small", 0.1)
+        told = {entry.memory.content: entry.why.reason for entry in (await memory.archived()).entries if entry.why}
+        assert told == {
+            "Event 0": "it left the working memory of its agent",
+            "great": "it left the episodes of its agent",
+            "too small": "it left the episodes of its agent",
+        }
+        assert await memory.restore(next(e.memory.id for e in (await memory.archived()).entries)) is not None
+
+
+async def test_agents_and_projects_do_not_see_each_others_minds(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        for agent in ("H001", "H002"):
+            async with await memory.cognitive(agent) as mind:
+                mind.add_working(f"I am {agent}")
+        assert (await memory.cognitive("H002")).retrieve() == ["I am H002"]
+    async with router(tmp_path, project="city") as memory:
+        assert (await memory.cognitive("H001")).retrieve() == []
+
+
+async def test_the_routers_own_agent_is_meant_unless_another_is_named(tmp_path: Path) -> None:
+    async with router(tmp_path, agent="H001") as memory:
+        assert (await memory.cognitive()).agent_id == "H001"
+    async with router(tmp_path) as memory:
+        with pytest.raises(InvalidInput, match="agent_id"):
+            await memory.cognitive()
+
+
+async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path: Path) -> None:
+    clock, remote = ManualClock(), FakeRemote(clock=ManualClock())
+    store = PromptStore(tmp_path)
+    async with memory_over(store, remote, clock) as memory:
+        async with await memory.cognitive("H001") as mind:
+            mind.add_episodic("great", 0.9)
+            mind.add_working("small", 0.3)
+        await memory.sync()
+        assert held(remote) == ["great"]
+
+
+async def test_observers_hear_of_experiences(tmp_path: Path) -> None:
+    heard: list[Event] = []
+    store = PromptStore(tmp_path)
+    async with memory_over(store, None, ManualClock(), observers=(heard.append,)) as memory:
+        async with await memory.cognitive("H001") as mind:
+            item = mind.add_working("rain")
+        await asyncio.sleep(0)
+        assert [event.memory_id for event in heard if isinstance(event, MemoryStored)] == [item.id]
+
+
+# --- sweeps and people ------------------------------------------------------------------------------------------------
+
+
+async def test_neither_time_nor_sweeps_take_away_what_a_mind_holds(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with router(tmp_path, clock=clock) as memory:
+        async with await memory.cognitive("H001") as mind:
+            for _ in range(3):
+                mind.add_working("the same again", 0.1)
+            mind.add_episodic("the same again", 0.35)
+        await memory.reinforce(mind.place.working[0].id or "")
+        clock.jump(400 * DAY)
+        await memory.sweep(["lifetimes", "merging", "strength", "tiers"])
+        again = await memory.cognitive("H001")
+        assert again.place == mind.place
+        assert len(again.place.working) == 3
+        assert [hit.memory.scope.agent for hit in await memory.search("same again", fold=False)] == ["H001"] * 4
+
+
+async def test_a_mind_loads_without_what_somebody_made_it_forget(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        async with await memory.cognitive("H001") as mind:
+            for name in ("a", "b", "c"):
+                mind.add_working(name, 0.9)
+        await memory.forget(mind.place.working[1].id or "")
+        mind.consolidate()
+        await mind.saved()
+        forgotten = await memory.list(limit=10)
+        assert [one.content for one in forgotten] == ["c", "a"]
+        assert (await memory.cognitive("H001")).retrieve() == ["c", "a"]
+
+
+async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = PromptStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        async with await memory.cognitive("H001") as mind:
+            mind.add_working("rain")
+        name = records.owner("app", "H001")
+        edition = store.reader.facets("mind", [name])[name]["edition"]
+        store.write(lambda transaction: transaction.set_facet("mind", name, {"edition": edition, "items": 5})).result()
+        again = await memory.cognitive("H001")
+        assert again.retrieve() == []
+        assert "begins empty" in caplog.text
+        again.add_working("sun")
+        await again.saved()
+        assert (await memory.cognitive("H001")).retrieve() == ["sun"]
+        assert len(await memory.list()) == 2
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_write_that_failed_is_told_by_the_next_verb_and_done_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive("H001")
+        store.failures = 1
+        mind.add_working("first")
+        with pytest.raises(StoreUnwritable, match="disk full"):
+            mind.add_working("second")
+        assert mind.retrieve() == ["first"]
+        mind.add_working("third")
+        await mind.saved()
+        assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
+    assert "not stored yet" in caplog.text
+    assert "first" not in caplog.text
+
+
+async def test_saving_tries_again_and_raises_when_that_fails_too(tmp_path: Path) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive("H001")
+        store.failures = 1
+        mind.add_working("first")
+        await mind.saved()
+        store.failures = 3
+        mind.add_working("second")
+        with pytest.raises(StoreUnwritable):
+            await mind.saved()
+        assert mind.retrieve() == ["second", "first"]
+        store.failures = 0
+        await mind.saved()
+        assert (await memory.cognitive("H001")).retrieve() == ["second", "first"]
+
+
+async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: Path) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive("H001")
+        store.failures, store.after = 1, True
+        mind.add_working("first")
+        await mind.saved()
+        assert mind.retrieve() == ["first"]
+        assert len(await memory.list()) == 1
+
+
+async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        mind = await memory.cognitive("H001")
+        other = await memory.cognitive("H001")
+        for number in range(50):
+            mind.add_working(f"mine {number}")
+        other.add_working("other")
+    with pytest.raises(RouterClosed):
+        mind.add_working("too late")
+    assert "too late" not in mind.retrieve()
+    async with router(tmp_path) as memory:
+        assert set((await memory.cognitive("H001")).retrieve(2)) == {"other", "mine 49"}
+
+
+async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive("H001")
+        store.failures = 1_000
+        mind.add_working("never")
+    assert [one.levelno for one in caplog.records][-1] >= logging.WARNING
+    assert "is lost with this process" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["", "x" * 1_048_577])
+async def test_what_the_store_would_refuse_is_refused_before_anything_changes(tmp_path: Path, content: str) -> None:
+    async with router(tmp_path) as memory:
+        mind = await memory.cognitive("H001")
+        with pytest.raises(InvalidInput, match="content"):
+            mind.add_working(content)
+        assert mind.retrieve() == []
+        await mind.saved()
+        assert len(await memory.list()) == 0
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+
+async def test_two_who_are_the_same_agent_have_one_memory_between_them(tmp_path: Path) -> None:
+    async with router(tmp_path) as here, router(tmp_path) as there:
+        mine, yours = await here.cognitive("H001", rules=RULES), await there.cognitive("H001", rules=RULES)
+        for number in range(6):
+            mine.add_working(f"mine {number}", 0.9)
+            yours.add_episodic(f"yours {number}", 0.8)
+            yours.consolidate()
+        await mine.saved()
+        await yours.saved()
+        mine.add_working("mine 6")
+        await mine.saved()
+        third = await here.cognitive("H001", rules=RULES)
+        assert mine.place == third.place
+        everything = [*await here.list(limit=50), *(e.memory for e in (await here.archived()).entries)]
+        assert sorted({one.content for one in everything}) == sorted(
+            [f"mine {n}" for n in range(7)] + [f"yours {n}" for n in range(6)]
+        )
+        assert len(everything) == 13
+
+
+def test_processes_that_are_the_same_agent_lose_nothing(tmp_path: Path) -> None:
+    lives = [start(tmp_path, "H001", first, 30) for first in (0, 100)]
+    for life in lives:
+        output, _ = life.communicate()
+        assert life.returncode == 0, output
+    with SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as memory:
+        live_ones = {one.content for one in memory.list(limit=200)}
+        archived = {entry.memory.content for entry in memory.archived(200).entries}
+        assert live_ones | archived == {f"Event {n}" for n in (*range(30), *range(100, 130))}
+        mind = memory.cognitive("H001", rules=RULES)
+        assert {item.content for item in (*mind.place.working, *mind.place.episodic)} == live_ones
+
+
+def test_an_agent_whose_process_is_killed_remembers_at_least_what_was_saved(tmp_path: Path) -> None:
+    for turn, lines in enumerate((1, 2, 4, 7)):
+        home = tmp_path / str(turn)
+        life = start(home, "H001", 0, 10_000)
+        assert life.stdout is not None
+        said = [int(life.stdout.readline()) for _ in range(lines)][-1]
+        os.kill(life.pid, signal.SIGKILL)
+        life.communicate()
+        after = start(home, "H001", 0, 0)
+        retrieved = json.loads(after.communicate()[0].splitlines()[-1])
+        expected = CognitiveMemory("H001", rules=RULES)
+        states = [(number, state.retrieve(100)) for number in range(said + 2_000) for state in live(expected, number)]
+        assert retrieved in [state for number, state in states if number >= said]
+
+
+def start(home: Path, agent: str, first: int, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.mind_process", str(home), agent, str(first), str(count)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+# --- without await ----------------------------------------------------------------------------------------------------
+
+
+def test_without_await_a_change_is_stored_when_its_verb_returns(tmp_path: Path) -> None:
+    with (
+        SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as here,
+        SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as there,
+    ):
+        mine, yours = here.cognitive("H001"), there.cognitive("H001")
+        mine.add_working("first")
+        yours.add_working("second")
+        mine.add_working("third")
+        assert mine.retrieve() == ["third", "second", "first"]
+        assert mine.consolidate() == 0
+        assert there.cognitive("H001").retrieve() == ["third", "second", "first"]
+    with pytest.raises(RouterClosed):
+        mine.add_working("too late")
+
+
+async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive_waiting("H001")
+        mind.add_working("first")
+        store.failures = 1
+        with pytest.raises(StoreUnwritable):
+            mind.add_working("second")
+        assert mind.retrieve() == ["first"]
+        mind.add_working("third")
+        assert mind.retrieve() == ["third", "first"]
+        assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
+
+
+# --- one behaviour ----------------------------------------------------------------------------------------------------
+
+
+class OneBehaviour(RuleBasedStateMachine):
+    """A mind in a store and one in memory live the same life."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="kingly-mind-")
+        self._loop = asyncio.new_event_loop()
+        self._clock = ManualClock()
+        self._experienced: set[str] = set()
+
+    @initialize(rules=SMALL)
+    def begin(self, rules: ExperienceRules) -> None:
+        self._rules = rules
+        self._plain = CognitiveMemory("H001", rules=rules, now=self._clock.now)
+        self._open()
+
+    def _open(self) -> None:
+        store = PromptStore(Path(self._folder.name))
+        self._router = memory_over(store, None, self._clock)
+        self._run(self._router.__aenter__())
+        self._mind = self._run(self._router.cognitive("H001", rules=self._rules))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    @rule(step=ADDS | CONSOLIDATION, tick=st.sampled_from([0.0, 1.0, -1.0]))
+    def live(self, step: tuple[str, str, float, int], tick: float) -> None:
+        self._clock.jump(tick)
+        told, plain = do(self._mind, step), do(self._plain, step)
+        assert told == plain
+        if step[0] != "consolidate":
+            self._experienced.add(told.id)
+
+    @rule(top_k=st.integers(0, 12), year=YEARS, reserved=st.integers(0, 3))
+    def look(self, top_k: int, year: int, reserved: int) -> None:
+        assert self._mind.recall(top_k, year, reserve_episodic=reserved) == self._plain.recall(
+            top_k, year, reserve_episodic=reserved
+        )
+
+    @rule()
+    def reopen(self) -> None:
+        self._run(self._router.close())
+        self._open()
+        assert self._mind.place == self._plain.place
+        assert self._mind.latest_year == self._plain.latest_year
+
+    @rule()
+    def nothing_is_lost(self) -> None:
+        self._run(self._mind.saved())
+        rows = {one: self._router._store.reader.row(one) for one in self._experienced}
+        live_ones = {one for one, row in rows.items() if row is not None and row.standing is Standing.LIVE}
+        assert live_ones == {item.id for item in (*self._mind.place.working, *self._mind.place.episodic)}
+        assert all(row is not None and row.standing in (Standing.LIVE, Standing.ARCHIVED) for row in rows.values())
+        types = {
+            row.memory.id: row.memory.type for row in rows.values() if row is not None and row.memory.id in live_ones
+        }
+        episodes = {item.id for item in self._mind.place.episodic}
+        assert {one for one, kind in types.items() if kind is MemoryType.EPISODIC} == episodes
+
+    def teardown(self) -> None:
+        if hasattr(self, "_router"):
+            self._run(self._router.close())
+        self._loop.close()
+        self._folder.cleanup()
+
+
+TestOneBehaviour = OneBehaviour.TestCase
+TestOneBehaviour.settings = hypothesis_settings(max_examples=25, stateful_step_count=25, deadline=None)

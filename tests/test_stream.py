@@ -1,0 +1,441 @@
+"""An agent's stream: what happened, in the order of time, found again however long ago, and followed as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.cognition import stream as streams
+from kingly_memory.cognition.stream import START, MemoryEvent, Subscription
+from kingly_memory.errors import InvalidInput, RouterClosed
+from kingly_memory.models import MemoryType
+from kingly_memory.settings import Settings
+from kingly_memory.testing import ManualClock
+from tests.cli_runner import ROOT, environment
+from tests.router_bench import CALM, PromptStore, memory_over
+from tests.tier_samples import subject
+
+DAY_S = 86_400.0
+QUICK = Settings(durability="process", closing_s=0.0, poll_s=0.05)
+NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(store, None, clock) as opened:
+        yield opened
+
+
+def said(events: list[MemoryEvent]) -> list[str]:
+    return [event.content for event in events]
+
+
+async def some(subscription: Subscription, count: int) -> list[str]:
+    """The next so many; a reader that gets too few is stopped by the run's own limit."""
+    return [(await anext(subscription)).content for _ in range(count)]
+
+
+async def at_rest(clock: ManualClock) -> None:
+    """Until both sleep that do: the reader, and the router's own task that writes uses down."""
+    while clock.sleepers < 2:  # noqa: ASYNC110  # the clock tells nobody who lies down
+        await asyncio.sleep(0)
+
+
+# --- recording --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-042")
+async def test_an_event_is_an_episodic_memory_of_its_agent_and_comes_back_as_it_was(memory: MemoryRouter) -> None:
+    metadata: dict[str, Any] = {"record": "mine", "depth": {"m": 4}}
+    event = MemoryEvent("The ford is deep", NINE, "sighting", ("ford", "east"), 0.7, metadata)
+    receipt = await memory.stream("scout").record(event)
+    stored = await memory.get(receipt.id)
+    assert stored is not None
+    assert (stored.type, stored.scope.agent, stored.tags) == (MemoryType.EPISODIC, "scout", ("ford", "east"))
+    assert stored.metadata["record"] == "event"
+    [back] = await memory.stream("scout").recall("ford")
+    assert (back.id, back.agent) == (receipt.id, "scout")
+    assert (back.content, back.timestamp, back.kind, back.tags) == (event.content, NINE, "sighting", event.tags)
+    assert (back.significance, back.metadata) == (0.7, metadata)
+
+
+async def test_what_the_agent_stored_otherwise_is_in_its_stream_too(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
+        await memory.store("The ford is deep", type="episodic", metadata={"record": "note", "x": 1})
+        await memory.store("Fords are found by their gravel", type="semantic")
+        [event] = await memory.stream().recall("ford")
+    assert (event.content, event.kind, event.metadata) == ("The ford is deep", "note", {"record": "note", "x": 1})
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (MemoryEvent("  "), "content: is empty"),
+        (MemoryEvent("x", significance=2), "significance: 2 is outside 0 to 1"),
+        (MemoryEvent("x", kind=""), "kind: is empty"),
+        (MemoryEvent("x", timestamp="yesterday"), "timestamp: 'yesterday' is not an ISO 8601"),  # type: ignore[arg-type]
+        (MemoryEvent("x", metadata={"at": NINE}), "metadata: contains datetime"),
+        ("a text", "event: expected a MemoryEvent, not str"),
+    ],
+)
+async def test_an_event_that_makes_no_sense_is_refused_and_nothing_is_stored(
+    memory: MemoryRouter, event: Any, why: str
+) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        await memory.stream("scout").record(event)
+    assert memory.status()["memories"]["total"] == 0
+
+
+async def test_a_stream_needs_to_know_whose_it_is(memory: MemoryRouter) -> None:
+    with pytest.raises(InvalidInput, match="agent_id: is missing; name an agent here, or when the memory is opened"):
+        memory.stream()
+    with pytest.raises(InvalidInput, match="agent_id: is empty"):
+        memory.stream(" ")
+
+
+# --- recalling --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-043")
+async def test_recall_answers_with_what_is_relevant_then_with_what_is_recent(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    stream = memory.stream("scout")
+    for text in ("The ford is deep", "Rain at noon", "The bridge is out", "Supper was late"):
+        clock.tick(60)
+        await stream.record(MemoryEvent(text))
+    assert said(await stream.recall("is the ford deep", limit=3)) == [
+        "The ford is deep",
+        "Supper was late",
+        "The bridge is out",
+    ]
+    assert said(await stream.recall("", limit=2)) == ["Supper was late", "The bridge is out"]
+    assert len(await stream.recall("ford")) == 4
+
+
+@pytest.mark.requirement("ARG-043")
+async def test_recall_shows_an_agent_nothing_of_another(memory: MemoryRouter) -> None:
+    for agent in ("scout", "cook"):
+        await memory.stream(agent).record(MemoryEvent(f"The {agent} crossed the ford"))
+    await memory.store("Nobody in particular crossed the ford", type="episodic")
+    assert said(await memory.stream("scout").recall("crossed the ford")) == ["The scout crossed the ford"]
+    assert await memory.stream("stranger").recall("crossed the ford") == []
+
+
+@pytest.mark.requirement("ARG-043")
+@pytest.mark.parametrize("is_swept", [False, True], ids=["not swept", "swept"])
+async def test_an_old_event_is_recalled_behind_any_number_of_newer_ones(
+    memory: MemoryRouter, clock: ManualClock, is_swept: bool
+) -> None:
+    stream = memory.stream("scout")
+    await stream.record(MemoryEvent("The ford lies behind the old mill"))
+    clock.jump(400 * DAY_S)
+    for number in range(150):
+        await stream.record(MemoryEvent(f"Supper number {number} was late"))
+    if is_swept:
+        assert (await memory.sweep()).archived == 1
+    assert said(await stream.recall("where is the ford", limit=5))[0] == "The ford lies behind the old mill"
+    assert len(await memory.search("where is the ford", agent="scout")) == 0
+
+
+async def test_what_was_forgotten_is_no_part_of_the_stream(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    receipt = await stream.record(MemoryEvent("The ford is deep"))
+    await memory.forget(receipt.id)
+    assert await stream.recall("ford") == []
+    assert await stream.summarize((None, None)) == "Nothing is known of scout."
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-045")
+async def test_events_stand_in_the_order_of_time_whenever_they_were_recorded(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    stream = memory.stream("scout")
+    clock.set_wall(NINE)
+    for text, at in (
+        ("now", None),
+        ("a day ago", NINE - timedelta(days=1)),
+        ("tomorrow", NINE + timedelta(days=1)),
+        ("now, second", NINE),
+        ("an hour ago, naive", datetime(2026, 1, 1, 8)),  # noqa: DTZ001  # naive is the point
+        ("an hour ago, elsewhere", datetime(2026, 1, 1, 10, tzinfo=timezone(timedelta(hours=2)))),
+    ):
+        await stream.record(MemoryEvent(text, at))
+    in_time = ["a day ago", "an hour ago, naive", "an hour ago, elsewhere", "now", "now, second", "tomorrow"]
+    assert said(await stream.events()) == in_time
+    assert said(await stream.events(limit=2)) == in_time[-2:]
+    assert said(await stream.recall("", limit=4)) == in_time[:-5:-1]
+
+
+@pytest.mark.requirement("ARG-045")
+@given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 40))
+def test_the_latest_are_the_last_of_all_in_time(hours: list[int], limit: int) -> None:
+    memories = [subject(number=order, age_s=-3_600.0 * hour).memory for order, hour in enumerate(hours)]
+    in_time = sorted(memories, key=lambda one: one.created_at)  # stable: of one instant, in the order of storing
+    assert streams.latest(memories, limit) == in_time[::-1][:limit]
+
+
+# --- summaries --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-044")
+async def test_a_summary_tells_what_happened_between_two_times(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    for hour, kind, text in (
+        (9, "sighting", "Smoke over the hill. It was black, and there was much of it."),
+        (10, "decision", "We go round by the ford"),
+        (11, "sighting", "The ford is deep"),
+        (12, "event", "Supper was late"),
+    ):
+        await stream.record(MemoryEvent(text, NINE.replace(hour=hour), kind))
+    assert await stream.summarize((NINE, datetime(2026, 1, 1, 11))) == (  # noqa: DTZ001  # naive is UTC
+        "3 events of scout from 2026-01-01 09:00 until 2026-01-01 11:00 UTC: 2 sighting, 1 decision.\n"
+        "- 2026-01-01 09:00 sighting: Smoke over the hill.\n"
+        "- 2026-01-01 10:00 decision: We go round by the ford\n"
+        "- 2026-01-01 11:00 sighting: The ford is deep"
+    )
+    assert await stream.summarize(("2026-01-01T12:00", None)) == (
+        "1 event of scout from 2026-01-01 12:00 UTC: 1 event.\n- 2026-01-01 12:00 event: Supper was late"
+    )
+    assert (await stream.summarize((None, "2026-01-01"))).startswith("4 events of scout until 2026-01-01 23:59:59 UTC")
+
+
+@pytest.mark.requirement("ARG-044")
+async def test_a_range_in_which_nothing_happened_says_so(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    await stream.record(MemoryEvent("Smoke", NINE))
+    nothing = "Nothing is known of scout from 2027-01-01 00:00 until 2027-01-02 00:00 UTC."
+    assert await stream.summarize((datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))) == nothing
+
+
+async def test_a_summary_of_very_much_shows_what_mattered_and_counts_the_rest(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    for number in range(30):
+        event = MemoryEvent(f"step {number}", NINE + timedelta(minutes=number), significance=number % 10 / 10)
+        await stream.record(event)
+    lines = (await stream.summarize((None, None))).splitlines()
+    assert lines[0] == "30 events of scout: 30 event."
+    shown = [number for number in range(30) if number % 10 > 3 or number in {13, 23}]  # of equals, the later ones
+    assert [line.rpartition(" ")[2] for line in lines[1:-1]] == [str(number) for number in shown]
+    assert lines[-1] == "- and 10 more that mattered less"
+
+
+@pytest.mark.parametrize(
+    ("time_range", "why"),
+    [
+        ((NINE, NINE - timedelta(seconds=1)), "ends before it begins"),
+        ((NINE,), "expected two times"),
+        ("ab", "expected two times"),
+        (("soon", None), "'soon' is not an ISO 8601 date or time"),
+    ],
+)
+async def test_a_range_that_is_none_is_refused(memory: MemoryRouter, time_range: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=f"time_range: {why}"):
+        await memory.stream("scout").summarize(time_range)
+
+
+# --- following --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_subscription_tells_of_what_comes_after_it_and_of_its_agent_alone(memory: MemoryRouter) -> None:
+    scout, cook = memory.stream("scout"), memory.stream("cook")
+    await scout.record(MemoryEvent("before"))
+    async with scout.subscribe() as news:
+        await scout.record(MemoryEvent("one"))
+        await cook.record(MemoryEvent("soup"))
+        waiting = asyncio.create_task(some(news, 2))
+        await scout.record(MemoryEvent("two"))
+        assert await waiting == ["one", "two"]
+    assert [event.content async for event in news] == []
+
+
+async def test_a_store_in_this_process_wakes_a_waiting_reader_without_any_time_passing(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    async with memory.stream("scout").subscribe() as news:
+        waiting = asyncio.create_task(some(news, 1))
+        await at_rest(clock)
+        await memory.stream("scout").record(MemoryEvent("one"))
+        assert await waiting == ["one"]
+    assert clock.monotonic() == 0.0
+
+
+async def test_a_subscription_may_begin_at_the_start_or_behind_a_memory(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    receipts = [await stream.record(MemoryEvent(text)) for text in ("one", "two", "three")]
+    assert await some(stream.subscribe(START), 3) == ["one", "two", "three"]
+    assert await some(stream.subscribe(receipts[0].id), 2) == ["two", "three"]
+    with pytest.raises(InvalidInput, match="after: nothing is stored under 'nowhere'"):
+        stream.subscribe("nowhere")
+
+
+async def test_a_reader_that_is_slow_misses_nothing_and_hears_nothing_twice(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    news = stream.subscribe()
+    first = await memory.stream("scout").record(MemoryEvent("event 0"))
+    for number in range(1, 300):
+        await stream.record(MemoryEvent(f"event {number}"))
+    heard = await some(news, 100)
+    await memory.forget(first.id)
+    await memory.restore(first.id)
+    heard += await some(news, 200)
+    assert heard == [f"event {number}" for number in range(300)]
+    await stream.record(MemoryEvent("the last"))
+    assert await some(news, 1) == ["the last"]
+
+
+async def test_a_new_revision_is_no_new_event(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
+        news = memory.stream().subscribe()
+        for text in ("draft", "final"):
+            await memory.store(text, key="report", type="episodic")
+            await memory.store(f"after the {text}", type="episodic")
+        assert await some(news, 3) == ["final", "after the draft", "after the final"]
+
+
+async def test_all_types_are_told_of_when_they_are_asked_for(tmp_path: Path) -> None:
+    async with MemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
+        everything, skills = memory.stream().subscribe(types=None), memory.stream().subscribe(types=["procedural"])
+        for kind in ("working", "episodic", "semantic", "procedural"):
+            await memory.store(kind, type=kind)
+        assert await some(everything, 4) == ["working", "episodic", "semantic", "procedural"]
+        assert await some(skills, 1) == ["procedural"]
+        with pytest.raises(InvalidInput, match="types: 'dreams' is unknown"):
+            memory.stream().subscribe(types=["dreams"])
+
+
+async def test_another_router_over_the_same_home_is_heard_at_the_next_look(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock, tmp_path: Path
+) -> None:
+    news = memory.stream("scout").subscribe()
+    waiting = asyncio.create_task(some(news, 1))
+    await at_rest(clock)
+    async with memory_over(PromptStore(tmp_path / "home"), None, ManualClock()) as other:
+        await other.stream("scout").record(MemoryEvent("from elsewhere"))
+    await clock.settle()
+    assert not waiting.done()
+    clock.tick(CALM.poll_s)
+    assert await waiting == ["from elsewhere"]
+
+
+async def test_rows_that_are_erased_and_their_places_given_again_lose_no_event(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    scout = memory.stream("scout")
+    kept = await scout.record(MemoryEvent("kept"))
+    gone = [(await scout.record(MemoryEvent(f"gone {number}"))).id for number in range(3)]
+    news = scout.subscribe(START)
+    assert len(await some(news, 4)) == 4
+
+    def erase(transaction: Any) -> None:
+        for memory_id in gone:
+            transaction.erase(memory_id)
+            transaction.set_facet("lifetime", memory_id, None)
+
+    store.write(erase).result()
+    after = await scout.record(MemoryEvent("in an old place"))
+    last, reused = store.reader.row(after.id), store.reader.row(kept.id)
+    assert last is not None
+    assert reused is not None
+    assert last.position <= reused.position + 4, "the place was not given again, so this proves nothing"
+    assert await some(news, 1) == ["in an old place"]
+
+
+async def test_closing_a_subscription_ends_who_waits_for_it(memory: MemoryRouter, clock: ManualClock) -> None:
+    news = memory.stream("scout").subscribe()
+    waiting = asyncio.create_task(anext(news, None))
+    await at_rest(clock)
+    await news.aclose()
+    await news.aclose()
+    assert await waiting is None
+
+
+async def test_closing_the_router_ends_its_subscriptions(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory:
+        stream = memory.stream("scout")
+        news = stream.subscribe()
+        waiting = asyncio.create_task(anext(news, None))
+        await at_rest(clock)
+    assert await waiting is None
+    with pytest.raises(RouterClosed):
+        stream.subscribe()
+
+
+async def test_a_wait_that_is_cancelled_loses_nothing(memory: MemoryRouter, clock: ManualClock) -> None:
+    stream = memory.stream("scout")
+    async with aclosing(stream.subscribe()) as news:
+        for number in range(20):
+            waiting = asyncio.create_task(anext(news))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            await stream.record(MemoryEvent(f"event {number}"))
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            [heard] = await asyncio.gather(waiting, return_exceptions=True)
+            if isinstance(heard, asyncio.CancelledError):
+                assert (await anext(news)).content == f"event {number}"
+            else:
+                assert isinstance(heard, MemoryEvent)
+                assert heard.content == f"event {number}"
+
+
+WRITER = """
+import asyncio, sys
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.cognition.stream import MemoryEvent
+
+async def main(home, name):
+    async with MemoryRouter.open(home, False, project="app", settings=Settings(durability="process")) as memory:
+        for number in range(30):
+            await memory.stream("scout").record(MemoryEvent(f"{name} {number}"))
+            await memory.stream("cook").record(MemoryEvent(f"soup {number}"))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def begun(script: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-W", "error", "-c", script, *arguments], cwd=ROOT, env=environment())
+
+
+async def test_events_of_other_processes_arrive_each_once_and_in_their_order(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with MemoryRouter.open(home, False, project="app", settings=QUICK) as memory:
+        stream = memory.stream("scout")
+        news = stream.subscribe()
+        writers = [begun(WRITER, str(home), name) for name in ("left", "right")]
+        try:
+            for number in range(30):
+                await stream.record(MemoryEvent(f"here {number}"))
+            async with asyncio.timeout(100):
+                heard = await some(news, 90)
+        finally:
+            codes = [writer.wait(100) for writer in writers]
+    assert codes == [0, 0]
+    for name in ("left", "right", "here"):
+        assert [one for one in heard if one.startswith(name)] == [f"{name} {number}" for number in range(30)]

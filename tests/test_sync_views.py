@@ -1,0 +1,109 @@
+"""The views without `await`: the same methods and parameters, and events that a thread can wait for."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.app import sync_views
+from kingly_memory.app.hybrid_search import get_hybrid_memory_search
+from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.cognition.consensus import ConsensusMemory, ConsensusRecord, DissentRecord
+from kingly_memory.cognition.stream import MemoryEvent, MemoryStream
+from kingly_memory.models import Tier
+from kingly_memory.router.minds.continuum import ContinuumMemory
+from kingly_memory.settings import Settings
+
+QUICK = Settings(durability="process", closing_s=0.0, poll_s=0.05)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[SyncMemoryRouter]:
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("plain", "awaited"),
+    [
+        (sync_views.SyncMemoryStream, MemoryStream),
+        (sync_views.SyncConsensusMemory, ConsensusMemory),
+        (sync_views.SyncContinuumMemory, ContinuumMemory),
+    ],
+)
+def test_each_view_has_every_method_with_the_same_parameters(plain: type, awaited: type) -> None:
+    methods = [name for name in vars(awaited) if not name.startswith("_") and callable(getattr(awaited, name))]
+    assert len(methods) > 3
+    for name in methods:
+        ours, theirs = (inspect.signature(getattr(one, name)).parameters for one in (plain, awaited))
+        assert [str(one) for one in ours.values()] == [str(one) for one in theirs.values()], name
+
+
+def test_a_stream_is_recorded_recalled_and_told(memory: SyncMemoryRouter) -> None:
+    stream = memory.stream()
+    stream.record(MemoryEvent("The ford is deep", "2026-01-01T09:00", "sighting"))  # type: ignore[arg-type]
+    assert stream.agent == "scout"
+    assert [event.content for event in stream.recall("ford")] == [event.content for event in stream.events()]
+    assert stream.summarize((None, None)).startswith("1 event of scout: 1 sighting.")
+    assert memory.stream("cook").events() == []
+
+
+def test_a_thread_that_waits_for_events_gets_each_and_ends_with_the_subscription(memory: SyncMemoryRouter) -> None:
+    heard: list[str] = []
+    enough = threading.Event()
+
+    def listen() -> None:
+        for event in news:
+            heard.append(event.content)
+            if event.content == "the last":
+                enough.set()
+
+    with memory.stream().subscribe() as news:
+        listener = threading.Thread(target=listen)
+        listener.start()
+        for text in ("one", "two", "the last"):
+            memory.stream().record(MemoryEvent(text))
+        assert enough.wait(60)
+    listener.join(60)
+    assert not listener.is_alive()
+    assert heard == ["one", "two", "the last"]
+
+
+def test_a_thread_that_waits_for_events_ends_with_the_router(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", agent="scout", settings=QUICK) as memory:
+        news = memory.stream().subscribe()
+        heard: list[list[MemoryEvent]] = []
+        listener = threading.Thread(target=lambda: heard.append(list(news)))
+        listener.start()
+    listener.join(60)
+    assert heard == [[]]
+    news.close()
+
+
+def test_debates_are_stored_and_found(memory: SyncMemoryRouter) -> None:
+    record = ConsensusRecord("Which tea?", "Green", agreeing_agents=["ana"])
+    debate_id = memory.consensus.store_consensus(record)
+    dissent_id = memory.consensus.store_dissent(DissentRecord(debate_id, "bo", "Coffee"))
+    [found] = memory.consensus.find_similar("which tea")
+    assert (found.consensus.id, [one.id for one in found.dissents]) == (debate_id, [dissent_id])
+    assert [one.agent for one in memory.consensus.get_dissent_for_topic(record.topic_hash)] == ["bo"]
+
+
+async def test_a_continuum_does_all_that_the_awaited_one_does(memory: SyncMemoryRouter) -> None:
+    continuum = memory.continuum
+    stored = continuum.store("The ford is deep", Tier.FAST, topic="fords")
+    [found] = continuum.retrieve("ford", [Tier.FAST])
+    assert (found.id, found.access_count) == (stored.id, 1)
+    assert continuum.update_outcome([found], True, actual_usefulness=1.0) == 1
+    assert continuum.update_surprise_score(found) == pytest.approx(0.7 * 0.15)
+    assert not continuum.needs_consolidation()
+    assert continuum.consolidate_memories().promoted == 0
+    assert continuum.get_memory_stats()["tier_counts"]["fast"] == 1
+    entry = continuum.entry(stored.id)
+    assert entry is not None
+    assert entry.success_references == 1
+    assert len(await get_hybrid_memory_search(continuum).search("ford")) == 1
