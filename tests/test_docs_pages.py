@@ -29,7 +29,9 @@ def printed_and_promised(page: Path) -> tuple[str, str]:
 
 
 @pytest.mark.requirement("KNG-086")
-@pytest.mark.parametrize("page", ["lifecycle.md", "python.md", "search.md", "thoughts-and-links.md", "verification.md"])
+@pytest.mark.parametrize(
+    "page", ["attention.md", "lifecycle.md", "python.md", "search.md", "thoughts-and-links.md", "verification.md"]
+)
 def test_a_page_prints_what_it_says(page: str, isolated_environment: Path) -> None:
     printed, promised = printed_and_promised(ROOT / "docs" / page)
     assert printed == promised
