@@ -277,12 +277,12 @@ class VectorRows(Protocol):
 class Talk(NamedTuple):
     """A context of a project as one look over all of its memories shows it, without reading any.
 
-    `context` is the store's own name for it. `count` and `mark` of its live memories are other ones after anything was
+    `context` is the store's own name for it. `memories` (how many live ones it has) and their `mark` are other ones after anything was
     stored, revised, forgotten, archived or brought back there. `last` is the place of the one that was stored last.
     """
 
     context: str
-    count: int
+    memories: int
     mark: int
     last: int
 

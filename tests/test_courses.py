@@ -213,7 +213,7 @@ def alike(read: Mapping[str, Read]) -> set[tuple[str, str]]:
 
 TestBriefs = Machine.TestCase
 TestBriefs.settings = settings(
-    max_examples=150, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -135,7 +135,7 @@ def _states(talks: Sequence[Talk], heads: Mapping[str, str], pause: Callable[[],
     for number, talk in enumerate(talks, 1):
         root = heads.get(talk.context)
         if root is not None:
-            counts[root] = counts.get(root, 0) + talk.count
+            counts[root] = counts.get(root, 0) + talk.memories
             marks[root] = marks.get(root, 0) + talk.mark
         if number % LOOKED_AT == 0:
             pause()
