@@ -52,7 +52,8 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table: milliseconds per operation, and how many times the floor they are."""
+    """One line of the table: milliseconds per operation, and how many times the floor they are. `grown_mb` is how much
+    larger the process grew meanwhile, where that was looked at."""
 
     name: str
     samples: int
@@ -65,6 +66,7 @@ class Figure:
     ratio_p99: float | None = None
     goals: tuple[Goal, ...] = ()
     remark: str = ""
+    grown_mb: float = 0.0
 
     @property
     def missed(self) -> list[Goal]:
@@ -79,6 +81,7 @@ def figure(
     against: str = "",
     goals: tuple[Goal, ...] = (),
     remark: str = "",
+    grown_mb: float = 0.0,
 ) -> Figure:
     """Sum up samples, and their median and 99th percentile against the floor's when there is one."""
     return Figure(
@@ -93,6 +96,7 @@ def figure(
         ratio_p99=percentile(seconds, 99) / percentile(floor, 99) if floor else None,
         goals=goals,
         remark=remark,
+        grown_mb=grown_mb,
     )
 
 

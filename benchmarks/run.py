@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    attending,
     calibration,
     crowded,
     hanging,
@@ -37,6 +38,7 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "searching": searching.measure,
     "hanging": hanging.measure,
     "sweeping": sweeping.measure,
+    "attending": attending.measure,
     "processes": processes.measure,
     "working": working.measure,
     "minds": minds.measure,

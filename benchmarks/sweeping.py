@@ -6,8 +6,9 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,11 +24,15 @@ QUICK_TIMES = 5
 """A quick run sweeps over so many times the largest store of the other families."""
 FADED = 20
 """Every twentieth memory has faded, and there are as many of another project whose lifetimes end."""
+REPEATED = 20
+"""Every twentieth memory says again what the one before it said."""
+MERGING = ("lifetimes", "merging", "strength")
 ROUNDS = 3
 DAY_S = 86_400.0
 LASTING = by_words(semantic_lifetime_s=10_000 * DAY_S)
 PASSING = by_words(semantic_lifetime_s=DAY_S)
-AT_FULL = (Goal("max", 10_000.0),)
+AT_FULL = (Goal("max", 10_000.0), Goal("grown_mb", 200.0))
+SEEN_AT_FULL = (Goal("max", 15_000.0), Goal("grown_mb", 200.0))
 MEANWHILE = (Goal("ratio_p99", 2.0),)
 
 
@@ -40,7 +45,23 @@ async def measure(plan: Plan) -> list[Figure]:
         planned = await _swept(memory, "plan of a sweep", size, dry_run=True)
         carried_out = await _swept(memory, "sweep", size, dry_run=False)
         questions = plan.writer.questions(notes, plan.samples)
-        return [planned, carried_out, *await _meanwhile(memory, clock, questions)]
+        meanwhile = await _meanwhile(memory, clock, questions)
+    return [planned, carried_out, *await _merging(plan.folder / "merging", notes), *meanwhile]
+
+
+async def _merging(home: Path, notes: Sequence[Note]) -> list[Figure]:
+    """With memories that only say again what others say, which have to be found first."""
+    size = len(notes)
+    async with MemoryRouter.open(home, project="lasting", settings=LASTING, clock=ManualClock()) as memory:
+        await memory.remember(_said(note) for note in _repeating(notes))
+        planned = await _swept(memory, "plan of a sweep with merging", size, dry_run=True, policies=MERGING)
+        seen = await _overviewed(memory, size)
+        return [planned, await _swept(memory, "sweep with merging", size, dry_run=False, policies=MERGING), seen]
+
+
+def _repeating(notes: Sequence[Note]) -> Iterator[Note]:
+    for at, note in enumerate(notes):
+        yield note if at % REPEATED else replace(notes[at - 1], content=f"{notes[at - 1].content}!")
 
 
 @asynccontextmanager
@@ -59,19 +80,36 @@ def _said(note: Note, at: datetime | None = None) -> Imported:
     return Imported(draft(note.content, content_limit_bytes=limit, tags=note.tags, created_at=at))
 
 
-async def _swept(memory: MemoryRouter, what: str, size: int, *, dry_run: bool) -> Figure:
+async def _swept(
+    memory: MemoryRouter, what: str, size: int, *, dry_run: bool, policies: Sequence[str] = ("lifetimes", "strength")
+) -> Figure:
+    async def sweep() -> str:
+        report = await memory.sweep(policies, dry_run=dry_run)
+        merged = f", {report.merged:,} {'to be ' if dry_run else ''}merged" if report.merged else ""
+        return f"{report.archived:,} {'to go' if dry_run else 'archived'}{merged}"
+
+    return await _once(f"{what} over {size:,}, processor", sweep, AT_FULL if size == FULL else ())
+
+
+async def _overviewed(memory: MemoryRouter, size: int) -> Figure:
+    """What the page of `stats --html` shows: a sweep by every policy, and one by itself, from one reading."""
+
+    async def look() -> str:
+        seen = await memory.overview()
+        return f"{seen.everything.merged:,} to be merged by every policy"
+
+    return await _once(f"overview of {size:,}, processor", look, SEEN_AT_FULL if size == FULL else ())
+
+
+async def _once(name: str, work: Callable[[], Awaitable[str]], goals: tuple[Goal, ...]) -> Figure:
     """In the time of a processor: on a shared machine the time on the wall says how busy the others were."""
     with _peak_bytes() as peak:
         began, began_cpu = time.perf_counter(), time.process_time()
-        report = await memory.sweep(["lifetimes", "strength"], dry_run=dry_run)
+        came_of_it = await work()
         cpu_s, wall_s = time.process_time() - began_cpu, time.perf_counter() - began
-    return figure(
-        f"{what} over {size:,}, processor",
-        [cpu_s],
-        goals=AT_FULL if size == FULL else (),
-        remark=f"{report.archived:,} {'to go' if dry_run else 'archived'}; {wall_s:.1f} s on the wall; "
-        f"{max(peak) / 1e6:.0f} MB more at most",
-    )
+    grown_mb = max(peak) / 1e6
+    remark = f"{came_of_it}; {wall_s:.1f} s on the wall; {grown_mb:.0f} MB more at most"
+    return figure(name, [cpu_s], goals=goals, remark=remark, grown_mb=grown_mb)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from kingly_memory.ids import MemoryId
 
@@ -275,8 +275,7 @@ class Hit:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """How a hit is shown. `text` is None in the view `title`; `tokens` is what its whole text takes, estimated."""
 
     view: Detail
@@ -433,8 +432,7 @@ class Page:
         return {"memories": memories, "next_before": self.next_before}
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """What became of imported memories. `unchanged` say what is stored already; where a newer text was written here
     meanwhile, that one is `kept`."""
 

@@ -46,7 +46,7 @@ def without_marks(text: str) -> str:
 
 
 def _without_plural(word: str) -> str:
-    if word.endswith(("sses", "ies")):
+    if word.endswith(("sses", "ies")) and len(word) > len("ies"):
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 

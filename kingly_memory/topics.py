@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from heapq import nsmallest
 
 from kingly_memory.writing import stems, words
 
@@ -25,7 +27,7 @@ def count(said: Counter[str], text: str) -> None:
     """Add a text's words to those that were said."""
     said.update(words(text[:READ]))
     if len(said) > MOST_COUNTED:
-        kept = said.most_common(MOST_COUNTED // 2)
+        kept = _most_frequent(said, MOST_COUNTED // 2)
         said.clear()
         said.update(dict(kept))
 
@@ -33,9 +35,20 @@ def count(said: Counter[str], text: str) -> None:
 def topic(said: Counter[str]) -> Topic:
     """What all of it is about: the most frequent stems, each by the logarithm of how often it was said."""
     by_stem: Counter[str] = Counter()
-    for word, times in said.most_common(2 * MOST_WORDS):
-        by_stem.update(dict.fromkeys(stems(word), times))
-    return {word: 1 + math.log(times) for word, times in by_stem.most_common(MOST_WORDS)}
+    for word, times in _most_frequent(said, 2 * MOST_WORDS):
+        for stem in _stems(word):
+            by_stem[stem] += times
+    return {word: 1 + math.log(times) for word, times in _most_frequent(by_stem, MOST_WORDS)}
+
+
+def _most_frequent(counted: Counter[str], most: int) -> list[tuple[str, int]]:
+    """Of equals the first in the alphabet, so that the same said in another order is the same topic."""
+    return nsmallest(most, counted.items(), key=lambda one: (-one[1], one[0]))
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems(word: str) -> tuple[str, ...]:
+    return tuple(stems(word))
 
 
 def joined(one: Topic, other: Topic) -> Topic:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.files.reading import Entry, Problem
+from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.ids import new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
@@ -76,7 +76,7 @@ def from_a_file(said: Draft) -> Draft:
     return replace(said, origin=Origin.IMPORT) if said.origin in (Origin.USER, Origin.AGENT) else said
 
 
-def parted(entries: Iterable[Entry]) -> tuple[list[Imported], list[str]]:
+def parted(entries: Iterable[object]) -> tuple[list[Imported], list[str]]:
     """The items that a reader made, and what it said about the others."""
     found = list(entries)
     return (

@@ -35,6 +35,7 @@ class PromptStore:
     """
 
     def __init__(self, home: Path) -> None:
+        self.home = home
         self._disk = DiskStore(home, durability="process")
         self._dead = False
 

@@ -16,7 +16,20 @@ from benchmarks.report import as_markdown
 from benchmarks.texts import Writer
 
 ROOT = Path(__file__).parents[1]
-FIELDS = {"name", "samples", "p50", "p95", "p99", "max", "against", "ratio", "ratio_p99", "goals", "missed", "remark"}
+FIELDS = {
+    "name",
+    "samples",
+    "p50",
+    "p95",
+    "p99",
+    "max",
+    "against",
+    "ratio",
+    "ratio_p99",
+    "goals",
+    "missed",
+    "remark",
+} | {"grown_mb"}
 
 
 def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
@@ -40,6 +53,7 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     names = {one["name"] for one in figures}
     assert {"store, power", "store, process", "store, 64 at once", "get by key in 40", "search in 40"} <= names
     assert {"store with a hung remote", "the same again (A/A)", "search, remote hangs"} <= names
+    assert {"sweep with merging over 200, processor", "overview of 200, processor"} <= names
     assert {"search, link known offline", "kingly-memory search --json"} <= names
     assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names
     assert {"add + retrieve, an agent's memory", "add to a mind in a store, saved"} <= names

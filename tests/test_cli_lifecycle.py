@@ -58,7 +58,7 @@ def test_a_sweep_and_its_undo(run: Run) -> None:
     assert live(run) == {"promise"}
     assert run("sweep", "--undo").out == "3 memories as before the last sweep\n"
     assert live(run) == {"one", "two", "three", "promise"}
-    assert run("sweep", "--undo", "--json").json == {"undone": 0}
+    assert run("sweep", "--undo", "--json").json == {"undone": 0, "memories": 0, "threads": 0}
     assert run("sweep", "--undo").out == "there is nothing to take back\n"
 
 
@@ -80,6 +80,8 @@ def test_policies_may_be_several_and_tiers_show_their_moves(run: Run) -> None:
         (["archive", "list", "--limit", "nine"], "limit", "not a whole number"),
         (["archive", "list", "--before", "-1"], "before", "before"),
         (["reinforce", "nobody"], "key_or_id", "nothing is stored under 'nobody'"),
+        (["archive", "add", "nobody"], "key_or_id", "nothing is stored under 'nobody'"),
+        (["archive", "add", "nobody", "--reason", " "], "reason", "is empty; leave it out instead"),
         (["stats", "--html", "/nowhere/at/all.html"], "file", "/nowhere/at/all.html cannot be written"),
     ],
 )
@@ -207,6 +209,11 @@ def test_compaction_says_thread_by_thread_what_becomes_of_it(run: Run, tmp_path:
     assert "ago" in live(run)
     assert run("compact").out.splitlines()[0] == "1 thread merged, 1 archived"
     assert "ago" not in live(run)
+    assert run("sweep", "--undo").out == "1 memory and 3 threads as before the last sweep\n"
+    assert "ago" in live(run)
+    run("compact")
+    assert run("sweep", "--undo", "--json").json == {"undone": 3, "memories": 0, "threads": 3}
+    run("compact")
     assert run("compact", "--json", "--strategy", "gentle").json["actions"] == []
     assert "choose one of gentle, normal, aggressive" in run("compact", "--strategy", "brutal").err
 
@@ -220,3 +227,31 @@ def test_a_sweep_names_what_it_merges_and_into_what(run: Run) -> None:
     assert said[at + 1].endswith("merging: another memory says the same, into reviews")
     assert said[-1] == "undo: kingly-memory sweep --undo"
     assert live(run) == {"reviews"}
+
+
+def test_a_sweep_names_what_is_kept_apart_by_its_key(run: Run) -> None:
+    for key in ("reviews", "deploys", *(f"copy{number}" for number in range(6))):
+        run("store", "Deploys wait for two reviews", "--key", key)
+    said = run("sweep", "--policy", "merging", "--dry-run").out.splitlines()
+    [at] = [number for number, line in enumerate(said) if "kept apart" in line]
+    assert said[at] == "  7 kept apart by keys, though others say the same:"
+    assert all(line.endswith(" and copy5") for line in said[at + 1 : at + 6])
+    assert said[at + 6] == "    and 2 more"
+
+
+def test_memories_are_put_away_by_name_and_brought_back(run: Run) -> None:
+    run("store", "The old port is 5432", "--key", "port", "--significance", "0.9")
+    run("store", "The old host is db1", "--key", "host")
+    assert run("archive", "add", "port", "--reason", "we have moved").out.splitlines() == [
+        "archived: port  The old port is 5432",
+        "undo: kingly-memory archive restore port",
+    ]
+    assert [one["key"] for one in run("archive", "add", "port", "host", "--json").json] == ["port", "host"]
+    assert live(run) == set()
+    listed = run("archive", "list").out
+    assert "    just now, request: we have moved\n" in listed
+    assert "    just now, request: somebody asked for it to rest\n" in listed
+    assert "archived  by request: we have moved" in run("get", "port", "--explain").out.splitlines()
+    assert run("get", "port").code == 1
+    run("archive", "restore", "port")
+    assert live(run) == {"port"}

@@ -32,6 +32,7 @@ def printed_and_promised(page: Path) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "page",
     [
+        "attention.md",
         "audit.md",
         "cognitive-memory.md",
         "consensus.md",

@@ -197,7 +197,7 @@ def test_what_is_left_out_has_a_reason() -> None:
         Candidate(memory(" B\n"), 0.9),
         Candidate(hidden, 0.9),
     ]
-    assert reasons(*candidates, least_relevance=0.5) == [
+    assert reasons(*candidates, least_pertinence=0.5) == [
         Omission.IRRELEVANT,
         None,
         Omission.REPEATED,

@@ -48,7 +48,7 @@ def test_a_folder_holds_notes_unless_it_holds_a_quick_cache(tmp_path: Path) -> N
 def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name: str) -> None:
     file = tmp_path / "file"
     file.write_text("[]")
-    expected = {Format.NOTES: (1, 0), Format.JSONL: (0, 1)}
+    expected = {Format.NOTES: (1, 0), Format.JSONL: (0, 1), Format.AI: (0, 1)}
     found = source(file, content_limit_bytes=LIMIT, format_name=format_name)
     items, problems = parted(found.entries)
     assert found.format == format_name

@@ -26,7 +26,10 @@ from tests.hostile_texts import HOSTILE_TEXTS
 
 PATIENT = {"KINGLY_HOOK_DEADLINE_S": "600", "KINGLY_LOCAL_SEARCH_S": "30"}
 """What is measured here is what hooks say, not whether a loaded machine lets them say it in time."""
-HEAVY = ("argparse", "asyncio", "httpx", "pydantic", "mcp", "numpy", "tenacity", "diskcache", "rapidfuzz", "shutil")
+HEAVY = (
+    *("argparse", "asyncio", "httpx", "pydantic", "mcp", "numpy", "tenacity", "diskcache", "rapidfuzz", "shutil"),
+    *("logging", "traceback"),
+)
 
 
 @pytest.fixture
@@ -202,8 +205,9 @@ def test_two_sessions_of_two_hosts_capture_into_one_home_at_once(project: Path) 
 
 def test_fifty_prompts_at_once_are_all_answered(project: Path, user_home: Path) -> None:
     store(project, "Deploys need two reviews")
-    given = event("UserPromptSubmit", project, prompt="who has to review a deploy?")
-    calls = [started(("UserPromptSubmit",), given) for _ in range(50)]
+    prompt = "who has to review a deploy?"
+    given = [event("UserPromptSubmit", project, prompt=prompt, session_id=f"s{index}") for index in range(50)]
+    calls = [started(("UserPromptSubmit",), one) for one in given]
     answers = [ended(call) for call in calls]
     assert all("Deploys need two reviews" in out and (err, code) == ("", 0) for out, err, code in answers)
     assert failures(user_home) == []

@@ -186,9 +186,11 @@ class Repairs:
         assert limit <= 20_000
         return self._reader.vocabulary(length, limit, first)
 
-    def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
+    def matches(
+        self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float, *, most: int | None = None
+    ) -> Matches:
         self.left_s.append(deadline_s - self._now_s)
-        return self._reader.matches(query, terms, limit, offset, deadline_s)
+        return self._reader.matches(query, terms, limit, offset, deadline_s, most=most)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)

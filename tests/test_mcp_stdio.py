@@ -87,7 +87,7 @@ def test_a_home_that_is_not_trusted_is_said_by_the_tools_and_not_by_silence(tmp_
 @pytest.mark.requirement("KNG-086")
 def test_the_example_of_a_client_session_does_what_it_says(tmp_path: Path) -> None:
     said = run_example("mcp_session.py", tmp_path).splitlines()
-    assert said[:2] == ["23 tools, memory_intelligent_store first", "stored in ['local'], delivery local_only"]
+    assert said[:2] == ["35 tools, memory_intelligent_store first", "stored in ['local'], delivery local_only"]
     assert said[2] == "current context: release-7 with 3 memories at hand"
     assert said[3].startswith("found deploy: Deploys need two reviews (")
     assert said[4].endswith("from 3 similar tasks")

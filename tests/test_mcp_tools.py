@@ -37,7 +37,8 @@ BESIDES = {"record_task_outcome", "record_thought", "memory_status", "memory_get
 ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
 LIFECYCLE = {"memory_sweep", "memory_restore", "get_memory_stats"}
-AI = {"ai_compact"}
+AI = {"ai_compact", "ai_focus", "ai_unfocus", "ai_pin", "ai_unpin", "ai_rate_context"}
+AI |= {"ai_status", "ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
 COGNITION = {"retrieve_memory"}
 LEGACY = {"remember", "recall", "list"}
 
@@ -132,12 +133,16 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
         "memory_hybrid_search", "memory_get_working_context", "memory_get", "memory_status", "recall", "list", *ALMA,
-        "alma_get_weak_memories", "get_memory_stats", *COGNITION,
+        "alma_get_weak_memories", "get_memory_stats", "ai_status", "ai_suggestions", "memory_inject", *COGNITION,
     }  # fmt: skip
     destroying = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
-    assert destroying == {"memory_intelligent_store", "memory_forget", "remember", "memory_sweep", "ai_compact"}
+    assert destroying == {
+        "memory_intelligent_store", "memory_forget", "remember", "memory_sweep", "ai_compact", "ai_unfocus", "ai_unpin",
+        "ai_rename",
+    }  # fmt: skip
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
-    assert repeatable == reading | {"memory_link", "memory_sweep", "memory_restore"}
+    settling = {"memory_link", "memory_sweep", "memory_restore", "ai_focus", "ai_unfocus", "ai_rename"}
+    assert repeatable == reading | settling
 
 
 async def test_schemas_say_what_may_be_given_and_which_other_names_are_taken(tmp_path: Path) -> None:
@@ -509,7 +514,7 @@ CANARY = "canary-7f3a " * 500
         ("memory_get", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
         ("memory_forget", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
         ("memory_status", {"verbose": True}, "verbose: unknown argument; memory_status takes no arguments"),
-        ("memory_divine", {}, "unknown tool 'memory_divine'; this server has memory_intelligent_store,"),
+        ("memory_divine", {}, "unknown tool 'memory_divine'; this server has memory_inject, memory_link, "),
         ("recall", {}, "key: is missing"),
         ("recall", {"key": ""}, "key: is empty"),
         ("remember", {"key": "k", "value": " "}, "value: is empty"),

@@ -397,9 +397,26 @@ async def test_what_stands_may_rise_by_what_was_joined_to_it_in_the_same_sweep(
 
 
 async def test_memories_of_the_same_words_under_two_keys_both_stay(memory: MemoryRouter, clock: ManualClock) -> None:
+    """A key is part of what is said, and whoever asks by it finds that memory."""
     for key in ("task-1", "task-2"):
         await memory.store("it is done", key=key)
     assert (await memory.sweep(["merging"])).merged == 0
+    found = [await memory.get(key) for key in ("task-1", "task-2")]
+    assert [one and one.content for one in found] == ["it is done", "it is done"]
+
+
+async def test_a_report_says_which_were_left_for_their_keys(memory: MemoryRouter, clock: ManualClock) -> None:
+    one, two, three = [(await say(memory, clock, LONG, key=key))[0] for key in ("one", "two", "three")]
+    [pinned] = await say(memory, clock, "The port is 6432", significance=0.9)
+    [port] = await say(memory, clock, "The port is 6432", key="port")
+    await say(memory, clock, LONG)
+    await say(memory, clock, "Ana owns the billing service", key="ana")
+    for report in (await memory.sweep(["merging"], True), await memory.sweep(["merging"])):
+        assert (report.merged, report.kept_for_keys) == (1, 3)
+        twins = {frozenset(pair) for pair in report.twins}
+        assert twins == {frozenset((three, two)), frozenset((three, one)), frozenset((pinned, port))}
+        assert report.to_json()["kept_for_keys"] == len(report.to_json()["twins"]) == 3
+    assert (await memory.sweep(["lifetimes"], True)).kept_for_keys == 0
 
 
 async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path: Path, clock: ManualClock) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local import parsing
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.ports import Beside, Corpus
@@ -25,7 +26,7 @@ from kingly_memory.retrieval.forms import other_forms
 from kingly_memory.retrieval.neighbours import Loan, loans
 from kingly_memory.router.local_search import LocalAnswer, LocalSearch
 from kingly_memory.stemming import stem
-from tests.store_samples import NOON_S, ask, memory, put, set_facet, soon
+from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet, soon
 
 
 @pytest.fixture
@@ -145,12 +146,25 @@ def test_neighbours_of_a_neighbour_that_ranks_too_low_are_not_read(store: DiskSt
     assert "beside" not in found(store, "quartz", limit=5)
 
 
+@pytest.mark.parametrize("between", [0, 1, 2, 40])
+def test_what_was_said_beside_is_found_however_many_rows_lie_between(store: DiskStore, between: int) -> None:
+    """Rows of other talks, of another project's talk of that name, and what was noted in the talk and not said."""
+    others = {"other talk": said("x", "other"), "other project": said("y", project="beta")}
+    noted = memory("z", type=MemoryType.SEMANTIC, context_id="talk")
+    for content in TALK:
+        strangers = [replace(one, id=new_id(NOON)) for _ in range(between) for one in (*others.values(), noted)]
+        put(store, said(content), *strangers)
+    scores = {hit.memory.content: hit.scores for hit in search(store, "Zugspitze").hits}
+    lent = {content: one["context"] / scores[TALK[2]]["bm25"] for content, one in scores.items() if "context" in one}
+    assert lent == {TALK[3]: 0.5, TALK[4]: 0.25, TALK[1]: 0.25, TALK[0]: 0.125}
+
+
 def test_who_stands_beside_is_asked_within_the_deadline(store: DiskStore) -> None:
     put(store, *(said(f"quartz {number} {'x ' * 200}") for number in range(300)))
     positions = [row.position for row in store.reader.page(ask(), (Standing.LIVE,), 300, None)]
     past = time.monotonic() - 1
-    assert len(store.reader.beside(ask(), "talk", positions, 2, soon())) == 300
-    assert len(store.reader.beside(ask(), "talk", positions, 2, past)) < 300
+    assert len(store.reader.beside(ask(), dict.fromkeys(positions, "talk"), 2, soon())) == 300
+    assert len(store.reader.beside(ask(), dict.fromkeys(positions, "talk"), 2, past)) < 300
     assert len(store.reader.rows_at(positions, past)) < 300
     assert [row.position for row in store.reader.rows_at(positions[:20], soon())] == positions[:20]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
@@ -202,7 +202,9 @@ def test_words_of_others_do_not_crowd_out_the_own_one() -> None:
 
 @given(st.sampled_from(["deployment", "grandmother", "lighthouse", "kubernetes"]), st.integers(0, 10_000))
 def test_whatever_an_evaluation_misspells_in_a_long_word_is_repaired(word: str, seed: int) -> None:
+    """But for one that lost just its `de` or the like, which may say the opposite."""
     typed = misspelt(word, seed)
+    assume(not word.endswith(typed))
     found = best_match(typed, [word, "another"], lambda one: {one})
     assert found is not None
     assert found.word == word

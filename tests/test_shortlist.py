@@ -106,7 +106,7 @@ def test_piece_that_json_writes_otherwise_is_found_as_it_was_said(store: DiskSto
 
 def test_word_stored_a_moment_ago_is_what_a_typo_is_repaired_to(store: DiskStore, tmp_path: Path) -> None:
     def repaired(text: str) -> dict[str, str]:
-        return LocalSearch(store.reader).search(ask(text), now_s=NOON_S, budget_s=60).repaired
+        return dict(LocalSearch(store.reader).search(ask(text), now_s=NOON_S, budget_s=60).repaired)
 
     put(store, memory("amber"))
     assert repaired("sapphrie") == {}

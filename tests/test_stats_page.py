@@ -118,7 +118,8 @@ def test_the_figures_are_those_of_stats_and_of_the_dry_run(run: Run, tmp_path: P
     stored(tmp_path / "home")
     text = page(run, tmp_path)
     stats = run("stats", "--json").json
-    dry = run("sweep", "--policy", "lifetimes", "--policy", "strength", "--policy", "tiers", "--dry-run", "--json").json
+    policies = ("lifetimes", "merging", "strength", "tiers")
+    dry = run("sweep", *(word for one in policies for word in ("--policy", one)), "--dry-run", "--json").json
     live = sum(stats["strength"].values())
     assert f"<dt>live</dt><dd>{live:,}</dd>" in text
     assert f"<dt>in the archive</dt><dd>{stats['archived']:,}</dd>" in text
@@ -132,6 +133,18 @@ def test_the_figures_are_those_of_stats_and_of_the_dry_run(run: Run, tmp_path: P
     columns = re.search(r'aria-label="Strengths">(.*?)</svg>', text, re.DOTALL)
     assert columns is not None
     assert sum(int(one) for one in re.findall(r'class="value"[^>]*>(\d+)<', columns[1])) == live
+
+
+def test_a_sweep_by_every_policy_is_shown_with_what_it_would_merge(run: Run, tmp_path: Path) -> None:
+    run("store", "Deploys wait for two reviews")
+    run("store", "deploys wait for 2 reviews", "--key", "reviews")
+    run("store", "Deploys wait for two reviews.", "--key", "again")
+    text = page(run, tmp_path)
+    assert "(policies: lifetimes, merging, strength, tiers); nothing was changed" in text
+    assert '<span class="tag merge">merge</span>' in text
+    assert "<td>another memory says the same: Deploys wait for two reviews.<small>again</small></td>" in text
+    assert "1 kept apart by keys, though others say the same" in text
+    assert run("sweep", "--json").json["merged"] == 0
 
 
 def test_every_picture_is_sound_and_stays_within_its_frame(run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("models", "writing", "redaction", "settings_file"),
     ("asking", "topics"),
     ("intake",),
-    ("ports", "settings", "observe"),
+    ("ports", "settings", "observe", "thread_files"),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),
     ("app",),

@@ -49,6 +49,7 @@ def test_a_summary_says_a_sentence_of_each_in_the_order_in_which_they_were_said(
         "topic": "deploys",
         "count": 3,
         "summarises": [one.id, two.id, same.id],
+        "tells": [[two.id, same.id], [one.id]],
     }
 
 

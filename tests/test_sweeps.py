@@ -282,7 +282,7 @@ async def test_an_overview_is_what_its_parts_say_from_one_reading(
     assert seen.stats == await memory.stats()
     assert seen.outlook == await memory.outlook(limit=3)
     assert seen.sweep == await memory.sweep(dry_run=True)
-    assert seen.everything == await memory.sweep(["lifetimes", "strength", "tiers"], dry_run=True)
+    assert seen.everything == await memory.sweep(["lifetimes", "merging", "strength", "tiers"], dry_run=True)
     assert seen.everything.archived > 0
 
 

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.stemming import stem
 from tests.store_samples import (
     NOON_S,
     ask,
@@ -206,6 +209,24 @@ def test_words_of_content_are_never_taken_for_scope_tokens(store: DiskStore, hom
     put(store, memory(tag, project="beta", title=tag))
     assert contents(match(store, "mine")) == ["mine"]
     assert match(store, *tag.split()).found == ()
+
+
+@settings(max_examples=50)
+@given(
+    st.text(ascii_lowercase, min_size=1, max_size=8),
+    st.sampled_from(["", "s", "es", "ed", "ing"]),
+    st.sampled_from(list(Standing)),
+)
+def test_no_word_finds_the_scope_token_that_it_looks_like(
+    shared: DiskStore, agent: str, ending: str, standing: Standing
+) -> None:
+    """The stemmer takes words with another ending for the same, in tokens too; accents it drops."""
+    project = uuid4().hex
+    put(shared, memory("東京", project=project, agent=agent, tags=(agent,)), standing=standing)
+    row = shared.reader.page(ask(project=project), tuple(Standing), 1, None)[0]
+    for token in rows.tokens(row.memory, standing).split():
+        for word in (token, stem(token), token + ending, stem(token) + ending, "é" + token, token.upper()):
+            assert match(shared, word, project=project, include_archived=True).found == ()
 
 
 def test_types_filter_in_the_index(store: DiskStore) -> None:

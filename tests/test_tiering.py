@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kingly_memory.lifecycle.consolidation import Consolidation, consolidate, heading
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.subject import Subject, Usage
-from kingly_memory.lifecycle.tiering import ASKED, Tiering
+from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.lifecycle.tiers import (
     TIER_CONFIGS,
     Placement,
@@ -182,17 +182,6 @@ def test_what_has_faded_below_the_entry_becomes_glacial() -> None:
     assert [went(subject(0.4, Tier.SLOW, age_s=hours * HOUR_S)) for hours in (69, 70)] == [None, Tier.GLACIAL]
     early = Tiering(TierRules(glacial_entry=0.35))
     assert isinstance(early.decide(subject(0.4, Tier.SLOW, age_s=50 * HOUR_S), NOON_S), Demote)
-
-
-@pytest.mark.requirement("ARG-035")
-@pytest.mark.parametrize("tier", list(Tier))
-def test_what_somebody_asks_to_rest_becomes_glacial_and_stays_for_the_cooldown(tier: Tier) -> None:
-    one = subject(0.9, tier, accesses=3)
-    shelved = replace(one, placement=SEEDS.shelved(one, NOON_S), usage=Usage(9, NOON_S))
-    assert placement_of(shelved).tier is Tier.GLACIAL
-    if tier is not Tier.GLACIAL:
-        assert placement_of(shelved).history == (Transition(NOON_S, tier, Tier.GLACIAL, ASKED),)
-        assert [went(shelved, NOON_S + after_s) for after_s in (DAY_S - 1, DAY_S)] == [None, Tier.SLOW]
 
 
 @pytest.mark.requirement("ARG-020")

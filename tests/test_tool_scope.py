@@ -49,6 +49,18 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
         "get_memory_stats": {},
         "memory_sweep": {"policies": ["lifetimes", "merging", "strength", "tiers"]},
         "ai_compact": {},
+        "memory_inject": {"prompt": sought, "explain": True},
+        "ai_focus": {"topic": "api"},
+        "ai_unfocus": {"topic": "api"},
+        "ai_pin": {"content": "keep this"},
+        "ai_unpin": {"thread_id": foreign_id},
+        "ai_rate_context": {"thread_id": foreign_id, "useful": True},
+        "ai_status": {},
+        "ai_suggestions": {"context": sought},
+        "ai_recall": {"topic": sought},
+        "ai_merge": {"thread_a": own_id, "thread_b": foreign_id},
+        "ai_split": {"thread_id": foreign_id},
+        "ai_rename": {"thread_id": foreign_id, "title": "mine"},
         "record_task_outcome": {"task": "water the plants"},
         "record_thought": {"content": "so what?", "chain_id": CHAIN},
         "alma_compress_and_learn": {"content": "all of it went well", "memory_type": "outcome"},
@@ -57,9 +69,12 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
     }
 
 
-SEARCHES = {"memory_hybrid_search", "alma_retrieve_for_mode", "alma_retrieve_verified"}
+SEARCHES = {"memory_hybrid_search", "alma_retrieve_for_mode", "alma_retrieve_verified", "ai_recall"}
 """May say what was asked for, which holds the word; what they found may not."""
-REFUSE = {"memory_get", "memory_forget", "memory_link", "alma_reinforce", "memory_restore"}
+REFUSE = {
+    *("memory_get", "memory_forget", "memory_link", "alma_reinforce", "memory_restore"),
+    *("ai_unpin", "ai_rate_context", "ai_merge", "ai_split", "ai_rename"),
+}
 """Say that nothing is stored under that id."""
 
 

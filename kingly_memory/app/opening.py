@@ -14,6 +14,7 @@ from kingly_memory import intake
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.app import parts
 from kingly_memory.app.views import Views
+from kingly_memory.attention.injection import Injection
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.links import Link
@@ -22,14 +23,21 @@ from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Receipt
+from kingly_memory.models import Receipt, Taken
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router import chains, memory_links, moded
+from kingly_memory.router.attending.injected import was_injected
+from kingly_memory.router.attending.injecting import TOKENS, Injecting
+from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.router.threads import taking_in
 from kingly_memory.settings import Place, Settings
+from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
+    from kingly_memory.router.attending.verbs import Attention
+    from kingly_memory.router.threads.verbs import Threads
 
 USUALLY_VERIFIED = 5
 """Memories that a verified search answers with unless it is told how many (seed 000)."""
@@ -51,6 +59,34 @@ class MemoryRouter(Views):
             clock=self._clock,
             content_limit_bytes=self._settings.content_limit_bytes,
         )
+
+    @cached_property
+    def _injecting(self) -> Injecting:
+        return Injecting(
+            self._access,
+            lambda: Surroundings(self._store.reader, self._local, self._station.project, self._agent, self._now_s()),
+            budget_s=self._settings.local_search_s,
+            log=self._injections,
+        )
+
+    @cached_property
+    def attention(self) -> Attention:
+        """What should be in view: focus, pins and ratings."""
+        from kingly_memory.router.attending.verbs import Attention
+
+        return Attention(
+            self._access,
+            follow=self._follow,
+            was_injected=partial(was_injected, self._store.reader, self._injections, self._station.project),
+            content_limit_bytes=self._settings.content_limit_bytes,
+        )
+
+    @cached_property
+    def threads(self) -> Threads:
+        """What was said in one context, as a thread: listed, recalled, merged, split and named."""
+        from kingly_memory.router.threads.verbs import Threads
+
+        return Threads(self._access, self, flush=self._behind.flush, briefs=self._briefs)
 
     @classmethod
     def open(
@@ -86,6 +122,7 @@ class MemoryRouter(Views):
             embedder=parts.embedder,
             sweeping=parts.sweep_lock(place),
             meaning=parts.meaning(chosen),
+            injections=parts.injections(place),
         )
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -154,6 +191,31 @@ class MemoryRouter(Views):
         Equals stay in the order given; one that was never tried scores 0.5. Raises InvalidInput.
         """
         return await self._book.route(description, candidates)
+
+    # --- injection ---------------------------------------------------------------------------------------------------
+
+    async def inject(
+        self, prompt: str, budget_tokens: int = TOKENS, *, session: str | None = None, explain: bool = False
+    ) -> Injection:
+        """The memories that fit a prompt as a fenced block of notes to put beside it, as the prompt hook has them.
+
+        `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
+        priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
+        told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
+        and counts as no use. Raises InvalidInput, StoreError.
+        """
+        return await self._injecting.inject(prompt, budget_tokens, session, explain=explain)
+
+    # --- threads from files -------------------------------------------------------------------------------------------
+
+    async def remember_thread(self, thread: ImportedThread) -> Taken:
+        """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
+        InvalidInput, and then nothing of the thread was stored."""
+        return await taking_in.take_in(thread, self._access)
+
+    async def remember_focus(self, focus: ImportedFocus) -> bool:
+        """Set what a file says is in focus. False when it was set here later, or as it is."""
+        return await taking_in.take_in_focus(focus, self._access)
 
     # --- links and thoughts -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,11 +17,9 @@ from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
-    from kingly_memory.ports import Clock, Embedder, LanguageModel
+    from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.router.spine import RemotePart
     from kingly_memory.router.sweeper import Lock
-
-log = logging.getLogger("kingly_memory")
 
 
 def open_store(place: Place, settings: Settings) -> DiskStore:
@@ -48,8 +45,17 @@ def endpoint_of(place: Place) -> Endpoint | None:
     try:
         return endpoint(place.remote)
     except InvalidInput as error:
-        log.warning("%s; working locally", error)
+        import logging  # loaded when there is something to say: most commands have nothing
+
+        logging.getLogger("kingly_memory").warning("%s; working locally", error)
         return None
+
+
+def injections(place: Place) -> InjectionLog:
+    """What was put into the prompts of the project's sessions. Touches nothing yet."""
+    from kingly_memory.adapters.local.injections import InjectionFiles
+
+    return InjectionFiles(place.home, place.project)
 
 
 def station(place: Place, settings: Settings, endpoint: Endpoint | None) -> Station:

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
-from kingly_memory.router import shaping
 from kingly_memory.router.link import Link
 from kingly_memory.router.local_search import LEAST_BUDGET_S, LocalAnswer, LocalLayer, LocalSearch
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
+    from kingly_memory.router.attending.surroundings import Surroundings
     from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.thread_files import ExportedThread
 
 
 class WallClock:
@@ -64,6 +65,8 @@ class LocalReader:
     ) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
+        from kingly_memory.router import shaping  # a hook looks for candidates instead
+
         layer = self._layer
         began = time.monotonic()
         shape = shaping.shape(fold, detail, budget_tokens)
@@ -92,12 +95,19 @@ class LocalReader:
         shown = shape.shown(shape.listed(found, asked.limit), asked.text, showing_s)
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
 
+    def surroundings(self) -> Surroundings:
+        """Where candidates for a prompt or a session's start are looked for: see `router.attending`."""
+        from kingly_memory.router.attending.surroundings import Surroundings
+
+        now_s = self._clock.now().timestamp()
+        return Surroundings(self._store.reader, self._layer, self._place.project, self._place.agent, now_s)
+
     def get(self, key_or_id: str) -> Memory | None:
         return self._view.get(key_or_id)
 
     def named(self, ids: Iterable[str]) -> dict[str, Memory]:
-        """Those of the project's memories that have these ids, expired and archived ones too: for lists of what becomes
-        of them."""
+        """Those of the project's memories that have these ids or keys, expired and archived ones too: for telling what
+        becomes of them."""
         rows = ((memory_id, self._view.find(memory_id)) for memory_id in ids)
         return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
 
@@ -109,6 +119,18 @@ class LocalReader:
         """See `MemoryRouter.export`."""
         return self._view.everything()
 
+    def threads(self) -> Iterator[ExportedThread]:
+        """Every thread of the project, for files: archived and merged ones too."""
+        from kingly_memory.router.threads import giving_out
+
+        return giving_out.threads(self._store.reader, self._place.project)
+
+    def focus(self) -> JsonObject | None:
+        """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
+        from kingly_memory.router.threads import giving_out
+
+        return giving_out.focus(self._store.reader, self._place.project, self._place.agent)
+
     def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""
         return self._view.outbox(states)
@@ -116,10 +138,12 @@ class LocalReader:
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
         from kingly_memory.app.meaning import vectors_status
+        from kingly_memory.router.attending import focuses
 
         return {
             **self._view.status(),
             **vectors_status(self._store.reader, self._place.project, self._settings),
+            **focuses.status(self._store.reader, self._place.project, self._place.agent),
         }
 
     def close(self) -> None:

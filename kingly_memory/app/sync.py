@@ -12,7 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.app.sync_attention import SyncAttention
+from kingly_memory.app.sync_threads import SyncThreads
 from kingly_memory.app.sync_views import SyncConsensusMemory, SyncContinuumMemory, SyncMemoryStream
+from kingly_memory.attention.injection import Injection
 from kingly_memory.cognition.confidence import Assessment
 from kingly_memory.cognition.experience.cognitive import CognitiveMemory
 from kingly_memory.cognition.experience.rules import SEEDS, ExperienceRules
@@ -29,13 +32,16 @@ from kingly_memory.lifecycle.forgetting import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
+from kingly_memory.router.attending.injecting import TOKENS
 from kingly_memory.router.condition import ArchivePage
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.outlook import Outlook
 from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.sweeps import Undone
 from kingly_memory.router.upkeep import Overview
 from kingly_memory.settings import Settings
+from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
@@ -110,6 +116,16 @@ class SyncMemoryRouter:
     def project(self) -> str:
         """See `MemoryRouter.project`."""
         return self._router.project
+
+    @property
+    def attention(self) -> SyncAttention:
+        """See `MemoryRouter.attention`."""
+        return SyncAttention(self._router.attention, self._call)
+
+    @property
+    def threads(self) -> SyncThreads:
+        """See `MemoryRouter.threads`."""
+        return SyncThreads(self._router.threads, self._call)
 
     @property
     def agent(self) -> str | None:
@@ -223,6 +239,10 @@ class SyncMemoryRouter:
         """See `MemoryRouter.restore`."""
         return self._call(lambda: self._router.restore(key_or_id))
 
+    def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
+        """See `MemoryRouter.archive`."""
+        return self._call(lambda: self._router.archive(key_or_id, reason))
+
     def task(
         self,
         description: str,
@@ -289,6 +309,12 @@ class SyncMemoryRouter:
         """See `MemoryRouter.link_memories`."""
         return self._call(lambda: self._router.link_memories(source, target, link_type, strength, description))
 
+    def inject(
+        self, prompt: str, budget_tokens: int = TOKENS, *, session: str | None = None, explain: bool = False
+    ) -> Injection:
+        """See `MemoryRouter.inject`."""
+        return self._call(lambda: self._router.inject(prompt, budget_tokens, session=session, explain=explain))
+
     def links(self, key_or_id: str) -> tuple[Link, ...]:
         """See `MemoryRouter.links`."""
         return self._call(lambda: self._router.links(key_or_id))
@@ -332,6 +358,14 @@ class SyncMemoryRouter:
         """See `MemoryRouter.remember`."""
         return self._call(lambda: self._router.remember(items))
 
+    def remember_thread(self, thread: ImportedThread) -> Taken:
+        """See `MemoryRouter.remember_thread`."""
+        return self._call(lambda: self._router.remember_thread(thread))
+
+    def remember_focus(self, focus: ImportedFocus) -> bool:
+        """See `MemoryRouter.remember_focus`."""
+        return self._call(lambda: self._router.remember_focus(focus))
+
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """See `MemoryRouter.export`."""
         return self._router.export()
@@ -356,7 +390,7 @@ class SyncMemoryRouter:
         """See `MemoryRouter.compact`."""
         return self._call(lambda: self._router.compact(strategy, dry_run))
 
-    def undo_sweep(self) -> int:
+    def undo_sweep(self) -> Undone:
         """See `MemoryRouter.undo_sweep`."""
         return self._call(self._router.undo_sweep)
 

@@ -28,12 +28,14 @@ _PLAIN = {
 """Controls go, every kind of line end is one, and angle brackets become quotation marks that open no tag."""
 
 _UNSEEN_CATEGORIES = {"Cc", "Cf", "Co", "Cs", "Cn"}
-_UNSEEN = (
-    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
-    *range(0x180B, 0x1810),
-    *range(0xFE00, 0xFE10),
-    *range(0xE0000, 0xE1000),
+_UNSEEN = frozenset(
+    (
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
+        *range(0x180B, 0x1810),
+        *range(0xFE00, 0xFE10),
+    )
 )
+_UNSEEN_PLANE = range(0xE0000, 0xE1000)
 """Characters that show nothing and are not of those categories: fillers, and variation selectors, which can carry any
 number of hidden bytes."""
 
@@ -87,10 +89,12 @@ def without_fenced(text: str) -> str:
 def _visible(text: str) -> str:
     from unicodedata import category
 
-    shown = (
-        one for one in text if one == "\n" or (category(one) not in _UNSEEN_CATEGORIES and ord(one) not in _UNSEEN)
-    )
-    return "".join(shown)
+    hidden = {
+        one
+        for one in set(text) - {"\n"}
+        if category(one) in _UNSEEN_CATEGORIES or ord(one) in _UNSEEN or ord(one) in _UNSEEN_PLANE
+    }
+    return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
 
 
 def _unlinked(text: str) -> str:

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, new_nonce
+from kingly_memory.attention.priority import Priority, naming, priority
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, Origin
-from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens
+from kingly_memory.models import JsonObject, Memory, Origin
+from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
+
+if TYPE_CHECKING:  # a hook does without
+    from kingly_memory.attention.explaining import Considered
+    from kingly_memory.attention.focus import Focus
+    from kingly_memory.attention.threads import Thread
 
 _FRAME_CHARACTERS = 110
 """The two marks and their line ends, at most."""
 _RAW_LIMIT = 4
 """Times the room of an item: so much of a stored text is looked at, for much of it may be invisible."""
+_LONGEST_THREAD = 100
+"""Characters of a thread's id that a note has room for; half of one would name nothing."""
 
 
 class Candidate(NamedTuple):
-    """A memory that may be put in. `relevance` in [0, 1] says how well it fits the occasion."""
+    """A memory that may be put in. `pertinence` (0-1) says whether it fits the occasion well enough, `similarity` (0-1)
+    how well, among the others; both are 1 where nothing was asked. A `thread` that is not named is as any other.
+    """
 
     memory: Memory
-    relevance: float = 1.0
+    pertinence: float = 1.0
+    similarity: float = 1.0
+    thread: Thread | None = None
 
 
 class Budget(NamedTuple):
@@ -37,17 +50,33 @@ class Omission(StrEnum):
 
     STRANGER = "neither the user nor this agent said it"
     IRRELEVANT = "not relevant enough"
+    ALREADY = "this session has seen it"
     REPEATED = "says the same as another one"
     UNREADABLE = "nothing in it can be shown"
     NO_ROOM = "no room left"
 
 
 class Injection(NamedTuple):
-    """`text` is empty when nothing was put in. Ids are in the candidates' order."""
+    """`text` is empty when nothing was put in; ids are in the order of priority. `threads` names the thread of each
+    memory that was put in. `considered` is there when it was asked for, `asked` where a long prompt was cut to its
+    question."""
 
     text: str
     put_in: tuple[MemoryId, ...]
     left_out: Mapping[MemoryId, Omission]
+    threads: Mapping[MemoryId, str] = MappingProxyType({})
+    considered: tuple[Considered, ...] = ()
+    asked: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {
+            "text": self.text,
+            "tokens": estimated_tokens(self.text),
+            "put_in": [{"id": one, "thread_id": self.threads[one]} for one in self.put_in],
+            "left_out": {one: why.value for one, why in self.left_out.items()},
+            **({} if self.asked is None else {"asked": self.asked}),
+            **({"considered": [one.to_json() for one in self.considered]} if self.considered else {}),
+        }
 
 
 def inject(
@@ -55,55 +84,119 @@ def inject(
     *,
     agent: str | None,
     budget: Budget,
-    least_relevance: float = 0.0,
+    least_pertinence: float = 0.0,
+    focuses: Sequence[Focus] = (),
+    seen: Mapping[str, float] = MappingProxyType({}),
+    explain: bool = False,
     nonces: Callable[[], str] = new_nonce,
 ) -> Injection:
-    """Put in as many candidates as there is room for, in their order: whoever ranks them has done so before.
+    """Put in as many candidates as there is room for, by priority: in their order where nothing tells them apart.
 
-    Only what the user or that agent said is put in: this, and not the fence, keeps a stranger's text out. One that is
-    too long for the room left is passed over, so that a shorter one behind it may still find some.
+    Only what the user or that agent said is put in: this, and not the fence, keeps a stranger's text out. What is in
+    focus is pertinent. `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
+    again only of what was revised or focused by its thread's id since. One that is too long for the room left is passed
+    over, so that a shorter one behind it may still find some.
     """
+    ranked = [(one, priority(one.similarity, one.thread, focuses)) for one in candidates]
+    ranked.sort(key=lambda one: one[1].total, reverse=True)
+    gate = _Gate(agent, least_pertinence, focuses, seen)
+    room = _Room(budget)
     lines: list[str] = []
     put_in: list[MemoryId] = []
     left_out: dict[MemoryId, Omission] = {}
-    said: set[str] = set()
-    for one in candidates:
+    first_of: dict[str, int] = {}
+    for one, place in ranked:
         shown = harmless(one.memory.content[: budget.item_characters * _RAW_LIMIT]).strip()
-        omission = _omission(one, agent, least_relevance, shown, said)
-        noted = [] if omission else list(_lines(len(put_in) + 1, one.memory, shown, budget.item_characters))
-        if omission is None and not _fits([*lines, *noted], budget):
+        omission = gate.omission(one, place, shown)
+        number = len(put_in) + 1
+        noted = [] if omission else list(_lines(number, one, shown, budget.item_characters, first_of))
+        if omission is None and not room.take(noted):
             omission = Omission.NO_ROOM
         if omission is not None:
             left_out[one.memory.id] = omission
             continue
         lines += noted
         put_in.append(one.memory.id)
-        said.add(shown.casefold())
-    return Injection(fenced(lines, nonces) if lines else "", tuple(put_in), left_out)
+        first_of.setdefault(thread_id(one), number)
+        gate.say(shown)
+    threads = {one.memory.id: thread_id(one) for one, _ in ranked}
+    return Injection(
+        fenced(lines, nonces) if lines else "",
+        tuple(put_in),
+        left_out,
+        {one: threads[one] for one in put_in},
+        _considered(ranked, left_out) if explain else (),
+    )
 
 
-def _omission(one: Candidate, agent: str | None, least: float, shown: str, said: set[str]) -> Omission | None:
-    if not _is_own(one.memory, agent):
-        return Omission.STRANGER
-    if one.relevance < least:
-        return Omission.IRRELEVANT
-    if not shown:
-        return Omission.UNREADABLE
-    return Omission.REPEATED if shown.casefold() in said else None
+class _Gate:
+    """Who is let in, room aside."""
+
+    def __init__(
+        self, agent: str | None, least_pertinence: float, focuses: Sequence[Focus], seen: Mapping[str, float]
+    ) -> None:
+        self._agent = agent
+        self._least_pertinence = least_pertinence
+        self._focuses = focuses
+        self._seen = seen
+        self._said: set[str] = set()
+
+    def omission(self, one: Candidate, place: Priority, shown: str) -> Omission | None:
+        if not _is_own(one.memory, self._agent):
+            return Omission.STRANGER
+        if one.pertinence < self._least_pertinence and not place.boost:
+            return Omission.IRRELEVANT
+        if not shown:
+            return Omission.UNREADABLE
+        if self._is_known(one):
+            self.say(shown)
+            return Omission.ALREADY
+        return Omission.REPEATED if shown.casefold() in self._said else None
+
+    def say(self, shown: str) -> None:
+        self._said.add(shown.casefold())
+
+    def _is_known(self, one: Candidate) -> bool:
+        """Whether it was seen and nothing has happened to it since."""
+        seen_s = self._seen.get(one.memory.id)
+        if seen_s is None or one.memory.updated_at.timestamp() > seen_s:
+            return False
+        named = naming(one.thread, self._focuses) if one.thread is not None else ()
+        return not any(focus.set_at.timestamp() >= seen_s for focus in named)
+
+
+def thread_id(one: Candidate) -> str:
+    """The thread's id: that of the context, or of the memory where there is none."""
+    if one.thread is not None:
+        return one.thread.id
+    return one.memory.scope.context_id or one.memory.id
+
+
+def _considered(
+    ranked: Iterable[tuple[Candidate, Priority]], left_out: Mapping[MemoryId, Omission]
+) -> tuple[Considered, ...]:
+    from kingly_memory.attention.explaining import Considered  # a hook explains nothing
+
+    return tuple(
+        Considered(one.memory, thread_id(one), place, one.pertinence, left_out.get(one.memory.id))
+        for one, place in ranked
+    )
 
 
 def _is_own(memory: Memory, agent: str | None) -> bool:
-    own = memory.origin is Origin.AGENT and agent is not None and memory.scope.agent == agent
-    return own or memory.origin is Origin.USER
+    """Without a name, an agent's own is what was stored without one."""
+    return memory.origin is Origin.USER or (memory.origin is Origin.AGENT and memory.scope.agent == agent)
 
 
-def _lines(number: int, memory: Memory, shown: str, most: int) -> Iterator[str]:
-    """A line that says where the note comes from, then the note."""
+def _lines(number: int, one: Candidate, shown: str, most: int, first_of: Mapping[str, int]) -> Iterator[str]:
+    """A line that says where the note comes from, then the note. `first_of`: the first note of each thread so far."""
+    memory = one.memory
     about = [
-        "said by the user" if memory.origin is Origin.USER else f"noted by {memory.scope.agent}",
+        _said_by(memory),
         memory.created_at.date().isoformat(),
         memory.type.value,
         memory.key or memory.id,
+        *_of_thread(one, first_of),
     ]
     yield _one_line(f"[{number}] {', '.join(about)}")
     if memory.title:
@@ -112,15 +205,38 @@ def _lines(number: int, memory: Memory, shown: str, most: int) -> Iterator[str]:
     yield from (line.rstrip() for line in text.split("\n") if line.strip())
 
 
+def _said_by(memory: Memory) -> str:
+    if memory.origin is Origin.USER:
+        return "said by the user"
+    return "noted by an agent" if memory.scope.agent is None else f"noted by {memory.scope.agent}"
+
+
+def _of_thread(one: Candidate, first_of: Mapping[str, int]) -> Iterator[str]:
+    """Its thread, where that goes by another name than the memory: the id in full once, then as that of an earlier
+    note."""
+    thread = thread_id(one)
+    if thread != one.memory.id and len(thread) <= _LONGEST_THREAD:
+        yield f"thread of [{first_of[thread]}]" if thread in first_of else f"thread {thread}"
+
+
 def _one_line(text: str) -> str:
     return " ".join(harmless(text).split())
 
 
-def _fits(lines: list[str], budget: Budget) -> bool:
-    body = "\n".join(PREFIX + line for line in lines)
-    characters = len(PREAMBLE) + _FRAME_CHARACTERS + len(body)
-    if characters > budget.characters:
-        return False
-    return estimated_tokens(PREAMBLE) + -(-_FRAME_CHARACTERS // CHARACTERS_PER_TOKEN) + estimated_tokens(body) <= (
-        budget.tokens
-    )
+class _Room:
+    """What is left of a budget. No token spans two lines, so that each line is counted once."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._characters = budget.characters - len(PREAMBLE) - _FRAME_CHARACTERS
+        self._tokens = budget.tokens - estimated_tokens(PREAMBLE) - -(-_FRAME_CHARACTERS // CHARACTERS_PER_TOKEN)
+        self._length = self._spans = 0
+
+    def take(self, lines: Sequence[str]) -> bool:
+        """True when there was room for all of them, which is now taken."""
+        body = "\n".join(PREFIX + line for line in lines)
+        length = self._length + len(body) + (1 if self._length else 0)
+        spans = self._spans + len(token_spans(body))
+        if length > self._characters or max(-(-length // CHARACTERS_PER_TOKEN), spans) > self._tokens:
+            return False
+        self._length, self._spans = length, spans
+        return True

@@ -32,7 +32,7 @@ def pertinence(prompt: str, text: str) -> float:
     Forms of a word count as one; what is written without spaces is compared by pairs of characters. 0 when what they
     share could be chance.
     """
-    asked, said = _telling(prompt[:_READ]), _telling(text[:_READ])
+    asked, said = telling(prompt[:_READ]), telling(text[:_READ])
     shared = len(asked & said)
     if not shared:
         return 0.0
@@ -40,5 +40,5 @@ def pertinence(prompt: str, text: str) -> float:
     return overlap if shared >= _FEWEST or overlap >= _ALONE else 0.0
 
 
-def _telling(text: str) -> set[str]:
+def telling(text: str) -> set[str]:
     return stems(text) - _FILLERS

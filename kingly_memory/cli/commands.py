@@ -80,6 +80,7 @@ COMMON_DEFAULTS: Mapping[str, Any] = {
 
 _TYPES = f"{', '.join(MemoryType)} (or {', '.join(KINDS)})"
 _NAMED = argument("memory", "key or id of the memory", metavar="KEY_OR_ID")
+_THREAD = argument("thread", "id of the thread, or key or id of a memory in it", metavar="THREAD")
 _TYPE_FILTER = repeatable("--type", f"only memories of this type: {_TYPES}", "TYPE")
 _TAG_FILTER = repeatable("--tag", "only memories with this tag", "TAG")
 _CONTEXT = argument("--context", "id of the conversation or task it belongs to", metavar="ID")
@@ -91,11 +92,12 @@ _FOLDER = argument("--folder", "folder of the audit (default: `audit` beside the
 _KIND = repeatable("--kind", "only memory_updates, tool_invocations, consolidations or household_traces", "KIND")
 
 GROUPS: Mapping[str, str] = {
-    "archive": "what sweeps have put away.",
+    "archive": "what was put away.",
     "audit": "what a simulation has noted of its agents' memories.",
     "outbox": "what the remote has not acknowledged.",
     "task": "what came of tasks.",
     "thought": "chains of reasoning.",
+    "threads": "what was said in one context, as a thread.",
 }
 """What the verbs of a group are about."""
 
@@ -312,6 +314,113 @@ COMMANDS = (
         ),
     ),
     Command(
+        "inject",
+        "Show the notes that a hook would put beside a prompt, for the agent claude-code unless --agent names another.",
+        f"{_ROOM}.injecting:inject",
+        (
+            argument("prompt", "the prompt, or - to read it from standard input", metavar="PROMPT", nargs="+"),
+            argument("--budget", "tokens that all of it may take (default 1000)", metavar="N", type=whole_number),
+            argument(
+                "--session", "what this session was told is left out, and what it is told now noted", metavar="ID"
+            ),
+            argument("--explain", "show why each memory is in or out", action="store_true"),
+        ),
+    ),
+    Command(
+        "focus",
+        "Put threads about a topic into prompts first; without a topic, list what is in focus.",
+        f"{_ROOM}.attention:focus",
+        (
+            argument("topic", "a word or two, or the id of a thread", metavar="TOPIC", nargs="?"),
+            argument("--weight", "how strongly, 0 to 1 (default 0.8)", metavar="N", type=number),
+        ),
+    ),
+    Command(
+        "unfocus",
+        "Take the focus off a topic, or off everything.",
+        f"{_ROOM}.attention:unfocus",
+        (argument("topic", "a topic in focus (default: all of them)", metavar="TOPIC", nargs="?"),),
+    ),
+    Command(
+        "pin",
+        "Keep a text in view: a new thread that weighs more, and that nothing takes away until it is unpinned.",
+        f"{_ROOM}.attention:pin",
+        (
+            argument("content", "the text, or - to read it from standard input", metavar="TEXT"),
+            argument("--title", "a short title (default: its first sentence)", metavar="TEXT"),
+            repeatable("--topic", "a word to find it by", "TOPIC"),
+            argument("--boost", "weight beyond that of others, 0 to 0.5 (default 0.3)", metavar="N", type=number),
+            argument("--key", "its name, which must be a new one", metavar="KEY"),
+        ),
+    ),
+    Command("unpin", "Let a pinned thread be as any other.", f"{_ROOM}.attention:unpin", (_THREAD,)),
+    Command(
+        "rate",
+        "Say whether what was put into a prompt was useful or noise.",
+        f"{_ROOM}.attention:rate",
+        (
+            _THREAD,
+            argument("rating", "useful or noise", metavar="RATING"),
+            argument("--reason", "why; it is kept", metavar="TEXT"),
+        ),
+    ),
+    Command(
+        "suggestions",
+        "Show which threads to merge, split or recall, and whether there are too many; nothing is changed.",
+        f"{_ROOM}.suggestions:suggestions",
+        (argument("context_text", "what you are working on: hints what to recall", metavar="CONTEXT", nargs="?"),),
+    ),
+    Command(
+        "threads list",
+        "List the threads (contexts), the latest first, under a line that says how heavy they are together.",
+        f"{_ROOM}.threads:threads",
+        (
+            _LIMIT_20,
+            argument("--status", "active (default), archived, merged-into or all", metavar="STATUS", default="active"),
+        ),
+    ),
+    Command(
+        "threads show",
+        "Show all that is known of a thread, with its messages.",
+        f"{_ROOM}.threads:show",
+        (
+            _THREAD,
+            argument("--first", "number of the first message shown", metavar="N", type=whole_number, default=0),
+            _LIMIT_20,
+        ),
+    ),
+    Command(
+        "threads recall",
+        "Recall the threads on a topic, or the one of that id; archived ones too.",
+        f"{_ROOM}.threads:recall",
+        (
+            argument("topic", "a topic, or the id of a thread", metavar="TOPIC", nargs="+"),
+            argument("--limit", "how many threads (default 5)", metavar="N", type=whole_number, default=5),
+            argument("--restore", "bring back what was archived of the thread of that id", action="store_true"),
+        ),
+    ),
+    Command(
+        "threads merge",
+        "Have the second thread go on as the first; all that was said is kept.",
+        f"{_ROOM}.threads:merge",
+        (
+            argument("thread_a", "the thread that goes on", metavar="A"),
+            argument("thread_b", "the thread that goes on as the first", metavar="B"),
+        ),
+    ),
+    Command(
+        "threads split",
+        "Part the threads that were merged into one, or divide it where its topic changes.",
+        f"{_ROOM}.threads:split",
+        (_THREAD, repeatable("--topic", "take out what is about this", "TOPIC")),
+    ),
+    Command(
+        "threads rename",
+        "Call a thread something else; its id stays.",
+        f"{_ROOM}.threads:rename",
+        (_THREAD, argument("title", "a short title", metavar="TITLE")),
+    ),
+    Command(
         "weak",
         "List memories that have faded: which may be forgotten, which a use brings back.",
         f"{_ROOM}.lifecycle:weak",
@@ -335,6 +444,15 @@ COMMANDS = (
                 metavar="POSITION",
                 type=whole_number,
             ),
+        ),
+    ),
+    Command(
+        "archive add",
+        "Put memories away into the archive. Those that lie there already stay as they are.",
+        f"{_ROOM}.lifecycle:archive_add",
+        (
+            argument("memories", "keys or ids of the memories", metavar="KEY_OR_ID", nargs="+"),
+            argument("--reason", "why, to be read in the archive", metavar="TEXT"),
         ),
     ),
     Command("archive restore", "Bring a memory back from the archive.", f"{_ROOM}.memories:restore", (_NAMED,)),
@@ -395,13 +513,14 @@ COMMANDS = (
         (
             argument(
                 "file",
-                "file, or folder with --layout kingly; nothing or - for standard output",
+                "file, or folder with --layout kingly or ai; nothing or - for standard output",
                 metavar="FILE",
                 nargs="?",
             ),
             argument(
                 "--layout",
-                "jsonl: one memory per line (default); kingly: quick_cache, session_state and task_history.json",
+                "jsonl: one memory per line (default); kingly: quick_cache, session_state and task_history.json; "
+                "ai: threads/*.json and focus.json",
                 metavar="LAYOUT",
                 default="jsonl",
             ),
@@ -412,8 +531,12 @@ COMMANDS = (
         "Bring memories in; the same file can be imported again without making duplicates.",
         f"{_ROOM}.transfer:import_path",
         (
-            argument("path", "JSONL, notes folder, old memory.json, quick_cache.json or LoCoMo file", metavar="PATH"),
-            argument("--format", "jsonl, notes, legacy, kingly or locomo (default: found out)", metavar="FORMAT"),
+            argument(
+                "path",
+                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder or LoCoMo file",
+                metavar="PATH",
+            ),
+            argument("--format", "jsonl, notes, legacy, kingly, locomo or ai (default: found out)", metavar="FORMAT"),
         ),
     ),
     Command(
@@ -441,6 +564,12 @@ COMMANDS = (
                 action="store_true",
             ),
             argument("--wrapped", "ask in the middle of pasted prompts, logs, traces and files", action="store_true"),
+            argument(
+                "--inject",
+                "ask for the notes beside a prompt: is the evidence inside, also with the right topic in focus?",
+                action="store_true",
+            ),
+            argument("--budget", "with --inject: tokens of the notes (default 1000)", metavar="N", type=whole_number),
         ),
     ),
     Command(

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from kingly_memory.adapters.local import injections
 from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.failures import FAILED
@@ -81,6 +82,7 @@ def _place(place: Place, now: datetime, out: Output) -> Iterator[Finding]:
         yield Finding(Level.NOTE, "home", f"{place.home} does not exist yet; the first memory makes it")
     else:
         yield from _home(place.home)
+        yield from _injected(place.home)
         yield from _store(place, out)
     yield from _hooks(place.home, now)
 
@@ -129,6 +131,15 @@ def _home(home: Path) -> Iterator[Finding]:
             yield Finding(Level.PROBLEM, "home", f"{folder} {fault[0]}", fault[1].format(home=home))
     if not any(fault for _, fault in faults):
         yield Finding(Level.OK, "home", f"{home} is yours alone to write to")
+
+
+def _injected(home: Path) -> Iterator[Finding]:
+    """Whether the folder can be used that says what sessions were shown."""
+    folder = home / injections.FOLDER
+    fault = _fault(folder, 0o077) if os.path.lexists(folder) else None
+    if fault is not None:
+        what = f"{folder} {fault[0].partition(',')[0]}, so that sessions are shown memories twice"
+        yield Finding(Level.PROBLEM, "hooks", what, "it can be spared: delete it")
 
 
 def _fault(folder: Path, closed: int) -> tuple[str, str] | None:

@@ -14,13 +14,15 @@ from kingly_memory.adapters.embed.wordllama import is_installed
 from kingly_memory.adapters.files import jsonl, questions
 from kingly_memory.adapters.files.questions import Conversation, QuestionFile
 from kingly_memory.cli.configurations import Configuration, chosen
+from kingly_memory.cli.injection_trial import InjectionReport, InjectionTrial
 from kingly_memory.cli.output import Output, counted, table
 from kingly_memory.cli.place import place_of, reading, warnings_on
 from kingly_memory.cli.signals import ended_by_signals
-from kingly_memory.cli.trial import Arrangement, Row, Trial, closeness, spread
+from kingly_memory.cli.trial import Arrangement, Row, Trial, closeness, named, spread
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject
+from kingly_memory.router.attending.injecting import TOKENS
 from kingly_memory.settings import Place, Settings
 
 QUESTIONS_LIMIT = 1_000_000
@@ -31,7 +33,8 @@ _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "
 
 def evaluate(options: Namespace, out: Output) -> int:
     """Everything is stored in a temporary folder that is gone afterwards, however this ends."""
-    configurations = chosen(options.config)
+    configurations = _configurations(options)
+    budget = intake.count("budget", TOKENS if options.budget is None else options.budget, most=intake.MOST_TOKENS)
     _check_vectors(configurations)
     limit = None if options.limit is None else intake.count("limit", options.limit, most=QUESTIONS_LIMIT)
     settings = Settings.from_environment(home=Place.resolve(options.home).home)
@@ -50,13 +53,53 @@ def evaluate(options: Namespace, out: Output) -> int:
     ):
         progress = _Progress(out)
         try:
-            trial = Trial(Path(folder), settings, corrupt=options.corrupt, wrap=options.wrapped, tell=progress.at)
-            rows = trial.run(conversations, configurations, arrangements)
+            how = {"corrupt": options.corrupt, "wrap": options.wrapped, "tell": progress.at}
+            report: _Report | InjectionReport
+            if options.inject:
+                blocks = InjectionTrial(Path(folder), settings, budget, **how)
+                told = blocks.run(conversations, configurations, arrangements)
+                report = InjectionReport(_heading(conversations, options), told, _facts(conversations, options, budget))
+            else:
+                rows = Trial(Path(folder), settings, **how).run(conversations, configurations, arrangements)
+                report = _Report(_heading(conversations, options), rows, _facts(conversations, options))
         finally:
             progress.over()
-    report = _Report(conversations, rows, corrupted=options.corrupt, wrapped=options.wrapped)
-    out.show({"configurations": [report.entry(row) for row in rows]}, report.lines())
+    out.show({"configurations": report.entries()}, report.lines())
     return 0
+
+
+def _configurations(options: Namespace) -> tuple[Configuration, ...]:
+    """Raises InvalidInput for one that is unknown, or that no block of notes comes from."""
+    if not options.inject:
+        if options.budget is not None:
+            raise InvalidInput("budget", "is of notes; add --inject")
+        return chosen(options.config)
+    configurations = chosen(options.config or ["local"])
+    for one in configurations:
+        if one.hub or not one.repairs:
+            raise InvalidInput("config", f"{one.name} is no way of injecting, which asks this machine's router alone")
+    return configurations
+
+
+def _heading(conversations: Sequence[Conversation], options: Namespace) -> str:
+    asked = sum(len(one.questions) for one in conversations)
+    memories = sum(len(one.memories) for one in conversations)
+    spelling = ", with typing errors" if options.corrupt else ""
+    spelling += ", wrapped in what was pasted" if options.wrapped else ""
+    return (
+        f"{counted(memories, 'memory')}, {counted(asked, 'question')}{spelling}; "
+        f"{closeness(conversations):.0%} of a question's words stand in what answers it"
+    )
+
+
+def _facts(conversations: Sequence[Conversation], options: Namespace, budget: int | None = None) -> JsonObject:
+    return {
+        **({} if budget is None else {"budget_tokens": budget}),
+        "memories": sum(len(one.memories) for one in conversations),
+        "corrupted": options.corrupt,
+        "wrapped": options.wrapped,
+        "shared_stems": round(closeness(conversations), 4),
+    }
 
 
 def _check_vectors(configurations: Sequence[Configuration]) -> None:
@@ -69,39 +112,16 @@ def _check_vectors(configurations: Sequence[Configuration]) -> None:
 class _Report:
     """The figures, for programs and for people."""
 
-    def __init__(
-        self, conversations: Sequence[Conversation], rows: Sequence[Row], *, corrupted: bool, wrapped: bool
-    ) -> None:
-        self._conversations = conversations
+    def __init__(self, heading: str, rows: Sequence[Row], facts: JsonObject) -> None:
+        self._heading = heading
         self._rows = rows
-        self._corrupted = corrupted
-        self._wrapped = wrapped
-        self._memories = sum(len(one.memories) for one in conversations)
-        self._closeness = closeness(conversations)
+        self._facts = facts
 
-    def entry(self, row: Row) -> JsonObject:
-        """Names differ: where both arrangements are reported, the pooled ones say so."""
-        both = len({one.arrangement for one in self._rows}) > 1
-        suffix = f"-{row.arrangement}" if both and row.arrangement is Arrangement.POOLED else ""
-        return {
-            "name": f"{row.configuration}{suffix}",
-            "configuration": row.configuration,
-            "arrangement": row.arrangement.value,
-            **row.figures.to_json(),
-            "memories": self._memories,
-            "corrupted": self._corrupted,
-            "wrapped": self._wrapped,
-            "shared_stems": round(self._closeness, 4),
-        }
+    def entries(self) -> list[JsonObject]:
+        return [named(row, self._rows) | row.figures.to_json() | self._facts for row in self._rows]
 
     def lines(self) -> Iterator[str]:
-        asked = sum(len(one.questions) for one in self._conversations)
-        spelling = ", with typing errors" if self._corrupted else ""
-        spelling += ", wrapped in what was pasted" if self._wrapped else ""
-        yield (
-            f"{counted(self._memories, 'memory')}, {counted(asked, 'question')}{spelling}; "
-            f"{self._closeness:.0%} of a question's words stand in what answers it"
-        )
+        yield self._heading
         yield ""
         yield from table([_cells(row) for row in self._rows], _HEADS)
         if categories := list(self._rows[0].figures.recall_by_category):

@@ -18,7 +18,16 @@ BROKEN_PIPE = 141
 _AT_ARGUMENT = re.compile(r"argument -{0,2}(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
 
 
-_OPTIONS = {"types": "type", "tags": "tag", "context_id": "context", "top_k": "limit", "ground_truth": "source"}
+_OPTIONS = {
+    "types": "type",
+    "tags": "tag",
+    "context_id": "context",
+    "top_k": "limit",
+    "ground_truth": "source",
+    "topics": "topic",
+    "weight_boost": "boost",
+    "thread_id": "thread",
+}
 """What options are called that the library knows by another name."""
 
 

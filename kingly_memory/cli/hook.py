@@ -6,13 +6,12 @@ A host takes other exit codes for a veto: 2 would throw the user's prompt away.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,15 +25,14 @@ if TYPE_CHECKING:
     from kingly_memory.cli.output import Output
     from kingly_memory.models import JsonObject
 
-logging.getLogger("kingly_memory").addHandler(logging.NullHandler())  # else warnings would go to standard error
-
 CAPTURE_DEADLINE_S = 20.0
 """For hooks that nobody waits for with a prompt. Hosts end them after 30 s, see `integrations.hosts`."""
 
 
 def hook(options: Namespace, out: Output) -> int:
     """The command as the parser found it, with options that `run` does not take."""
-    _answer(options.event or "", time.monotonic(), home=options.home, project=options.project, agent=options.agent)
+    with redirect_stderr(None):  # else warnings would go there
+        _answer(options.event or "", time.monotonic(), home=options.home, project=options.project, agent=options.agent)
     return 0
 
 
@@ -45,7 +43,8 @@ def run(arguments: Sequence[str], began: float) -> int:
     """
     verb, *others = arguments
     if verb == "hook" and len(others) == 1 and not others[0].startswith("-"):
-        _answer(others[0], began)
+        with redirect_stderr(None):
+            _answer(others[0], began)
         return 0
     from kingly_memory.cli.parser import parse
 
@@ -56,7 +55,8 @@ def run(arguments: Sequence[str], began: float) -> int:
     except Exception as error:  # noqa: BLE001  # a host must not take a wrong option for a veto
         _note("hook", error, None)
         return 0
-    _answer(options.event or "", began, home=options.home, project=options.project, agent=options.agent)
+    with redirect_stderr(None):
+        _answer(options.event or "", began, home=options.home, project=options.project, agent=options.agent)
     return 0
 
 
@@ -93,7 +93,7 @@ def _answer(
     event: str, began: float, *, home: str | None = None, project: str | None = None, agent: str | None = None
 ) -> None:
     watch: Watch | None = None
-    said: JsonObject | None = None
+    answer = hooks.Answer()
     try:
         settings = Settings.from_environment()
         recalls = event not in hooks.CAPTURING
@@ -106,15 +106,16 @@ def _answer(
         watch.home = place.home
         if settings_file(place.home) is not None:
             settings = Settings.from_environment(home=place.home)
-        said = hooks.answer(call, place, settings)
+        answer = hooks.answer(call, place, settings)
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
         _note(event, error, None if watch is None else watch.home)
     except KeyboardInterrupt:
-        said = None
+        answer = hooks.Answer()
     if watch is not None:
         watch.end()
-    if said is not None:
-        _write(said)
+    if answer.said is None or _write(answer.said):
+        with suppress(Exception):  # it has been said, and can be said again
+            answer.remember()
 
 
 def _place(call: hooks.Call, home: str | None, project: str | None, agent: str | None) -> Place:
@@ -124,11 +125,13 @@ def _place(call: hooks.Call, home: str | None, project: str | None, agent: str |
     return place if place.agent is not None else replace(place, agent=hooks.AGENT)
 
 
-def _write(said: JsonObject) -> None:
-    """In ASCII, whatever the host's encoding is."""
+def _write(said: JsonObject) -> bool:
+    """In ASCII, whatever the host's encoding is. False when nobody has got it."""
     with suppress(OSError, ValueError, AttributeError):  # the host does not listen, or has closed it
         sys.stdout.buffer.write(json.dumps(said).encode() + b"\n")
         sys.stdout.buffer.flush()
+        return True
+    return False
 
 
 def _note(event: str, error: Exception, home: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.upkeep import Overview
 
 ACTIONS_SHOWN = 20
+TWINS_SHOWN = 5
 ARCHIVE_PAGE = 500
 MOST_PAGES = 200
 """Of the archive, read to count reasons: 100,000 memories."""
@@ -48,7 +50,7 @@ def sweep(options: Namespace, out: Output) -> int:
     with routing(place, out) as router:
         report = router.sweep(options.policy, options.dry_run)
     told = report.to_json()
-    names = _named(place, out, _concerned(told["actions"][:ACTIONS_SHOWN]))
+    names = _named(place, out, _concerned([*told["actions"][:ACTIONS_SHOWN], *told["twins"][:TWINS_SHOWN]]))
     out.show(told, sweep_lines(report, names))
     return 0
 
@@ -94,6 +96,16 @@ def archive_list(options: Namespace, out: Output) -> int:
     if page.next_before is not None:
         lines.append(f"more: --before {page.next_before}")
     out.show(page.to_json(), lines)
+    return 0
+
+
+def archive_add(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        gone = [router.archive(name, options.reason) for name in options.memories]
+    lines = [shortened(f"archived: {'  '.join(_labels(memory, memory.id))}", width()) for memory in gone]
+    which = gone[0].key or gone[0].id if len(gone) == 1 else "KEY_OR_ID"
+    undo = f"undo: kingly-memory archive restore {shlex.quote(which)}"
+    out.show([memory.to_json() for memory in gone], [*lines, undo])
     return 0
 
 
@@ -144,6 +156,7 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
         yield f"  {report.skipped:,} were used meanwhile and stay as they are"
     for reason, count in report.reasons.items():
         yield f"  {one_line(reason)}: {count:,}"
+    yield from _twin_lines(report, names)
     actions = report.actions[:ACTIONS_SHOWN]
     if actions:
         yield ""
@@ -184,9 +197,11 @@ def _undo(options: Namespace, out: Output) -> int:
     if given:
         raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
     with routing(place_of(options, out), out) as router:
-        count = router.undo_sweep()
-    line = f"{counted(count, 'memory')} as before the last sweep" if count else "there is nothing to take back"
-    out.show({"undone": count}, [line])
+        undone = router.undo_sweep()
+    memories, threads = counted(undone.memories, "memory"), counted(undone.threads, "thread")
+    many = f"{memories} and {threads}" if undone.threads else memories
+    line = f"{many} as before the last sweep" if undone else "there is nothing to take back"
+    out.show({"undone": int(undone), "memories": undone.memories, "threads": undone.threads}, [line])
     return 0
 
 
@@ -202,6 +217,17 @@ def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[s
     yield shortened(f"{'':15}  {_why(action)}{idle}{into}", width())
 
 
+def _twin_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[str]:
+    """What would have been merged but for its key."""
+    if report.kept_for_keys:
+        yield f"  {report.kept_for_keys:,} kept apart by keys, though others say the same:"
+    for pair in report.twins[:TWINS_SHOWN]:
+        one, other = (_labels(names.get(each), each)[0] for each in pair)
+        yield shortened(f"    {one} and {other}", width())
+    if report.kept_for_keys > TWINS_SHOWN:
+        yield f"    and {report.kept_for_keys - TWINS_SHOWN:,} more"
+
+
 def _why(told: JsonObject) -> str:
     """Who wanted it and why, with the strength where it counted: rounded down, so that one just below a threshold does
     not look like the threshold."""
@@ -211,7 +237,7 @@ def _why(told: JsonObject) -> str:
 
 
 def _concerned(actions: Iterable[JsonObject]) -> list[str]:
-    return [action[end] for action in actions for end in ("memory_id", "into") if end in action]
+    return [action[end] for action in actions for end in ("memory_id", "into", "like") if end in action]
 
 
 def _named(place: Place, out: Output, ids: Iterable[str]) -> dict[str, Memory]:
@@ -265,7 +291,7 @@ def _stats_lines(found: JsonObject) -> list[str]:
 def _page(seen: Overview, reasons: Counter[tuple[str, str]], place: Place, out: Output) -> str:
     from kingly_memory.cli.stats_page import View, page
 
-    ids = [action["memory_id"] for one in (seen.sweep, seen.everything) for action in one.actions[:ACTIONS_SHOWN]]
+    ids = _concerned(action for one in (seen.sweep, seen.everything) for action in one.actions[:ACTIONS_SHOWN])
     return page(
         View(
             project=place.project,

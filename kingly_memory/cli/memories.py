@@ -47,7 +47,7 @@ _TITLE_ROOM = 48
 
 def store(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    content = _standard_input(place, "content") if options.content == "-" else options.content
+    content = standard_input(place, "content") if options.content == "-" else options.content
     metadata = _metadata(options.metadata)
     with routing(place, out) as router:
         receipt = router.store(
@@ -72,7 +72,7 @@ def search(options: Namespace, out: Output) -> int:
     if options.limit is not None and (options.verify or _wants_mode(options)):
         intake.count("limit", options.limit, most=min(intake.MOST_IN_A_MODE, intake.MOST_VERIFIED))
     place = place_of(options, out)
-    text = _standard_input(place, "query") if options.query == ["-"] else " ".join(options.query)
+    text = standard_input(place, "query") if options.query == ["-"] else " ".join(options.query)
     if not text.strip():
         raise InvalidInput("query", "is empty; say what to look for")
     if options.verify or options.source:
@@ -88,7 +88,9 @@ def search(options: Namespace, out: Output) -> int:
 def get(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     with reading(place, out) as reader:
-        memory = reader.get(options.memory)
+        # Why it is in the archive is asked of what lies there.
+        name = options.memory
+        memory = reader.named([name]).get(name) if options.explain else reader.get(name)
     if memory is None:
         raise NothingUnder(options.memory, place.project)
     if options.explain:
@@ -337,7 +339,7 @@ def _wait_s(options: Namespace, place: Place) -> float | None:
     return None if options.require_remote or place.remote is None else REMOTE_WAIT_S
 
 
-def _standard_input(place: Place, field: str) -> str:
+def standard_input(place: Place, field: str) -> str:
     """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     read = sys.stdin.buffer.read(limit + 1)

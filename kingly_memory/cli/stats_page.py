@@ -27,7 +27,14 @@ _TIER_MEANS = {
     "slow": "matters now and then",
     "glacial": "rests",
 }
-_DOES = {"archive": "archive", "summarise": "archive", "expire": "erase", "promote": "move up", "demote": "move down"}
+_DOES = {
+    "archive": "archive",
+    "summarise": "archive",
+    "expire": "erase",
+    "promote": "move up",
+    "demote": "move down",
+    "merge": "merge",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +273,11 @@ def _sweep(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[str]:
     rows = "".join(_action(action, names) for action in report.actions[:ACTIONS_SHOWN])
     heads = "".join(f"<th>{head}</th>" for head in ("What", "Memory", "Why"))
     yield f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
-    total = report.archived + report.erased + report.promoted + report.demoted
+    total = report.archived + report.merged + report.erased + report.promoted + report.demoted
     if total > ACTIONS_SHOWN:
         yield f'<p class="none">and {total - ACTIONS_SHOWN:,} more</p>'
+    if report.kept_for_keys:
+        yield f'<p class="none">{report.kept_for_keys:,} kept apart by keys, though others say the same</p>'
 
 
 def _before_and_after(report: SweepReport) -> str:
@@ -288,7 +297,9 @@ def _action(action: JsonObject, names: Mapping[str, Memory]) -> str:
     does = _DOES[action["does"]]
     what = f"{does} to {action['to']}" if "to" in action else does
     kind = does.partition(" ")[0]
-    return f'<tr><td><span class="tag {kind}">{what}</span></td><td>{name}</td><td>{_text(action["reason"])}</td></tr>'
+    into = names.get(action.get("into", ""))
+    why = _text(action["reason"]) + ("" if into is None else f": {_name(into)}")
+    return f'<tr><td><span class="tag {kind}">{what}</span></td><td>{name}</td><td>{why}</td></tr>'
 
 
 # --- texts ----------------------------------------------------------------------------------------------------------

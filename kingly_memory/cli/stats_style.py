@@ -68,7 +68,7 @@ th,td{padding:8px 14px 8px 0;border-bottom:1px solid var(--line);vertical-align:
 tbody tr:last-child td{border-bottom:0}
 .tag{display:inline-block;white-space:nowrap;border-radius:6px;padding:1px 8px;font-size:12px;font-weight:600;
 border:1px solid currentColor}
-.tag.archive{color:var(--archive)}.tag.erase{color:var(--forgettable)}.tag.move{color:var(--strong)}
+.tag.archive,.tag.merge{color:var(--archive)}.tag.erase{color:var(--forgettable)}.tag.move{color:var(--strong)}
 footer{font-size:13px;padding:6px 4px}
 code{font-family:ui-monospace,"SF Mono",Consolas,monospace;font-size:.92em}
 """

@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kingly_memory.adapters.files import jsonl, kingly_layout
+from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_layout
+from kingly_memory.adapters.files.ai_threads import AiEntry
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import source
 from kingly_memory.adapters.files.reading import Entry, Problem
@@ -20,15 +21,18 @@ from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, Standing, Taken
 from kingly_memory.settings import Place, Settings
+from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:
+    from kingly_memory.app.reading import LocalReader
     from kingly_memory.app.sync import SyncMemoryRouter
 
 BATCH = 200
 """Memories per transaction of an import: what an interruption can cost is done again by repeating it."""
 PROBLEMS_SHOWN = 20
+FOCUS_TOLD = {None: "", True: "; the focus is set", False: "; the focus stays as it was set here"}
 REDRAW_S = 0.1
 REPORT_S = 3.0
 """Seconds between two lines of progress where no terminal redraws one."""
@@ -37,10 +41,12 @@ Exported = Iterable[tuple[Memory, Standing]]
 
 
 def export(options: Namespace, out: Output) -> int:
-    if options.layout not in ("jsonl", kingly_layout.FORMAT):
-        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl or kingly")
+    if options.layout not in (jsonl.FORMAT, kingly_layout.FORMAT, ai_threads.FORMAT):
+        raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, kingly or ai")
     place = place_of(options, out)
     with reading(place, out) as reader:
+        if options.layout == ai_threads.FORMAT:
+            return _export_threads(reader, options.file, out)
         kept = reader.export()
         if options.layout == kingly_layout.FORMAT:
             return _export_views(kept, options.file, place, out)
@@ -81,8 +87,16 @@ class Tally:
     revised: int = 0
     unchanged: int = 0
     kept: int = 0
+    threads: int = 0
+    focus_set: bool | None = None
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+
+    def add(self, taken: Taken) -> None:
+        self.stored += taken.stored
+        self.revised += taken.revised
+        self.unchanged += taken.unchanged
+        self.kept += taken.kept
 
     @property
     def done(self) -> int:
@@ -95,6 +109,7 @@ class Tally:
             "revised": self.revised,
             "unchanged": self.unchanged,
             "kept": self.kept,
+            **({"threads": self.threads, "focus_set": self.focus_set} if self.format == ai_threads.FORMAT else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -105,6 +120,8 @@ class Tally:
         yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {new}"
         if self.kept:
             yield f"{counted(self.kept, 'memory')} kept as written here: newer than in the file"
+        if self.format == ai_threads.FORMAT:
+            yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
@@ -142,25 +159,53 @@ def _export_file(kept: Exported, path: Path, out: Output) -> int:
     return 0
 
 
-def _export_views(kept: Exported, folder: str | None, place: Place, out: Output) -> int:
-    if folder in (None, "-"):
-        raise InvalidInput("file", "name the folder that the files of --layout kingly are written to")
-    live = (memory for memory, standing in kept if standing is Standing.LIVE)
-    counts = kingly_layout.write(Path(str(folder)), live, project=place.project, now=datetime.now(UTC))
-    lines = [f"{Path(str(folder)) / name}: {counted(count, 'entry')}" for name, count in counts.items()]
+def _export_threads(reader: LocalReader, folder: str | None, out: Output) -> int:
+    path = _folder(folder, ai_threads.FORMAT)
+    counts = ai_layout.write(path, reader.threads(), reader.focus())
+    lines = [f"{path / ai_threads.THREADS}: {counted(counts[ai_threads.THREADS], 'thread')}"]
+    if (path / ai_threads.FOCUS).is_file():
+        lines.append(f"{path / ai_threads.FOCUS}: {counted(counts[ai_threads.FOCUS], 'topic')} in focus")
     out.show({"folder": folder, "files": counts}, lines)
     return 0
 
 
-def _take_in(entries: Iterator[Entry], router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
+def _folder(folder: str | None, layout: str) -> Path:
+    if folder in (None, "-"):
+        raise InvalidInput("file", f"name the folder that the files of --layout {layout} are written to")
+    return Path(str(folder))
+
+
+def _export_views(kept: Exported, folder: str | None, place: Place, out: Output) -> int:
+    path = _folder(folder, kingly_layout.FORMAT)
+    live = (memory for memory, standing in kept if standing is Standing.LIVE)
+    counts = kingly_layout.write(path, live, project=place.project, now=datetime.now(UTC))
+    lines = [f"{path / name}: {counted(count, 'entry')}" for name, count in counts.items()]
+    out.show({"folder": folder, "files": counts}, lines)
+    return 0
+
+
+def _take_in(entries: Iterator[Entry | AiEntry], router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
+    """Threads one by one, since each may be large."""
+    at_once = 1 if tally.format == ai_threads.FORMAT else BATCH
     try:
-        while batch := list(islice(entries, BATCH)):
+        while batch := list(islice(entries, at_once)):
             tally.problems.extend(one for one in batch if isinstance(one, Problem))
-            counts = router.remember([one for one in batch if isinstance(one, Imported)])
-            tally.stored += counts.stored
-            tally.revised += counts.revised
-            tally.unchanged += counts.unchanged
-            tally.kept += counts.kept
+            if items := [one for one in batch if isinstance(one, Imported)]:
+                tally.add(router.remember(items))
+            for one in batch:
+                if isinstance(one, ImportedThread | ImportedFocus):
+                    _take_in_thread(one, router, tally)
             progress.at(tally)
     finally:
         progress.over()
+
+
+def _take_in_thread(found: ImportedThread | ImportedFocus, router: SyncMemoryRouter, tally: Tally) -> None:
+    try:
+        if isinstance(found, ImportedFocus):
+            tally.focus_set = router.remember_focus(found)
+        else:
+            tally.add(router.remember_thread(found))
+            tally.threads += 1
+    except InvalidInput as error:
+        tally.problems.append(Problem(found.path, "", str(error)))

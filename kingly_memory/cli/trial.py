@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 from kingly_memory.adapters.files.questions import Conversation, Question, name_of
 from kingly_memory.app.reading import open_reader
@@ -19,7 +19,7 @@ from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.cli.configurations import Configuration
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.models import Results, Source
+from kingly_memory.models import JsonObject, Results, Source
 from kingly_memory.retrieval.evaluation import Answered, Figures, figures, shared_stems
 from kingly_memory.retrieval.misspelling import misspelt
 from kingly_memory.retrieval.wrapping import wrapped
@@ -55,6 +55,25 @@ class Row:
     configuration: str
     arrangement: Arrangement
     figures: Figures
+
+
+def named(row: _Reported, rows: Sequence[_Reported]) -> JsonObject:
+    """What a row of a report is called: where both arrangements are reported, the pooled ones say so."""
+    both = len({one.arrangement for one in rows}) > 1
+    suffix = f"-{row.arrangement}" if both and row.arrangement is Arrangement.POOLED else ""
+    return {
+        "name": f"{row.configuration}{suffix}",
+        "configuration": row.configuration,
+        "arrangement": row.arrangement.value,
+    }
+
+
+class _Reported(Protocol):
+    @property
+    def configuration(self) -> str: ...
+
+    @property
+    def arrangement(self) -> Arrangement: ...
 
 
 @dataclass(frozen=True, slots=True)

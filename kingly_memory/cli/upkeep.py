@@ -103,6 +103,7 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
             ("memories", total),
             *_vectors(now),
             ("archive", counted(memories["archived"], "memory")),
+            *_focus(now),
             ("link", _link_line(now["link"])),
             ("outbox", _outbox_line(outbox)),
             ("versions", ", ".join(f"{name} {one}" for name, one in versions.items())),
@@ -114,6 +115,12 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
     if outbox["dead"]:
         yield ""
         yield "The remote refused some memories: `kingly-memory outbox list` shows why."
+
+
+def _focus(now: JsonObject) -> Iterator[tuple[str, str]]:
+    """What is in focus, if anything is."""
+    if "focus" in now:
+        yield "focus", ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now["focus"])
 
 
 def _vectors(now: JsonObject) -> Iterator[tuple[str, str]]:

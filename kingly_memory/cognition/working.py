@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
+from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Source
+
+__all__ = ["current_owner", "latest_owner", "owner"]  # handed on: whoever knows contexts finds them here
 
 CURRENT = "current"
 """Names the last context that was worked in, wherever a context id is expected: by this process, else by this agent,
@@ -113,25 +114,6 @@ def noted(before: Context, memory_id: MemoryId, tokens: int, now_s: float, rules
         pending=pending if rules.whisper_tokens else (),
     )
     return Noted(context, items[: len(items) - len(kept)])
-
-
-def owner(project: str, context_id: str) -> str:
-    """Which facet a context has: a context belongs to a project, whichever agent works in it."""
-    return _digest(project, context_id)
-
-
-def current_owner(project: str, agent: str | None) -> str:
-    """Which facet says what an agent of a project last worked in."""
-    return _digest(project, agent)
-
-
-def latest_owner(project: str) -> str:
-    """Which facet says what anybody of a project last worked in."""
-    return _digest(project)
-
-
-def _digest(*parts: str | None) -> str:
-    return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

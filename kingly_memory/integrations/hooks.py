@@ -4,6 +4,7 @@ a turn's end."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 RECALLING = ("UserPromptSubmit", "SessionStart")
 CAPTURING = ("PreCompact", "Stop")
 EVENTS = (*RECALLING, *CAPTURING)
+LOSING = ("compact", "clear")
+"""Sources of a session's start that leave nothing of what was put in before."""
 AGENT = "claude-code"
 """Who speaks unless the command line or KINGLY_AGENT says otherwise: these events are its."""
 INPUT_BYTES = 8 * 1024 * 1024
@@ -39,6 +42,15 @@ class Call(NamedTuple):
     transcript: Path | None
     goes_on: bool
     """At a Stop: another hook made the assistant go on, so the turn has not ended."""
+    source: str
+    """At a session's start: startup, resume, clear or compact."""
+
+
+class Answer(NamedTuple):
+    """What the host is told, if anything, and what is done once it has been told."""
+
+    said: JsonObject | None = None
+    remember: Callable[[], None] = lambda: None
 
 
 def called(event: str, data: bytes) -> Call:
@@ -62,32 +74,33 @@ def called(event: str, data: bytes) -> Call:
         prompt=_text(given, "prompt"),
         transcript=Path(transcript).expanduser() if transcript and "\0" not in transcript else None,
         goes_on=given.get("stop_hook_active") is True,
+        source=_text(given, "source"),
     )
 
 
-def answer(call: Call, place: Place, settings: Settings) -> JsonObject | None:
-    """What the host is told; None when there is nothing to say. Raises KinglyMemoryError."""
+def answer(call: Call, place: Place, settings: Settings) -> Answer:
+    """What the call gets. Raises KinglyMemoryError."""
     if call.event in RECALLING:
         return _notes(call, place, settings)
     if call.event == "Stop" and call.goes_on:
-        return None
+        return Answer()
     if settings.capture_most:
         _capture(call, place, settings)
-    return None
+    return Answer()
 
 
-def _notes(call: Call, place: Place, settings: Settings) -> JsonObject | None:
+def _notes(call: Call, place: Place, settings: Settings) -> Answer:
     if not place.home.is_dir() or not settings.hook_tokens:
-        return None
+        return Answer()
     from kingly_memory.integrations.recall import for_prompt, for_start
 
     if call.event == "SessionStart":
-        found = for_start(call.session, place, settings)
+        text, remember = for_start(call.session, place, settings, anew=call.source in LOSING)
     else:
-        found = for_prompt(call.prompt, place, settings)
-    if not found.text:
-        return None
-    return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": found.text}}
+        text, remember = for_prompt(call.prompt, call.session, place, settings)
+    if not text:
+        return Answer(None, remember)
+    return Answer({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}}, remember)
 
 
 def _capture(call: Call, place: Place, settings: Settings) -> None:

@@ -1,30 +1,36 @@
-"""Capturing a session: read on in its transcript, and store what is worth keeping and not known yet."""
+"""Capturing a session: read on in its transcript, store what is worth keeping and not known yet, and note which of the
+memories that were put beside its prompts the assistant has drawn on."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import astuple, dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory import intake
 from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
+from kingly_memory.attention.using import draws_on
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported
 from kingly_memory.integrations.capture import Statement, gist, is_echo, statements
 from kingly_memory.integrations.progress import Progress
-from kingly_memory.integrations.transcript import read_since
-from kingly_memory.models import Origin, Taken
+from kingly_memory.integrations.transcript import Message, read_since
+from kingly_memory.models import Memory, Origin, Taken
 from kingly_memory.settings import Place, Settings
 
 TAG = "captured"
 BUDGET_S = 10.0
 """After so long no further portion is begun: a host ends the hook at some time, see `cli.hook`."""
 _LOOKED_AT = 5
+MOST_SHOWN = 50
+"""Memories of a session that are held against what the assistant says, those that were put in last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ def keep(
         passage = read_since(session.transcript, end)
         end, more = passage.end, passage.more
         new = _new(list(statements(passage.messages)), room, place, settings)
-        taken = _sum(taken, _store(new, session, place, settings)) if new else taken
+        used = _used(passage.messages, session, place, settings)
+        taken = _sum(taken, _store(new, used, session, place, settings)) if new or used else taken
         room -= len(new)
         if place.home.is_dir():
             progress.save(session.id, end)
@@ -77,7 +84,7 @@ def _new(found: Sequence[Statement], most: int, place: Place, settings: Settings
 
 
 def _sum(one: Taken, other: Taken) -> Taken:
-    return Taken(*(first + second for first, second in zip(astuple(one), astuple(other), strict=True)))
+    return Taken(*(first + second for first, second in zip(one, other, strict=True)))
 
 
 def _weightiest(found: Sequence[Statement], most: int) -> list[Statement]:
@@ -94,14 +101,41 @@ def _is_known(statement: Statement, reader: LocalReader) -> bool:
     return statement.speaker == "assistant" and any(is_echo(statement.content, one) for one in known)
 
 
-def _store(new: Sequence[Statement], session: Session, place: Place, settings: Settings) -> Taken:
+def _used(messages: Sequence[Message], session: Session, place: Place, settings: Settings) -> list[MemoryId]:
+    """The memories put into this session that the assistant has drawn on."""
+    shown_s = parts.injections(place).ever(session.id)
+    if not shown_s or not any(one.speaker == "assistant" for one in messages):
+        return []
+    latest = sorted(shown_s, key=shown_s.__getitem__)[-MOST_SHOWN:]
+    with closing(open_reader(place, settings, repairs=False)) as reader:
+        shown = [memory for one in latest if (memory := reader.get(one)) is not None]
+    used: dict[MemoryId, None] = {}
+    asked = ""
+    for message in messages:
+        if message.speaker == "user":
+            asked = message.text
+        else:
+            used |= {one.id: None for one in shown if draws_on(_told(one), asked, message.text)}
+    return list(used)
+
+
+def _told(memory: Memory) -> str:
+    return f"{memory.title} {memory.content}" if memory.title else memory.content
+
+
+def _store(
+    new: Sequence[Statement], used: Sequence[MemoryId], session: Session, place: Place, settings: Settings
+) -> Taken:
     from kingly_memory.app.sync import SyncMemoryRouter
 
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
     with SyncMemoryRouter.open(
         place.home, remote=False, project=place.project, agent=place.agent, settings=settings
     ) as router:
-        return router.remember([_imported(one, session, place, settings) for one in new])
+        taken = router.remember([_imported(one, session, place, settings) for one in new])
+        with suppress(InvalidInput):  # one of them was forgotten just now
+            router.mark_used(used)
+        return taken
 
 
 def _imported(statement: Statement, session: Session, place: Place, settings: Settings) -> Imported:

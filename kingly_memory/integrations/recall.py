@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
-from kingly_memory.attention.injection import Budget, Candidate, Injection, inject
-from kingly_memory.attention.pertinence import LEAST, pertinence
+from kingly_memory.attention.injection import Budget, inject
+from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import CONFIDENCE_ASSESSMENT
-from kingly_memory.settings import Place, Settings
+from kingly_memory.router.attending import candidates
 
 if TYPE_CHECKING:
     from kingly_memory.models import Memory
+    from kingly_memory.router.attending.candidates import Gathered
+    from kingly_memory.router.attending.surroundings import Surroundings
+    from kingly_memory.settings import Place, Settings
 
 LOOKED_AT = 20
 """Memories that are looked at for one injection."""
@@ -24,24 +28,36 @@ WEIGHTY = 0.7
 """Significance from which a memory comes before later ones at a session's start."""
 WEIGHED = 200
 """The project's latest memories, of which the weightiest are looked for."""
+PINNED = "pinned"
+"""Tag of what may be pinned; the facet `attention` says whether it still is."""
 
 
-def for_prompt(prompt: str, place: Place, settings: Settings) -> Injection:
-    """The notes that fit the prompt, best first. Raises StoreError."""
+class Recalled(NamedTuple):
+    """The block of notes, and what remembers that it was put in: for when it has been."""
+
+    text: str
+    remember: Callable[[], None]
+
+
+def for_prompt(prompt: str, session: str | None, place: Place, settings: Settings) -> Recalled:
+    """The notes that fit the prompt, best first, but for those that the session has. Raises StoreError."""
     check_private(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
-        found = reader.search(prompt, limit=LOOKED_AT)
-    asked = prompt if found.asked is None else found.asked
-    candidates = (Candidate(hit.memory, _fitness(asked, hit.memory)) for hit in found)
-    return inject(candidates, agent=place.agent, budget=_budget(settings), least_relevance=LEAST)
+        around = reader.surroundings()
+        gathered = candidates.for_prompt(prompt, around, settings.local_search_s)
+    return _recalled(gathered, session, place, settings, around, least=LEAST)
 
 
-def for_start(session: str | None, place: Place, settings: Settings) -> Injection:
-    """What this session has said, then what weighs most, then what is latest in the project. Raises StoreError."""
+def for_start(session: str | None, place: Place, settings: Settings, *, anew: bool) -> Recalled:
+    """What is pinned, then what this session has said, then what weighs most, then what is latest in the project.
+
+    `anew`: the session has lost what was put in before, and gets it again. Raises StoreError.
+    """
     check_private(place.home)
     with closing(open_reader(place, settings, repairs=False)) as reader:
-        candidates = list(_of_project(reader, session))
-    return inject(candidates, agent=place.agent, budget=_budget(settings))
+        around = reader.surroundings()
+        gathered = candidates.for_start(_of_project(reader, around, session), around)
+    return _recalled(gathered, session, place, settings, around, anew=anew)
 
 
 def check_private(home: Path) -> None:
@@ -57,19 +73,53 @@ def check_private(home: Path) -> None:
         raise StoreUntrusted(str(home / "store"), "other users may look into it, so it may have come with a checkout")
 
 
-def _of_project(reader: LocalReader, session: str | None) -> Iterator[Candidate]:
+def _recalled(
+    gathered: Gathered,
+    session: str | None,
+    place: Place,
+    settings: Settings,
+    around: Surroundings,
+    *,
+    least: float = 0.0,
+    anew: bool = False,
+) -> Recalled:
+    log = parts.injections(place)
+    found = inject(
+        gathered.candidates,
+        agent=place.agent,
+        budget=Budget(tokens=settings.hook_tokens),
+        least_pertinence=least,
+        focuses=gathered.focuses,
+        seen=log.of(session) if session and not anew else {},
+    )
+
+    def remember() -> None:
+        if session and anew:
+            log.clear(session, around.now_s)
+        if session and found.put_in:
+            log.note(session, found.put_in, around.now_s)
+
+    return Recalled(found.text, remember)
+
+
+def _of_project(reader: LocalReader, around: Surroundings, session: str | None) -> Iterator[Memory]:
+    tagged = reader.list(limit=WEIGHED, tags=(PINNED,)).memories
     own = reader.list(limit=LOOKED_AT, context_id=session).memories if session else ()
     latest = reader.list(limit=WEIGHED).memories
     weighty = [memory for memory in latest if memory.significance >= WEIGHTY]
     weighty.sort(key=lambda memory: memory.significance, reverse=True)
-    ordered = (*own, *weighty[:LOOKED_AT], *latest[:LOOKED_AT])
-    told = {memory.id: memory for memory in ordered if CONFIDENCE_ASSESSMENT not in memory.tags}
-    yield from map(Candidate, told.values())
+    for memory in (*_pinned(tagged, around), *own, *weighty[:LOOKED_AT], *latest[:LOOKED_AT]):
+        if CONFIDENCE_ASSESSMENT not in memory.tags:
+            yield memory
 
 
-def _fitness(prompt: str, memory: Memory) -> float:
-    return pertinence(prompt, f"{memory.title} {memory.content}" if memory.title else memory.content)
+def _pinned(tagged: Sequence[Memory], around: Surroundings) -> list[Memory]:
+    """Those of them that are pinned still, the heaviest first."""
+    facets = around.reader.facets("attention", [memory.id for memory in tagged])
+    weights = {name: _weight(facet) for name, facet in facets.items() if facet.get("pinned") is True}
+    return sorted((one for one in tagged if one.id in weights), key=lambda one: weights[one.id], reverse=True)
 
 
-def _budget(settings: Settings) -> Budget:
-    return Budget(tokens=settings.hook_tokens)
+def _weight(facet: Mapping[str, Any]) -> float:
+    weight = facet.get("weight")
+    return float(weight) if isinstance(weight, int | float) else 1.0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType
 from kingly_memory.settings import Settings
@@ -15,8 +14,7 @@ PROTECTED_FROM = 0.8
 _SLIDING = (MemoryType.WORKING, MemoryType.PROCEDURAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetime:
+class Lifetime(NamedTuple):
     """The facet `lifetime:<id>`. Times in Unix seconds; `sliding_s` renews the lifetime at every use."""
 
     expires_at: float
@@ -36,8 +34,7 @@ class Lifetime:
         return Lifetime(max(self.expires_at, at_s + self.sliding_s), self.sliding_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetimes:
+class Lifetimes(NamedTuple):
     """Default lifetimes by type, in seconds."""
 
     by_type: Mapping[MemoryType, float]

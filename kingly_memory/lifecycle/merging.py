@@ -1,8 +1,9 @@
 """Near-duplicates become one: which of several stands for the others, and what is joined to it. Pure.
 
-What is pinned, of a significance of 0.8 and more, or has a key (by which somebody will ask for it) stands for others
-and is never joined to one. Of the rest that which was said last stands: its words are the latest. Nothing is joined to
-what is joined itself: of A ~ B ~ C, where A and C are too different, A or C stays by itself.
+What is pinned, of a significance of 0.8 and more, or has a key stands for others and is never joined to one. A key is
+part of what is said: `staging-port` and `production-port` may both say "The port is 6432", until one of them changes.
+Of the rest that which was said last stands: its words are the latest. Nothing is joined to what is joined itself: of
+A ~ B ~ C, where A and C are too different, A or C stays by itself.
 """
 
 from __future__ import annotations
@@ -44,16 +45,21 @@ class Merging:
 @dataclass(frozen=True, slots=True)
 class Group:
     """One that stands for others: as it was, and with what is joined to it; and those others with the verdict on
-    each."""
+    each. `twin` is what it would have been joined to if it had no key."""
 
     was: Subject
     stands: Subject
     joined: tuple[tuple[Subject, Merge], ...] = ()
+    twin: MemoryId | None = None
 
 
 def may_be_joined(subject: Subject) -> bool:
     """To another one, which then stands for it."""
-    return subject.standing is Standing.LIVE and not subject.is_protected and subject.memory.key is None
+    return _may_be_but_for_a_key(subject) and subject.memory.key is None
+
+
+def _may_be_but_for_a_key(subject: Subject) -> bool:
+    return subject.standing is Standing.LIVE and not subject.is_protected
 
 
 def groups(subjects: Iterable[Subject], sayings: Mapping[MemoryId, Saying], merging: Merging) -> Iterator[Group]:
@@ -68,21 +74,24 @@ def groups(subjects: Iterable[Subject], sayings: Mapping[MemoryId, Saying], merg
 def _grouped(ranked: list[Subject], sayings: Mapping[MemoryId, Saying], merging: Merging) -> Iterator[Group]:
     standing: dict[tuple[str, ...], MemoryId] = {}
     joined: defaultdict[MemoryId, list[tuple[Subject, Merge]]] = defaultdict(list)
-    first: list[Subject] = []
+    first: dict[MemoryId, Subject] = {}
+    twins: dict[MemoryId, MemoryId] = {}
     for subject in ranked:
         mine = sayings[subject.memory.id]
-        found = _nearest(mine, standing, sayings, merging) if may_be_joined(subject) else None
-        if found is None:
-            standing.setdefault(mine.fillers, subject.memory.id)
-            first.append(subject)
-        else:
+        found = _nearest(mine, standing, sayings, merging) if _may_be_but_for_a_key(subject) else None
+        if found is not None and may_be_joined(subject):
             into, share = found
             joined[into].append((subject, Merge(into, REASON, {"similarity": share})))
-    for subject in first:
+            continue
+        if found is not None:
+            twins[subject.memory.id] = found[0]
+        standing.setdefault(mine.fillers, subject.memory.id)
+        first[subject.memory.id] = subject
+    for memory_id, subject in first.items():
         stands = subject
-        for other, _ in joined[subject.memory.id]:
+        for other, _ in joined[memory_id]:
             stands = join(stands, other)
-        yield Group(subject, stands, tuple(joined[subject.memory.id]))
+        yield Group(subject, stands, tuple(joined[memory_id]), twins.get(memory_id))
 
 
 def _nearest(
@@ -101,8 +110,9 @@ def _nearest(
     return best
 
 
-def _rank(subject: Subject) -> tuple[bool, float, str]:
-    return not may_be_joined(subject), subject.memory.updated_at.timestamp(), subject.memory.id
+def _rank(subject: Subject) -> tuple[bool, bool, float, str]:
+    has_key = subject.memory.key is not None
+    return not _may_be_but_for_a_key(subject), has_key, subject.memory.updated_at.timestamp(), subject.memory.id
 
 
 def join(stands: Subject, other: Subject) -> Subject:
@@ -133,7 +143,7 @@ def _later(one: Lifetime | None, other: Lifetime | None) -> Lifetime | None:
     """The lifetime that ends later; None never does."""
     if one is None or other is None:
         return None
-    return one if one.expires_at >= other.expires_at else replace(one, expires_at=other.expires_at)
+    return one if one.expires_at >= other.expires_at else one._replace(expires_at=other.expires_at)
 
 
 def _usage(one: Usage, other: Usage) -> Usage:

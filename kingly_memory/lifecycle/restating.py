@@ -50,6 +50,7 @@ _MARKS = ".,;:!…。、，！"
 _OPENING, _CLOSING = "\"'`“”„‘«([{", "\"'`“”‘»)]}"
 _ENDS = (".", "!", "?", ":", "。", "！", "？")
 _DASHES = frozenset(("—", "–", "...", "…"))
+_NOT_PLAIN = frozenset((*_ARTICLES, *_FILLERS, *_LEADS, *_CONTRACTED, *_NUMBERS))
 _LONG = re.compile(r"[^\W\d_]{5,}")
 _NOT_LONG = frozenset((*_FILLERS, *_LEADS, *_NUMBERS, "cannot", "shall"))
 _PLAIN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
@@ -117,6 +118,10 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     fillers: list[str] = []
     is_beginning = True
     for raw in _composed(text).split():
+        if raw.isalpha() and raw.islower() and raw not in _NOT_PLAIN:
+            said.append(raw)  # as most words: there is nothing to take away
+            is_beginning = False
+            continue
         if raw in _DASHES:
             continue
         for word in _plain(raw, is_beginning=is_beginning):

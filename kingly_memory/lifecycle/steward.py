@@ -96,7 +96,8 @@ class Census:
 class Plan:
     """What a sweep would do, in the order in which it would: nothing in it is kept as it is. `waiting` counts ended
     memories that a remote has yet to acknowledge, `spared` what protection keeps, `summaries` what is to be written.
-    Those that go behind the same summary come one after the other, at the end."""
+    Those that go behind the same summary come one after the other, at the end. `twins` say the same as others and are
+    not joined to them because they have keys: each with the other one."""
 
     at_s: float
     policies: tuple[str, ...]
@@ -104,6 +105,7 @@ class Plan:
     waiting: int = 0
     spared: int = 0
     summaries: int = 0
+    twins: tuple[tuple[MemoryId, MemoryId], ...] = ()
     before: Census = field(default_factory=Census)
     after: Census = field(default_factory=Census)
 
@@ -175,6 +177,7 @@ class _Survey:
         self._seen: dict[MemoryId, tuple[int, int]] = {}
         self._over: dict[MemoryId, Decision] = {}
         self._fading: list[tuple[Subject, Archive]] = []
+        self._twins: list[tuple[MemoryId, MemoryId]] = []
 
     def see_ended(self, subject: Subject) -> None:
         if not self._policies.lifetimes:
@@ -223,6 +226,7 @@ class _Survey:
             waiting=self._waiting,
             spared=self._spared,
             summaries=run.summaries,
+            twins=tuple(self._twins),
             before=Census(self._live, archived, tiers),
             after=Census(left, archived + into_archive, run.after),
         )
@@ -236,6 +240,8 @@ class _Survey:
                 self._seen[subject.memory.id] = subject.memory.revision, subject.mark
                 decisions.append(self._decision(subject.memory.id, MERGING, verdict))
                 self._leaves(subject, decisions[-1])
+            if group.twin is not None:
+                self._twins.append((group.was.memory.id, group.twin))
             self._settles(group.was, group.stands)
             self._see_staying(group.stands)
         return decisions

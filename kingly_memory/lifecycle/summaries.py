@@ -1,24 +1,24 @@
 """What stays at hand of memories that leave a tier together: by rules, a sentence of each (seed 003, R5). Pure.
 
 A summary says nothing of its own, so it is no better trusted and no surer than the least of those it tells of, and what
-must stay on this machine does so in a summary too.
+must stay on this machine does so in a summary too. `metadata.tells` names, line by line, who said it, so that what is
+forgotten can be told no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
 from kingly_memory.lifecycle.compression import rules
 from kingly_memory.lifecycle.compression.levels import CompressionLevel
+from kingly_memory.lifecycle.verdicts import SUMMARY
 from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, Memory, MemoryType, Origin
-
-RECORD = "summary"
-"""What `metadata.record` of such a memory says; `metadata.category` too, so that it stands for no other memory."""
 
 MOST_TOLD = 40
 """Memories of which a sentence is told: the most important of those that leave."""
@@ -61,27 +61,88 @@ def gist(memory: Memory) -> Gist:
 def summary(group: Group, gists: Sequence[Gist]) -> Draft:
     """The memory to store, of at least one gist: their sentences in the order in which they were said, each once. It is
     never longer than the texts themselves, one below the other."""
-    in_order = sorted(gists, key=lambda one: (one.created_at, one.memory_id))
+    told: dict[str, list[str]] = {}
+    for one in sorted(gists, key=lambda one: (one.created_at, one.memory_id)):
+        if one.sentence:
+            told.setdefault(one.sentence, []).append(one.memory_id)
     topic = _topic(group.topic)
     title = _title(len(group.ids), topic)
     return intake.draft(
-        "\n".join(dict.fromkeys(one.sentence for one in in_order if one.sentence)) or title,
+        "\n".join(told) or title,
         content_limit_bytes=1_000_000,
         type=MemoryType.SEMANTIC,
         significance=_significance(group.significances),
         confidence=min(one.confidence for one in gists),
-        tags=tuple(dict.fromkeys((RECORD, topic))),
+        tags=tuple(dict.fromkeys((SUMMARY, topic))),
         title=title,
         agent=group.agent,
         origin=max((one.origin for one in gists), key=LEAST_TRUSTED_LAST.index),
         metadata={
-            "record": RECORD,
-            "category": RECORD,
+            "record": SUMMARY,
+            "category": SUMMARY,  # so that it stands for no other memory
             "topic": topic,
             "count": len(group.ids),
             "summarises": list(group.ids[:MOST_NAMED]),
+            "tells": list(told.values()),
         },
     )
+
+
+def originals(said: Memory) -> list[MemoryId]:
+    """Those of which a summary tells a sentence; none of what is no summary."""
+    return [MemoryId(one) for _, ids in _told(said) for one in ids if isinstance(one, str)]
+
+
+def retold(said: Memory, without: MemoryId, instead: str = "") -> Memory:
+    """A summary as it is when it tells nothing of that memory any more, or another sentence `instead`; the same one if
+    it knows nothing of it. A sentence that another one said as well stays. Where none is left, the title is."""
+    told = _told(said)
+    named = said.metadata["summarises"] if _is_ours(said) else []
+    if without not in named and not any(without in ids for _, ids in told):
+        return said
+    left = list(_retold(told, without, instead))
+    if instead and left == told:
+        return said
+    metadata = {**said.metadata, "tells": [ids for _, ids in left], "retold": times_retold(said) + 1}
+    title = said.title
+    if not instead:
+        metadata["summarises"] = [one for one in named if one != without]
+        metadata["count"] = max(said.metadata["count"] - 1, 0)
+        title = _title(metadata["count"], said.metadata["topic"])
+    content = "\n".join(sentence for sentence, _ in left) or title or SUMMARY
+    return replace(said, content=content, title=title, metadata=metadata, revision=said.revision + 1)
+
+
+def times_retold(said: Memory) -> int:
+    """How many of its revisions came of what was forgotten."""
+    times = said.metadata.get("retold")
+    return times if isinstance(times, int) else 0
+
+
+def _told(said: Memory) -> list[tuple[str, list[Any]]]:
+    """Each sentence with those who said it."""
+    tells, sentences = said.metadata.get("tells"), said.content.split("\n")
+    return list(zip(sentences, tells, strict=True)) if _is_ours(said) and tells else []
+
+
+def _is_ours(said: Memory) -> bool:
+    """Whether a summary is as `summary` made it: anything may come from a file."""
+    told = said.metadata
+    tells, named, count = told.get("tells"), told.get("summarises"), told.get("count")
+    if told.get("record") != SUMMARY or not isinstance(told.get("topic"), str):
+        return False
+    if not isinstance(tells, list) or not isinstance(named, list) or not isinstance(count, int):
+        return False
+    return all(isinstance(ids, list) for ids in tells) and len(tells) in (0, said.content.count("\n") + 1)
+
+
+def _retold(told: Sequence[tuple[str, list[Any]]], without: MemoryId, instead: str) -> Iterator[tuple[str, list[Any]]]:
+    for sentence, ids in told:
+        others = [one for one in ids if one != without]
+        if others:
+            yield sentence, others
+        if instead and without in ids:
+            yield instead, [without]
 
 
 def _significance(those: Sequence[float]) -> float:
@@ -92,7 +153,7 @@ def _significance(those: Sequence[float]) -> float:
 def _topic(said: str) -> str:
     """On one line, short enough for a tag."""
     shown = "".join(one if one.isprintable() else " " for one in said[:READ_CHARACTERS])
-    return rules.shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or RECORD
+    return rules.shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or SUMMARY
 
 
 def _title(count: int, topic: str) -> str:

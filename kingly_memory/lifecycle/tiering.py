@@ -1,8 +1,8 @@
 """Which tier a memory belongs to: up when it proves useful, down when it fades (seed 003, decisions R1 to R5). Pure.
 
 A run moves a memory by one tier at most, and after a move leaves it alone for the cooldown. What has earned a promotion
-is not demoted by the same run. GLACIAL is entered by fading below 0.3 or because somebody asks, not by idleness, and
-left downward by idleness only, to the archive.
+is not demoted by the same run. GLACIAL is entered by fading below 0.3, not by idleness, and left downward by
+idleness only, to the archive.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from kingly_memory.lifecycle.tiers import (
 )
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Keep, Promote, Verdict
 from kingly_memory.models import Standing, Tier
-
-ASKED = "somebody asked for it to rest"
 
 _AT_HOME = {tier: f"it belongs to the {tier.value} tier" for tier in Tier}
 _IDLE = {tier: f"idle for longer than the {tier.value} tier allows" for tier in Tier}
@@ -66,11 +64,6 @@ class Tiering:
         if not isinstance(verdict, Promote | Demote):
             return placement
         return moved(placement, verdict.to, now_s, accesses=subject.usage.accesses, reason=verdict.reason)
-
-    def shelved(self, subject: Subject, now_s: float) -> Placement:
-        """The facet once somebody has asked for the memory to rest: GLACIAL, from wherever it was."""
-        placement = self.placement(subject)
-        return moved(placement, Tier.GLACIAL, now_s, accesses=subject.usage.accesses, reason=ASKED)
 
     def importance(self, subject: Subject, now_s: float) -> float:
         """The decayed importance in the tier where the memory is."""

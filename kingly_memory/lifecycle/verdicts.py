@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Tier
 
+SUMMARY = "summary"
+"""What `metadata.record` of a summary says, behind which others were put away."""
+
 
 @dataclass(frozen=True, slots=True)
 class Keep:

@@ -40,8 +40,7 @@ _INFLECTED = frozenset({"own"})
 """Stop words with forms that are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """A word that is asked for. `stems` are its own and those of its other forms, `weight` how sure we are of it."""
 
     word: str
@@ -101,35 +100,36 @@ class Question:
         self._count(counted, memory.title or "", TITLE, read)
         self._count(counted, memory.content, BODY, read)
         self._count(counted, " ".join(memory.tags[:TAGS_READ]), TAGS, read)
+        if not counted.times:
+            return Own(0.0, {}, counted.by_chance)
         length = 1 - LENGTH + LENGTH * counted.words / self._mean_words
-        score = sum(self._worth[at] * _saturated(times, length) for at, times in counted.times.items())
-        score += PHRASE * sum((self._worth[at - 1] + self._worth[at]) / 2 for at in counted.following)
+        score = sum([self._worth[at] * _saturated(times, length) for at, times in counted.times.items()])
+        score += PHRASE * sum([(self._worth[at - 1] + self._worth[at]) / 2 for at in counted.following])
         held = {at: min(times, 1.0) * self.terms[at].weight for at, times in counted.times.items()}
         return Own(score, held, counted.by_chance)
 
     def _count(self, counted: _Counted, text: str, column: float, read: int) -> None:
         said = words(without_marks(text[:read]))
         counted.words += len(said) * max(len(text) / read, 1.0)
-        known, before = self._known, None
-        for word in said:
-            found = known[word] if word in known else self._term(word)
-            if found is None:
-                before = before if word in STOP_WORDS else None
-                continue
-            at, share = found
+        beginnings = self._beginnings
+        likely = [place for place, word in enumerate(said) if word[:_SHARED] in beginnings]
+        asked = {place: found for place in likely if (found := self._term(said[place])) is not None}
+        before, behind = None, 0
+        for place, (at, share) in asked.items():
             if not share:
                 counted.by_chance = True
                 continue
             counted.times[at] = counted.times.get(at, 0.0) + column * share
-            if before is not None and at == before + 1:
+            if at - 1 == before and all(said[one] in STOP_WORDS or one in asked for one in range(behind + 1, place)):
                 counted.following.add(at)
-            before = at
+            before, behind = at, place
 
     def _term(self, word: str) -> tuple[int, float] | None:
         """Which term the word is, and what it counts for it: nothing when only the stem is the same by chance."""
-        found = self._looked_up(word) if word[:_SHARED] in self._beginnings else None
-        self._known[word] = found
-        return found
+        known = self._known
+        if word not in known:
+            known[word] = self._looked_up(word)
+        return known[word]
 
     def _looked_up(self, word: str) -> tuple[int, float] | None:
         at = self._by_stem.get(stem(word))

@@ -59,6 +59,62 @@ class Figures:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One question and the block of notes that it was given: the names of what was `put_in` and of what is `relevant`
+    (at least one), and what the block takes."""
+
+    put_in: frozenset[str]
+    relevant: frozenset[str]
+    tokens: int
+    took_ms: float
+    category: str | None = None
+
+    @property
+    def share(self) -> float:
+        return len(self.put_in & self.relevant) / len(self.relevant)
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionFigures:
+    """What a set of blocks amounts to: `inside` is the share of questions all of whose evidence was put in, `evidence`
+    the share of a question's evidence that was, as the mean over the questions."""
+
+    questions: int
+    inside: float
+    evidence: float
+    tokens: float
+    p50_ms: float
+    p95_ms: float
+    inside_by_category: dict[str, float]
+
+    def to_json(self) -> JsonObject:
+        return {
+            "questions": self.questions,
+            "inside": round(self.inside, 4),
+            "evidence": round(self.evidence, 4),
+            "tokens": round(self.tokens, 1),
+            "p50_ms": round(self.p50_ms, 2),
+            "p95_ms": round(self.p95_ms, 2),
+            "inside_by_category": {name: round(share, 4) for name, share in self.inside_by_category.items()},
+        }
+
+
+def injection_figures(blocks: Sequence[Told]) -> InjectionFigures:
+    """Sum up blocks, at least one. Their order does not matter."""
+    times = [one.took_ms for one in blocks]
+    categories = sorted({one.category for one in blocks if one.category is not None})
+    return InjectionFigures(
+        questions=len(blocks),
+        inside=_inside(blocks),
+        evidence=fmean(one.share for one in blocks),
+        tokens=fmean(one.tokens for one in blocks),
+        p50_ms=percentile(times, 50),
+        p95_ms=percentile(times, 95),
+        inside_by_category={name: _inside([one for one in blocks if one.category == name]) for name in categories},
+    )
+
+
 def figures(answers: Sequence[Answered]) -> Figures:
     """Sum up answers, at least one. Their order does not matter."""
     times = [one.took_ms for one in answers]
@@ -104,3 +160,7 @@ def shared_stems(question: str, answers: Iterable[str]) -> float:
 
 def _mean_recall(answers: Sequence[Answered], most: int) -> float:
     return fmean(recall(one.found, one.relevant, most) for one in answers)
+
+
+def _inside(blocks: Sequence[Told]) -> float:
+    return fmean(one.relevant <= one.put_in for one in blocks)

@@ -8,12 +8,16 @@ difference. Everything else may: an article (`hepatitis a`), a comma (`the team 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from datetime import date
+from functools import lru_cache
 from typing import NamedTuple
 
 from kingly_memory.models import Hit, Memory
 
 READ = 2_048
 """Characters up to which texts are compared word by word; longer ones say the same when they are the same."""
+COMPARED = 128
+"""Texts whose words are kept for the next comparison."""
 
 _ENDS = ".!…。！"
 """What only ends a text. A question mark is none of them: a question is no statement."""
@@ -50,22 +54,25 @@ def groups(memories: Sequence[Memory]) -> list[list[int]]:
 def statement(memory: Memory) -> Hashable:
     """What a memory says and who says it: equal for those that say the same."""
     text, known = memory.content, memory.metadata
-    words = text if len(text) > READ else tuple(_words(text, memory)) or text
+    day = memory.created_at.date()
+    words = text if len(text) > READ else _words(text, day) or text
     teller = memory.origin, memory.scope.agent, str(known.get("speaker"))
     about = frozenset(memory.tags), known.get("record"), str(known.get("status"))
-    return teller, about, tuple(_words(memory.title or "", memory)), words
+    return teller, about, _words(memory.title or "", day), words
 
 
-def _words(text: str, memory: Memory) -> list[str]:
-    """The words and the ends of lines, as they are compared."""
+@lru_cache(maxsize=COMPARED)
+def _words(text: str, day: date) -> tuple[str, ...]:
+    """The words and the ends of lines, as they are compared. A search asks twice: whether enough of its hits differ,
+    and which."""
     lines = [line.split() for line in _composed(text).splitlines()]
     words = [word for line in lines if line for word in (*line, _LINE)][:-1]
-    if len(words) > 1 and words[0].strip(_AROUND_A_DATE) == memory.created_at.date().isoformat():
+    if len(words) > 1 and words[0].strip(_AROUND_A_DATE) == day.isoformat():
         del words[: 2 if words[1] == _LINE else 1]
     if words:
         words[-1] = words[-1].rstrip(_ENDS) or words[-1]
         words[0] = _begun(words[0])
-    return words
+    return tuple(words)
 
 
 def _begun(word: str) -> str:

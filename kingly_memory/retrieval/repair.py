@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 LEAST_RATIO = 70.0
@@ -62,7 +63,7 @@ def best_match(
     word: str,
     vocabulary: Sequence[str],
     own_words: Callable[[str], Collection[str]],
-    own: Callable[[Sequence[str]], Sequence[str]] = lambda found: found,
+    own: Callable[[Sequence[str]], Iterable[str]] = lambda found: found,
 ) -> Meant | None:
     """The word that the asking scope itself uses and that `word` most likely is with its typing errors mended.
 
@@ -72,7 +73,7 @@ def best_match(
     if not is_doubtful(word):
         return None
     likely = _likely(word, vocabulary)
-    for candidate in own([one.word for one in likely])[:CANDIDATES] if likely else ():
+    for candidate in islice(own([one.word for one in likely]) if likely else (), CANDIDATES):
         meant = _likely(word, list(own_words(candidate)))
         if meant:
             return meant[0]

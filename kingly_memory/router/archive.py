@@ -12,6 +12,10 @@ from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 
 FACET = "archived"
+LEARNED = "compression"
+"""The policy that put a whole text into the archive, where a summary is remembered in its place."""
+WHOLE_TEXT = "the whole text"
+"""What a link from such a summary to the text says."""
 APART = "apart"
 """The facet `apart:<id>` lies beside what was joined to another memory and brought back: it is not joined again."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from kingly_memory.cognition.working import WorkingContext
@@ -98,8 +98,9 @@ class ContextGatherer:
             return _Told(error=reason)
 
         async def both(remote: Remote) -> tuple[list[RemoteHit], list[JsonObject]]:
-            held = remote.working_memory(context_id, timeout_s=timeout_s)
-            return await asyncio.gather(held, _links(remote, remote_ids, timeout_s))
+            asked = remote.working_memory(context_id, timeout_s=timeout_s)
+            held, links = await asyncio.gather(asked, _links(remote, remote_ids, timeout_s))
+            return held, links
 
         try:
             hits, links = await side.ask("for a working context", both)
@@ -167,7 +168,7 @@ def _within(context_id: str, hit: RemoteHit) -> RemoteHit:
     scope = scope if isinstance(scope, dict) else {}
     if scope.get("context_id") is not None:
         return hit
-    return replace(hit, record={**hit.record, "scope": {**scope, "context_id": context_id}})
+    return hit._replace(record={**hit.record, "scope": {**scope, "context_id": context_id}})
 
 
 async def _links(remote: Remote, remote_ids: Sequence[str], timeout_s: float) -> list[JsonObject]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 BATCH = 64
 """Memories embedded and written in one transaction."""
+BITE = 16
+"""Memories embedded without a pause: some milliseconds, for which they hold the interpreter. While there are searches
+no more are written at once either."""
 EVERY_S = 5.0
 """How often it is looked for what other processes have stored."""
 PREPARE_S = 0.5
@@ -37,6 +40,7 @@ class Embedding:
 
     def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock) -> None:
         self._vectors = vectors
+        self._right_of_way = vectors.right_of_way
         self._store = store
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kingly-vectors")
@@ -155,11 +159,14 @@ class Embedding:
         looked = self._lacking(self._trail.mark)
         if looked.found:
             self._write([row.memory for row in looked.found])
+            self._right_of_way.give()
+            self._vectors.load()  # else the next search would
         self._trail.follow(looked.mark)
         self._unmade = 0 if looked.at_end else max((self._unmade or 0) - len(looked.found), 0)
         return not looked.at_end
 
     def _lacking(self, mark: Mark) -> Looked[Row]:
+        self._right_of_way.give()
         if self._vectors.is_stopped:
             return Looked((), mark, at_end=True)
         return self._store.reader.vectors.lacking(self._vectors.facet, self._vectors.project, mark, BATCH)
@@ -181,13 +188,24 @@ class Embedding:
         return bool(named)
 
     def _write(self, memories: Sequence[Memory], gone: Sequence[str] = ()) -> None:
-        vectors = self._vectors.embedder.embed([searchable(memory) for memory in memories])
-        made = list(zip(memories, vectors, strict=True))
-        if made or gone:
-            self._store.write(_keep(self._vectors.facet, made, gone)).result()
+        made: list[tuple[Memory, Sequence[float]]] = []
+        for bite in _pieces(memories, BITE):
+            self._right_of_way.give()
+            made += zip(bite, self._vectors.embedder.embed([searchable(memory) for memory in bite]), strict=True)
+        changes = [_keep(self._vectors.facet, (), gone)] if gone else []
+        size = BITE if self._right_of_way.was_taken() else BATCH
+        changes += [_keep(self._vectors.facet, piece, ()) for piece in _pieces(made, size)]
+        for change in changes:
+            self._right_of_way.give()
+            self._store.write(change).result()
 
     async def _apart(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _pieces(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(whole), size):
+        yield whole[start : start + size]
 
 
 def _keep(

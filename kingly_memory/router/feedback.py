@@ -1,4 +1,4 @@
-"""What users say of memories after reading them, as changes: reinforced, used, useful or not."""
+"""What users say of memories after reading them, as changes: reinforced, used, useful or not, to be put away."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from kingly_memory.lifecycle.tiers import Placement, TierRules, placed
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import records, usage
+from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.usage import Used
+
+REQUEST = "request"
+"""Who put a memory away, where `archived` says so, when somebody asked for it."""
+ASKED = "somebody asked for it to rest"
 
 
 def reinforce(key_or_id: str, desk: Desk) -> Callable[[Transaction], Subject]:
@@ -57,6 +62,24 @@ def judged(
         after = tiers.surprised(before, desk.now_s, predicted=predicted, actual=actual, rules=rules)
         _place(transaction, memory, after)
         return after
+
+    return change
+
+
+def put_away(key_or_id: str, reason: str | None, desk: Desk) -> Callable[[Transaction], Memory]:
+    """Archive a memory, whatever it is worth; one that rests already stays as it is. Raises InvalidInput."""
+
+    def change(transaction: Transaction) -> Memory:
+        row = records.find(transaction, desk.project, key_or_id)
+        if row is not None and row.standing is Standing.ARCHIVED:
+            return row.memory
+        memory = _live(transaction, "key_or_id", key_or_id, desk).memory
+        if row is not None and row.standing is Standing.CACHED:
+            raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is only a copy of what the remote holds")
+        if _subject(transaction, memory).pinned:
+            raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
+        shelve(transaction, {memory.id: Archived(desk.now_s, REQUEST, reason or ASKED)})
+        return memory
 
     return change
 

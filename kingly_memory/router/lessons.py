@@ -12,11 +12,9 @@ from kingly_memory.lifecycle.compression.levels import CompressedMemory
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, memory_links, records
-from kingly_memory.router.archive import Archived
+from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
 from kingly_memory.router.records import Desk, Stored
 
-POLICY = "compression"
-"""Who put the whole text into the archive, where `archived` says so."""
 _REASON = "a summary is remembered in its place"
 
 
@@ -72,9 +70,9 @@ def learn(
         stored = records.store(pointing, desk, context_used_s=context_used_s)(transaction)
         resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
         records.take_in([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], desk)(transaction)
-        why = Archived(desk.now_s, POLICY, _REASON, {"compression_ratio": ratio}, summary=stored.receipt.id)
+        why = Archived(desk.now_s, LEARNED, _REASON, {"compression_ratio": ratio}, summary=stored.receipt.id)
         transaction.set_facet(archive.FACET, original_id, why.to_json())
-        said = links.draft("references", 1.0, "the whole text")
+        said = links.draft("references", 1.0, WHOLE_TEXT)
         memory_links.link(stored.receipt.id, original_id, said, desk)(transaction)
         return Learned(stored, original_id)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
-from kingly_memory.ports import Beside, Match, Matches, Row, StoreReader
+from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import naming, repair
 from kingly_memory.retrieval.bm25 import READ, Own, Question
 from kingly_memory.retrieval.neighbours import REACH, Loan, lends, loans
@@ -43,8 +42,7 @@ PIECES_READ = 32_768
 LastUse = Callable[[str], float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalHit:
+class LocalHit(NamedTuple):
     """A live memory that the local layer found. `relevance` in [0, 1], `standing` live, cached or archived."""
 
     memory: Memory
@@ -53,15 +51,14 @@ class LocalHit:
     scores: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalAnswer:
+class LocalAnswer(NamedTuple):
     """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up. `without`: why
     hits that only their meaning points to are missing, where there should be such."""
 
     hits: tuple[LocalHit, ...]
     took_ms: float
     cut: bool = False
-    repaired: dict[str, str] = field(default_factory=dict)
+    repaired: Mapping[str, str] = MappingProxyType({})
     without: str | None = None
 
 
@@ -77,8 +74,7 @@ class LocalLayer(Protocol):
     def is_alive(self, row: Row, now_s: float) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A row with what it is worth: by its own words, by what was said beside it, and by the names it bears."""
 
     row: Row
@@ -165,7 +161,7 @@ class LocalSearch:
         self._keep(kept, query, pieces.found, now_s)
         size, offset, cut = most, 0, pieces.cut
         while wording.looked_up and not cut:
-            page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s)
+            page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, most=wording.most)
             self._keep(kept, query, ranking.meant(page.found, deadline_s), now_s)
             cut = page.cut
             if len(kept) >= query.limit or len(page.found) < size:
@@ -184,29 +180,27 @@ class LocalSearch:
     def _alive(self, rows: Sequence[Row], now_s: float) -> set[int]:
         mortal = [row for row in rows if row.standing is not Standing.ARCHIVED]
         facets = self._reader.facets("lifetime", [row.memory.id for row in mortal])
-        lifetimes = {memory_id: Lifetime.from_json(facet) for memory_id, facet in facets.items()}
-        dead = {row.position for row in mortal if is_expired(self._renewed(row, lifetimes), now_s)}
-        return {row.position for row in rows} - dead
+        ended = {one for one, facet in facets.items() if self._has_ended(one, Lifetime.from_json(facet), now_s)}
+        return {row.position for row in rows} - {row.position for row in mortal if row.memory.id in ended}
 
-    def _renewed(self, row: Row, lifetimes: dict[str, Lifetime]) -> Lifetime | None:
-        lifetime, used_s = lifetimes.get(row.memory.id), self._last_use(row.memory.id)
-        return lifetime if lifetime is None or used_s is None else lifetime.used(used_s)
+    def _has_ended(self, memory_id: str, lifetime: Lifetime, now_s: float) -> bool:
+        """A use that is not written down yet may have renewed it."""
+        if not is_expired(lifetime, now_s):
+            return False
+        used_s = self._last_use(memory_id)
+        return used_s is None or is_expired(lifetime.used(used_s), now_s)
 
     def _lend(self, query: Query, ranking: _Ranking, now_s: float, deadline_s: float) -> bool:
         """Let the best hits lend to what was said beside them; True when the deadline left some out."""
-        contexts: defaultdict[str, list[int]] = defaultdict(list)
-        for lender in ranking.lenders():
-            if lender.memory.scope.context_id is not None:
-                contexts[lender.memory.scope.context_id].append(lender.position)
-        beside: dict[int, Beside] = {}
-        for context_id, positions in contexts.items():
-            beside |= self._reader.beside(query, context_id, positions, REACH, deadline_s)
+        contexts = {row.position: row.memory.scope.context_id for row in ranking.lenders()}
+        said_in = {position: context_id for position, context_id in contexts.items() if context_id is not None}
+        beside = self._reader.beside(query, said_in, REACH, deadline_s) if said_in else {}
         ranking.lend(loans(beside))
         borrowers = ranking.borrowers(query.limit)
         read = self._reader.rows_at(borrowers, deadline_s)
         ranking.add([row for row in self.shown(read, query, now_s) if lends(row.memory)], deadline_s)
         is_late = time.monotonic() >= deadline_s
-        return is_late and (len(read) < len(borrowers) or len(beside) < sum(map(len, contexts.values())))
+        return is_late and (len(read) < len(borrowers) or len(beside) < len(said_in))
 
     def _hits(self, query: Query, ranking: _Ranking, most: int) -> tuple[LocalHit, ...]:
         found = ranking.best(most)
@@ -294,11 +288,15 @@ class _Ranking:
 
     def best(self, limit: int) -> list[_Found]:
         """The best candidates, best first; newer ones first among equals."""
-        found = [
-            _Found(row, self._own[position].score, self._lent(position), self._lifts[position])
-            for position, row in self._rows.items()
+        lent = {position: self._lent(position) for position in self._rows}
+
+        def rank(position: int) -> tuple[float, int]:
+            return (self._own[position].score + lent[position]) * self._lifts[position], position
+
+        return [
+            _Found(self._rows[position], self._own[position].score, lent[position], self._lifts[position])
+            for position in heapq.nlargest(limit, self._rows, key=rank)
         ]
-        return heapq.nlargest(limit, found, key=lambda one: (one.score, one.row.position))
 
     def coverage(self, found: _Found) -> float:
         """How much of the question a candidate holds, in (0, 1]; what it was lent counts by its share.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from kingly_memory.models import Memory, Query
 from kingly_memory.ports import Row, VectorRows
@@ -51,7 +50,8 @@ class LocalSide:
 
     def word(self, query: Query, *, budget_s: float) -> Wording:
         """See LocalSearch."""
-        return self._words.word(query, budget_s=budget_s)
+        with self._vectors.right_of_way.search():
+            return self._words.word(query, budget_s=budget_s)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """See LocalSearch."""
@@ -61,18 +61,23 @@ class LocalSide:
         self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
     ) -> LocalAnswer:
         """See LocalSearch. `without` says why the vectors had no part in the answer, or not their whole part."""
-        if not query.by_meaning or query.project != self._vectors.project:
-            return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+        with self._vectors.right_of_way.search():
+            if not query.by_meaning or query.project != self._vectors.project:
+                return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+            return self._by_both(query, now_s, budget_s, wording, most or query.limit)
+
+    def _by_both(
+        self, query: Query, now_s: float, budget_s: float, wording: Wording | None, wanted: int
+    ) -> LocalAnswer:
         began = time.monotonic()
         wording = wording or self._words.word(query, budget_s=budget_s)
-        wanted = most or query.limit
         left_s = max(began + budget_s - time.monotonic(), 0.0)
         words = self._words.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
         if not self._vectors.is_loaded:
             self._hurry()  # not before: what is read for it would take the time of the words
         nearest, why = self._nearest(spelt(query, wording.repaired), wanted, began, budget_s)
         if nearest is None:
-            return replace(words, hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)
+            return words._replace(hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)
         near = self._vectors.among(nearest, [hit.memory.id for hit in words.hits])
         deadline_s = began + budget_s * READ_SHARE
         hits, cut = self._joined(query, words.hits, near, wanted=wanted, now_s=now_s, deadline_s=deadline_s)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -13,7 +14,7 @@ from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.lifecycle.tiers import Placement, placed
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, usage
+from kingly_memory.router import archive, contexts, delivery, retelling, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
@@ -44,6 +45,14 @@ class Stored:
     context_id: str | None
     at_hand: tuple[MemoryId, ...] = ()
     whispers_due: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What was forgotten, and what was revised or forgotten with it."""
+
+    memory: Memory
+    others: tuple[MemoryId, ...] = ()
 
 
 def store(
@@ -101,20 +110,48 @@ def take_in(items: Sequence[Imported], desk: Desk) -> Callable[[Transaction], li
     return change
 
 
-def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None]:
-    """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers."""
+def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
+    """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
+    Summaries tell no more of it; a text that was learned is forgotten whole."""
 
-    def change(transaction: Transaction) -> Memory | None:
+    def change(transaction: Transaction) -> Gone | None:
         row = find(transaction, desk.project, key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             return None
-        transaction.save(row.memory, Standing.FORGOTTEN)
-        transaction.set_facet("lifetime", row.memory.id, None)
-        for remote in remotes_of(transaction, desk.project):
-            _forget_at(transaction, remote, row.memory.id, desk.now_s)
-        return row.memory
+        _leave(transaction, row.memory, desk)
+        return Gone(row.memory, tuple(_forget_with(transaction, row.memory, desk)))
 
     return change
+
+
+def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+    transaction.save(memory, Standing.FORGOTTEN)
+    transaction.set_facet("lifetime", memory.id, None)
+    for remote in remotes_of(transaction, desk.project):
+        _forget_at(transaction, remote, memory.id, desk.now_s)
+
+
+def _forget_with(transaction: Transaction, memory: Memory, desk: Desk) -> Iterator[MemoryId]:
+    """What says it in other words: the summary of a text that was learned, or the whole text, and summaries of many."""
+    halves = [row.memory for row in retelling.halves(transaction, memory) if row.standing is not Standing.FORGOTTEN]
+    for half in halves:
+        _leave(transaction, half, desk)
+        yield half.id
+    for one in (memory, *halves):
+        yield from _retell(transaction, one, desk)
+
+
+def _retell(transaction: Transaction, gone: Memory, desk: Desk) -> Iterator[MemoryId]:
+    """Take out of summaries what they tell of it. One that tells nothing then is forgotten."""
+    for row, said, is_telling in retelling.without(transaction, gone):
+        after = replace(said, updated_at=desk.now)
+        if is_telling:
+            transaction.save(after, row.standing)
+            if row.standing is not Standing.FORGOTTEN:
+                _deliver(transaction, after, desk.now_s)
+        else:
+            _leave(transaction, after, desk)
+        yield after.id
 
 
 def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None]:
@@ -128,14 +165,16 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
             revive(transaction, [row.memory], desk)
         if row.standing is Standing.FORGOTTEN:
             _deliver(transaction, row.memory, desk.now_s)
+            for text_id in retelling.whole_texts(transaction, row.memory):
+                transaction.restand([text_id], Standing.ARCHIVED)
         return row.memory
 
     return change
 
 
-def revise(transaction: Transaction, memory: Memory, now_s: float) -> None:
-    """Write a new revision of a live memory whose lifetime goes on."""
-    transaction.save(memory, Standing.LIVE)
+def revise(transaction: Transaction, memory: Memory, now_s: float, standing: Standing = Standing.LIVE) -> None:
+    """Write a new revision of a memory, live or archived, whose lifetime goes on."""
+    transaction.save(memory, standing)
     _deliver(transaction, memory, now_s)
 
 
@@ -217,7 +256,16 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
         return receipt(transaction, before.memory, desk.remote), "kept"
     _leave_archive(transaction, before)
     taken = _save(transaction, memory, item.standing, desk)
+    _tell_of_the_living(transaction, memory, desk)
     return taken, "stored" if before is None else "revised"
+
+
+def _tell_of_the_living(transaction: Transaction, said: Memory, desk: Desk) -> None:
+    """Note whom a summary tells of, and take out what has been forgotten here."""
+    for memory_id in retelling.note(transaction, said):
+        row = transaction.row(memory_id)
+        if row is not None and row.standing is Standing.FORGOTTEN:
+            deque(_retell(transaction, row.memory, desk), maxlen=0)
 
 
 def _is_older(item: Imported, stored: Memory) -> bool:
@@ -280,8 +328,10 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
 
 
 def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:
-    """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store."""
-    lifetime = desk.lifetimes.begin(memory, desk.now_s)
+    """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store. What is
+    pinned has none."""
+    is_pinned = (transaction.facet("attention", memory.id) or {}).get("pinned") is True
+    lifetime = None if is_pinned else desk.lifetimes.begin(memory, desk.now_s)
     transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
 
 

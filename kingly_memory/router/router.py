@@ -273,13 +273,14 @@ class Router(Upkeep):
         return await self._read(lambda: self._view.page(query, start))
 
     async def forget(self, key_or_id: str) -> Memory | None:
-        """Take a memory out of sight, here at once and on the remote when it answers. None when there is none.
+        """Take a memory out of sight, here at once and on the remote when it answers, and out of the summaries that
+        tell of it. None when there is none.
 
         `restore` brings it back."""
         name = intake.required("key_or_id", key_or_id)
-        forgotten = await self._write(records.forget(name, self._desk()))
-        self._wake()
-        return forgotten
+        gone = await self._write(records.forget(name, self._desk()))
+        self._wake(*(() if gone is None else gone.others))
+        return None if gone is None else gone.memory
 
     async def remember(self, items: Iterable[Imported]) -> Taken:
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""

@@ -54,11 +54,11 @@ class Shape:
         found = look(pool)
         while self._wants_more(found, limit, pool):
             if not is_time():
-                return replace(found, cut=True)
+                return found._replace(cut=True)
             pool = min(pool * _FURTHER, intake.RESULTS_LIMIT)
             further = look(pool)
             best = max(found, further, key=lambda answer: len(answer.hits))  # the further one may have had no time
-            found = replace(best, took_ms=found.took_ms + further.took_ms, cut=further.cut)
+            found = best._replace(took_ms=found.took_ms + further.took_ms, cut=further.cut)
         return found
 
     def _wants_more(self, found: LocalAnswer, limit: int, pool: int) -> bool:

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import uuid4
 
 from kingly_memory import intake
@@ -21,7 +21,7 @@ from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
-from kingly_memory.ports import Clock, Embedder, LocalStore, Remote, Transaction
+from kingly_memory.ports import Clock, Embedder, InjectionLog, LocalStore, Remote, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.access import Access
 from kingly_memory.router.activity import Lookups
@@ -48,8 +48,15 @@ from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
 from kingly_memory.settings import Settings
 
+if TYPE_CHECKING:  # read when threads are looked at
+    from kingly_memory.router.threads.briefs import Briefs
+    from kingly_memory.router.threads.keeper import Keeper
+
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
+
+THREADS_AFTER_S = 2.0
+"""Threads are kept in brief by who stays longer than most commands do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +87,17 @@ class Spine:
         embedder: Callable[[], Embedder] | None = None,
         sweeping: Lock | None = None,
         meaning: Callable[[], Embedder] | None = None,
+        injections: InjectionLog | None = None,
     ) -> None:
         """`embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
-        answered by besides the words, if any."""
+        answered by besides the words, if any; `injections` remembers what sessions were told, if anything does."""
         self._station = station
         self._agent = agent
         self._store = store
         self._part = part
         self._settings = settings
         self._clock = clock
+        self._injections = injections
         self._events = Events(observers)
         self._lifetimes = Lifetimes.of(settings)
         self._usage = UsageBuffer()
@@ -97,7 +106,7 @@ class Spine:
         self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader.vectors)
         self._embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
         words = LocalSearch(store.reader, self._usage.last_use)
-        local = self._local_layer(words)
+        self._local = local = self._local_layer(words)
         self._view = View(station, store=store, local=words, clock=clock)
         self._associations = Associations(station, view=self._view, reader=store.reader, local=words, clock=clock)
         self._side = None if part is None else self._remote_side(part, chance)
@@ -114,6 +123,7 @@ class Spine:
         )
         self._chance = chance
         self._drainer: Drainer | None = None
+        self._keeper: Keeper | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._landing = Landing()
         rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
@@ -145,6 +155,7 @@ class Spine:
     async def __aenter__(self) -> Self:
         self._is_open = True
         self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
+        self._tasks.append(asyncio.create_task(self._keep_threads(), name="kingly-threads"))
         if self._embedding is not None:
             await self._embedding.prepare()
             self._tasks.append(asyncio.create_task(self._embedding.run(), name="kingly-vectors"))
@@ -174,6 +185,7 @@ class Spine:
             stack.callback(self._threads.shutdown)
             if self._embedding is not None:
                 stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
+            stack.push_async_callback(self._stop_keeper)
             if self._part is not None:
                 stack.callback(self._part.stop_leading)
                 stack.push_async_callback(self._part.remote.aclose)
@@ -243,6 +255,24 @@ class Spine:
         await enrolment.complete(begun, self._settings.usage_flush_s)
         await drainer.run()
 
+    @cached_property
+    def _briefs(self) -> Briefs:
+        from kingly_memory.router.threads.briefs import Briefs
+
+        return Briefs(self._store.reader, self._station.project)
+
+    async def _keep_threads(self) -> None:
+        """The task that keeps threads in brief."""
+        await self._clock.sleep(THREADS_AFTER_S)
+        from kingly_memory.router.threads.keeper import Keeper
+
+        self._keeper = Keeper(self._station.project, self._briefs, store=self._store, clock=self._clock)
+        await self._keeper.run()
+
+    async def _stop_keeper(self) -> None:
+        if self._keeper is not None:
+            await asyncio.to_thread(self._keeper.stop)
+
     async def _end_tasks(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
@@ -279,6 +309,8 @@ class Spine:
             self._drainer.wake()
         if self._embedding is not None:
             self._embedding.wake(memory_ids)
+        if self._keeper is not None:
+            self._keeper.wake()
 
     def _desk(self) -> Desk:
         name = None if self._part is None else self._part.name

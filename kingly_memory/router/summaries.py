@@ -90,10 +90,12 @@ def refer(transaction: Transaction, behind: Behind, memory_ids: Iterable[MemoryI
 
 def unsay(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -> None:
     """Forget a summary, unless somebody has made it his own since: revised, judged, reinforced, pinned, rated or linked
-    it. To have found it is not enough."""
+    it. To have found it is not enough, nor is to have forgotten some of what it told."""
+    from kingly_memory.lifecycle.summaries import times_retold
+
     memory_id = MemoryId(entry["id"])
     row = transaction.row(memory_id)
-    if row is None or row.standing is not Standing.LIVE or row.memory.revision != 1:
+    if row is None or row.standing is not Standing.LIVE or row.memory.revision != 1 + times_retold(row.memory):
         return
     beside = transaction.facets(("tier", "strength", "attention"), memory_id)
     if beside != {"tier": entry["tier"]}:

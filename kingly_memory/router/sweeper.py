@@ -24,7 +24,7 @@ from kingly_memory.router.landing import Landing
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.summaries import Behind
-from kingly_memory.router.sweeps import Sweep
+from kingly_memory.router.sweeps import Sweep, Undone
 from kingly_memory.router.threads import compacting
 from kingly_memory.router.threads.compacting import Compacting, Note
 
@@ -40,7 +40,8 @@ class SweepReport:
     """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
     were written; `merged` are archived besides, and joined to those that are `standing` for them. `waiting` are ended
     ones a remote has yet to acknowledge, `spared` the last of their categories, `skipped` those that were touched after
-    the plan was made. `ended` are what was to be erased. What it did lies under `id` until the next sweep."""
+    the plan was made. `kept_for_keys` say the same as others and are not merged because they have keys; `twins` names
+    them with those others. `ended` are what was to be erased. What it did lies under `id` until the next sweep."""
 
     archived: int = 0
     erased: int = 0
@@ -61,6 +62,8 @@ class SweepReport:
     merged: int = 0
     standing: tuple[MemoryId, ...] = field(default=(), repr=False)
     id: str = field(default="", repr=False)
+    kept_for_keys: int = 0
+    twins: tuple[tuple[MemoryId, MemoryId], ...] = field(default=(), repr=False)
 
     @property
     def can_be_undone(self) -> bool:
@@ -78,12 +81,14 @@ class SweepReport:
             "waiting": self.waiting,
             "spared": self.spared,
             "skipped": self.skipped,
+            "kept_for_keys": self.kept_for_keys,
             "dry_run": self.dry_run,
             "policies": list(self.policies),
             "reasons": dict(self.reasons),
             "before": self.before.to_json(),
             "after": self.after.to_json(),
             "actions": list(self.actions),
+            "twins": [{"memory_id": one, "like": other} for one, other in self.twins],
         }
 
 
@@ -146,15 +151,15 @@ class Sweeper:
         last = self._last()
         return None if last is None else last["at"]
 
-    async def undo(self, desk: Desk) -> int:
+    async def undo(self, desk: Desk) -> Undone:
         """Bring back what the last sweep archived, and put back what it moved, but for what was touched since. Says how
         many. Raises SweepUnderWay, StoreError."""
         with self._alone():
             last = self._last() or {"id": "", "pages": 0}
-            count = 0
+            undone = Undone()
             for page in reversed(range(last["pages"])):
-                count += await self._write(sweeps.take_back(last["id"], page, desk))
-            return count
+                undone = undone.and_(await self._write(sweeps.take_back(last["id"], page, desk)))
+            return undone
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -276,6 +281,8 @@ def report(plan: Plan, outcomes: Counter[str], *, dry_run: bool) -> SweepReport:
         skipped=0 if dry_run else outcomes[sweeps.SKIPPED],
         waiting=plan.waiting,
         spared=plan.spared,
+        kept_for_keys=len(plan.twins),
+        twins=plan.twins[:SHOWN],
         dry_run=dry_run,
         policies=plan.policies,
         reasons=dict(Counter(one.verdict.reason for one in plan.decisions)),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import ending
@@ -18,7 +18,7 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, merges, records, summaries
+from kingly_memory.router import activity, merges, records, retelling, summaries
 from kingly_memory.router.archive import FACET as ARCHIVED
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.records import Desk
@@ -39,7 +39,7 @@ is indexed together, at less than half the cost."""
 FACET = "sweep"
 LAST = "last"
 """The facet `sweep:last` says what the last sweep was, `sweep:<its id>.<number>` what it did."""
-BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention")
+BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention", "ratings", "injected", retelling.FACET)
 
 ARCHIVING, ERASING, PROMOTING, DEMOTING, SKIPPED = "archived", "erased", "promoted", "demoted", "skipped"
 MERGING = "merged"
@@ -67,6 +67,21 @@ class Done:
     """What one change did with the first decisions it was given, in their order."""
 
     outcomes: tuple[str, ...]
+
+
+class Undone(int):
+    """How many came back or were put back: `memories` and `threads`, as a number both together."""
+
+    memories: int
+    threads: int
+
+    def __new__(cls, memories: int = 0, threads: int = 0) -> Self:
+        both = super().__new__(cls, memories + threads)
+        both.memories, both.threads = memories, threads
+        return both
+
+    def and_(self, other: Undone) -> Undone:
+        return Undone(self.memories + other.memories, self.threads + other.threads)
 
 
 def begin(sweep: Sweep) -> Callable[[Transaction], JsonObject | None]:
@@ -159,10 +174,11 @@ def carry_out(
     return change
 
 
-def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], int]:
+def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], Undone]:
     """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many came back."""
 
-    def change(transaction: Transaction) -> int:
+    def change(transaction: Transaction) -> Undone:
+        threads = 0
         entries = (transaction.facet(FACET, page_of(sweep_id, page)) or {"entries": []})["entries"]
         away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVING, SUMMARISING, MERGING)]
         back = [_archived_by(transaction, sweep_id, memory_id) for memory_id in away]
@@ -174,13 +190,13 @@ def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], i
                 merges.take_apart(transaction, entry, desk)
             if entry["did"] == NOTING and transaction.facet(entry["name"], entry["owner"]) == entry["after"]:
                 transaction.set_facet(entry["name"], entry["owner"], entry["before"])
-                count += entry["name"] == THREAD
+                threads += entry["name"] == THREAD
             if entry["did"] == WRITING:
                 summaries.unsay(transaction, entry, desk)
         transaction.set_facet(FACET, page_of(sweep_id, page), None)
         last = transaction.facet(FACET, LAST) or {"at": desk.now_s}
         transaction.set_facet(FACET, LAST, {"id": sweep_id, "at": last["at"], "pages": page})
-        return count
+        return Undone(count, threads)
 
     return change
 

@@ -13,7 +13,7 @@ from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.lifecycle import compaction, steward, strength
 from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
 from kingly_memory.lifecycle.merging import Merging
-from kingly_memory.lifecycle.steward import LIFETIMES, MERGING, STRENGTH, TIERS, Policies
+from kingly_memory.lifecycle.steward import LIFETIMES, MERGING, POLICIES, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.strength import StrengthRules
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
@@ -22,12 +22,15 @@ from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules
 from kingly_memory.models import JsonObject, LinkState, Memory, Standing
 from kingly_memory.observe import MemoriesSwept
 from kingly_memory.router import activity, contexts, feedback, outbox, records
+from kingly_memory.router.attending import focuses
+from kingly_memory.router.attending.injected import UsageFeedback
 from kingly_memory.router.condition import ArchivePage, Condition
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.outlook import Outlook
 from kingly_memory.router.spine import Spine
 from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.sweeps import Undone
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -39,7 +42,22 @@ class Upkeep(Spine):
         await super().__aenter__()
         if self._settings.sweep_interval_s:
             self._tasks.append(asyncio.create_task(self._sweep_regularly(), name="kingly-sweep"))
+        if self._usage_feedback is not None:
+            self._tasks.append(asyncio.create_task(self._usage_feedback.run(), name="kingly-injected"))
         return self
+
+    async def close(self) -> None:
+        try:
+            if self._is_open and self._usage_feedback is not None:  # of use to those that are never open for long
+                await self._usage_feedback.fold_if_due()
+        finally:
+            await super().close()
+
+    @cached_property
+    def _usage_feedback(self) -> UsageFeedback | None:
+        if self._injections is None:
+            return None
+        return UsageFeedback(self._injections, self._access, project=self._station.project, clock=self._clock)
 
     async def _sweep_regularly(self) -> None:
         """Once per interval, however many processes have the home open."""
@@ -63,10 +81,12 @@ class Upkeep(Spine):
     def status(self) -> JsonObject:
         """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
 
-        `vectors` is there where memories are found by meaning too, and says how many wait for their vector.
+        `vectors` is there where memories are found by meaning too, and says how many wait for their vector; `focus`
+        where something is in it.
         """
         vectors = {} if self._embedding is None else {"vectors": self._embedding.status()}
-        return {**self._view.status(), **vectors}
+        focus = focuses.status(self._store.reader, self._station.project, self._agent)
+        return {**self._view.status(), **vectors, **focus}
 
     async def await_vectors(self, timeout: float | None = None) -> bool:
         """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,
@@ -94,6 +114,8 @@ class Upkeep(Spine):
         """
         chosen = self._policies(policies)
         await self._behind.flush()
+        if self._usage_feedback is not None and not dry_run:
+            await self._usage_feedback.fold()
         report = await self._sweeper.sweep(chosen, self._desk(), dry_run=dry_run)
         if not dry_run:
             self._wake(*report.ended, *report.standing)
@@ -113,13 +135,14 @@ class Upkeep(Spine):
         await self._behind.flush()
         return await self._sweeper.compact(how, self._desk(), dry_run=dry_run)
 
-    async def undo_sweep(self) -> int:
+    async def undo_sweep(self) -> Undone:
         """Bring back what the last sweep or compaction archived and put back what it changed, but for what was touched
-        since. Says how many memories and threads that were. Raises SweepUnderWay, StoreError."""
+        since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay, StoreError.
+        """
         self._check_open()
-        count = await self._sweeper.undo(self._desk())
+        undone = await self._sweeper.undo(self._desk())
         self._wake()
-        return count
+        return undone
 
     async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
         """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
@@ -142,6 +165,13 @@ class Upkeep(Spine):
         restored = await self._write(records.restore(name, self._desk()))
         self._wake(*([] if restored is None else [restored.id]))
         return restored
+
+    async def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
+        """Put a memory away into the archive, whatever it is worth; `reason` is kept beside it. `restore` brings it
+        back. One that lies there already stays as it is. Raises InvalidInput where there is none, or it is pinned;
+        StoreError."""
+        name, said = intake.required("key_or_id", key_or_id), intake.label("reason", reason)
+        return await self._write(feedback.put_away(name, said, self._desk()))
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 
@@ -203,13 +233,13 @@ class Upkeep(Spine):
         return await asyncio.to_thread(self._condition.outlook, self._now_s(), most)
 
     async def overview(self, limit: int = 6) -> Overview:
-        """`stats`, an `outlook` of that many memories, what the next sweep would do by itself, and one by lifetimes,
-        strength and tiers: from one reading of the memories. Raises InvalidInput, StoreError."""
+        """`stats`, an `outlook` of that many memories, what the next sweep would do by itself, and what one by every
+        policy would: from one reading of the memories. Raises InvalidInput, StoreError."""
         most = intake.count("limit", limit, least=0, most=100)
         self._check_open()
         await self._behind.flush()
         desk = self._desk()
-        every = self._policies((LIFETIMES, STRENGTH, TIERS))
+        every = self._policies(POLICIES)
         counting, watch = self._condition.counting(desk.now_s), self._condition.watch(desk.now_s, most)
 
         def see(one: Subject) -> None:
@@ -262,8 +292,8 @@ class Upkeep(Spine):
 
 
 class Overview(NamedTuple):
-    """How memories are doing. `sweep` is what the next sweep would do by itself, `everything` what one by lifetimes,
-    strength and tiers would."""
+    """How memories are doing. `sweep` is what the next sweep would do by itself, `everything` what one by every policy
+    would."""
 
     stats: JsonObject
     outlook: Outlook

@@ -12,6 +12,7 @@ from kingly_memory.models import JsonObject
 from kingly_memory.ports import Embedder, Looked, Made, Mark, Row, VectorRows
 from kingly_memory.retrieval.blending import LEAST
 from kingly_memory.retrieval.vectors import packed, searchable, unpacked
+from kingly_memory.router.right_of_way import RightOfWay
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -85,6 +86,7 @@ class VectorSearch:
         self._revisions: dict[str, int] = {}
         self._orphaned: list[str] = []
         self._settled = threading.Event()
+        self.right_of_way = RightOfWay()
         self._trouble: str | None = None
         self.is_stopped = False
         self.remark: str | None = None
@@ -148,6 +150,7 @@ class VectorSearch:
     def stop(self) -> None:
         """Read no more in the background."""
         self.is_stopped = True
+        self.right_of_way.end()
 
     def await_loaded(self, deadline_s: float) -> str | None:
         """Why there are no vectors to search by then; None when there are."""

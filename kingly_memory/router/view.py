@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing
 from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
-from kingly_memory.router.link import Link, probe_is_due
 from kingly_memory.router.local_search import LocalSearch
 
 if TYPE_CHECKING:
+    from kingly_memory.router.link import Link
     from kingly_memory.router.outbox import OutboxEntry
 
 EXPORT_PAGE = 500
@@ -23,8 +22,7 @@ OUTBOX_PAGE = 1_000
 SEEN = (Standing.LIVE, Standing.CACHED)
 
 
-@dataclass(frozen=True, slots=True)
-class Station:
+class Station(NamedTuple):
     """What `status` says of where we are: the home, the project, the durability, and the remote if one is named."""
 
     home: str
@@ -98,6 +96,8 @@ class View:
         """The link as this machine knows it; None when no remote is named."""
         if self._station.remote is None:
             return None
+        from kingly_memory.router.link import Link  # who names no remote needs to know none
+
         found = self._store.reader.facets("link", [self._station.remote])
         link = Link.from_json(found[self._station.remote]) if found else Link()
         if link.state is LinkState.CONNECTED and link.effects is None:  # nobody has ever answered
@@ -107,7 +107,11 @@ class View:
     def answers_alone(self) -> bool:
         """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""
         link = self.link()
-        return link is None or (link.state is LinkState.OFFLINE and not probe_is_due(link, self._now_s(), inf))
+        if link is None:
+            return True
+        from kingly_memory.router.link import probe_is_due
+
+        return link.state is LinkState.OFFLINE and not probe_is_due(link, self._now_s(), inf)
 
     def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
         """What of the project waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from kingly_memory.models import Query
 from kingly_memory.ports import StoreReader
@@ -23,22 +24,25 @@ SPREAD = 2
 """How many characters a word may be shorter or longer than what it is taken for."""
 REPAIRS = 8
 ROWS_LOOKED_AT = 5
+ASKED_AT_ONCE = 4
+"""Candidates for a repair of which it is asked together whether the own scope has them."""
 READ = 16_384
 """Characters of each that are searched for other forms of a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(NamedTuple):
     """What a question is taken to ask for.
 
     `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
     that no memory holds included. `repaired`: typo → word looked up. `cut`: there was no time to repair them all.
+    `most`: in how many rows of the store the words that are looked up stand at most, where that is known.
     """
 
     looked_up: tuple[str, ...]
     terms: tuple[Term, ...]
     repaired: dict[str, str]
     cut: bool
+    most: int | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -114,7 +118,8 @@ class Wordings:
             terms.setdefault(stems[0], Term(taken, frozenset(stems), likeness**2, rows))
         rare = [word for word, rows in looked_up.items() if rows <= COMMON]
         repaired = {word: meant.word for word, meant in found.items()}
-        return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut)
+        most = sum(looked_up[word] for word in rare) if rare else None
+        return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut, most)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
         """Common is what there was no time to count."""
@@ -154,10 +159,13 @@ class Wordings:
                     break
         return min(found, key=lambda one: one.errors, default=None)
 
-    def _own(self, query: Query, candidates: Sequence[str], deadline_s: float) -> list[str]:
-        """Those that the asking scope may have, in their order: most of the vocabulary is others'."""
-        counted = self._reader.frequencies(query, candidates, 1, deadline_s)
-        return [candidate for candidate in candidates if counted.get(candidate)]
+    def _own(self, query: Query, candidates: Sequence[str], deadline_s: float) -> Iterator[str]:
+        """Those that the asking scope may have, in their order: most of the vocabulary is others'. Some at a time: the
+        first is mostly the one."""
+        for start in range(0, len(candidates), ASKED_AT_ONCE):
+            some = candidates[start : start + ASKED_AT_ONCE]
+            counted = self._reader.frequencies(query, some, 1, deadline_s)
+            yield from (candidate for candidate in some if counted.get(candidate))
 
     def _own_words(self, query: Query, candidate: str, deadline_s: float) -> set[str]:
         """Words of the asking scope that the index takes for the candidate: the vocabulary itself is everybody's."""

@@ -58,6 +58,7 @@ def _text(value: object) -> object:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+Number = Annotated[float, BeforeValidator(_number)]
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
 Names = Annotated[list[str], BeforeValidator(_several)]
 Texts = Annotated[list[str], BeforeValidator(_listed)]

@@ -106,17 +106,22 @@ class Swept(BaseModel):
     waiting: Annotated[int, Field(description="Ended ones that the remote has yet to acknowledge")]
     spared: Annotated[int, Field(description="Those that stay as the last of their category")]
     skipped: Annotated[int, Field(description="Those that somebody used meanwhile")]
+    kept_for_keys: Annotated[
+        int, Field(description="Those that say the same as another one and are not merged, as they have keys")
+    ]
     reasons: dict[str, int]
     before: JsonObject
     after: JsonObject
     actions: Annotated[list[JsonObject], Field(description="The first 50, each with its reason and figures")]
+    twins: Annotated[list[JsonObject], Field(description="The first 50 that were kept for their keys, and like whom")]
     undo: Annotated[str | None, Field(description="The command that takes it back")]
 
     @classmethod
     def of(cls, report: SweepReport) -> Self:
         told = report.to_json()
         undo = "kingly-memory sweep --undo" if report.can_be_undone else None
-        return cls.model_validate({**told, "actions": told["actions"][:MOST_ACTIONS], "undo": undo})
+        shown = {name: told[name][:MOST_ACTIONS] for name in ("actions", "twins")}
+        return cls.model_validate({**told, **shown, "undo": undo})
 
 
 class ThreadTally(BaseModel):

@@ -15,13 +15,17 @@ from pydantic import BaseModel
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.server.alma_tools import AlmaTools
+from kingly_memory.server.attention_tools import AttentionTools
 from kingly_memory.server.cognition_tools import CognitionTools
 from kingly_memory.server.frames import mended_tree
+from kingly_memory.server.injection_tools import InjectionTools
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.legacy_tools import LegacyTools
 from kingly_memory.server.memory_tools import MemoryTools
+from kingly_memory.server.suggestion_tools import SuggestionTools
 from kingly_memory.server.task_tools import TaskTools
 from kingly_memory.server.thought_tools import ThoughtTools
+from kingly_memory.server.thread_view_tools import ThreadViewTools
 from kingly_memory.server.upkeep_tools import AiTools, AlmaUpkeepTools, LifecycleTools
 
 
@@ -52,6 +56,8 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         LegacyTools(memory),
     )
     upkeep, lifecycle, ai = AlmaUpkeepTools(memory), LifecycleTools(memory), AiTools(memory)
+    attention, injection = AttentionTools(memory), InjectionTools(memory)
+    threads, suggestions = ThreadViewTools(memory), SuggestionTools(memory)
     return (
         Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store, destroys=True),
         Entry("memory", "memory_hybrid_search", "Search memories", memories.memory_hybrid_search, reads=True),
@@ -77,6 +83,18 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("lifecycle", "memory_sweep", "Sweep", lifecycle.memory_sweep, destroys=True, repeatable=True),
         Entry("lifecycle", "memory_restore", "Restore a memory", lifecycle.memory_restore, repeatable=True),
         Entry("lifecycle", "get_memory_stats", "See how memories do", lifecycle.get_memory_stats, reads=True),
+        Entry("ai", "ai_focus", "Focus on a topic", attention.ai_focus, repeatable=True),
+        Entry("ai", "ai_unfocus", "Take focus off", attention.ai_unfocus, destroys=True, repeatable=True),
+        Entry("ai", "ai_pin", "Pin a text", attention.ai_pin),
+        Entry("ai", "ai_unpin", "Take a pin off", attention.ai_unpin, destroys=True),
+        Entry("ai", "ai_rate_context", "Rate what was injected", attention.ai_rate_context),
+        Entry("ai", "ai_status", "See how the threads are", threads.ai_status, reads=True),
+        Entry("ai", "ai_recall", "Recall threads", threads.ai_recall),
+        Entry("ai", "ai_merge", "Merge two threads", threads.ai_merge),
+        Entry("ai", "ai_split", "Split a thread", threads.ai_split),
+        Entry("ai", "ai_rename", "Name a thread", threads.ai_rename, destroys=True, repeatable=True),
+        Entry("ai", "ai_suggestions", "See what might be done", suggestions.ai_suggestions, reads=True),
+        Entry("ai", "memory_inject", "Take notes for a prompt", injection.memory_inject, reads=True),
         Entry("ai", "ai_compact", "Compact the threads", ai.ai_compact, destroys=True),
         Entry(
             "cognition", "retrieve_memory", "Retrieve experiences", CognitionTools(memory).retrieve_memory, reads=True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
@@ -66,7 +67,11 @@ def unknown_arguments(tool: str, strange: Iterable[str], known: Iterable[str]) -
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
-    return f"unknown tool {mended(name)[:_NAME_CHARACTERS]!r}; this server has {', '.join(known)}"
+    """Names those that it may have been meant for, since a list of all would be longer than most answers."""
+    names = list(known)
+    near = get_close_matches(name[:_NAME_CHARACTERS], names, n=_PROBLEMS, cutoff=0.4) or names[:_PROBLEMS]
+    has = f"this server has {', '.join(near)} and {len(names) - len(near)} others"
+    return f"unknown tool {mended(name)[:_NAME_CHARACTERS]!r}; {has}"
 
 
 def report(event: str, name: str, error: BaseException) -> None:

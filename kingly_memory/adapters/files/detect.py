@@ -8,7 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import jsonl, kingly_layout, legacy, locomo, notes
+from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legacy, locomo, notes
+from kingly_memory.adapters.files.ai_threads import AiEntry
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.errors import InvalidInput
 
@@ -25,6 +26,7 @@ class Format(StrEnum):
     LEGACY = legacy.FORMAT
     KINGLY = kingly_layout.FORMAT
     LOCOMO = locomo.FORMAT
+    AI = ai_threads.FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Source:
     """A path with its format found; `entries` reads it, once."""
 
     format: Format
-    entries: Iterator[Entry]
+    entries: Iterator[Entry | AiEntry]
 
 
 def source(path: Path, *, content_limit_bytes: int, format_name: str | None = None) -> Source:
@@ -45,6 +47,8 @@ def source(path: Path, *, content_limit_bytes: int, format_name: str | None = No
         cache = path / kingly_layout.QUICK_CACHE
         if given is Format.KINGLY or (given is None and cache.is_file()):
             return _from_document(document(cache), cache, Format.KINGLY, content_limit_bytes)
+        if given is Format.AI or (given is None and ai_threads.is_folder_of_threads(path)):
+            return _threads(path, content_limit_bytes)
         if given not in (None, Format.NOTES):
             raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
@@ -55,7 +59,11 @@ def source(path: Path, *, content_limit_bytes: int, format_name: str | None = No
         return _from_lines(path, content_limit_bytes)
     if given is None and _begins_with_a_memory(path):
         return _from_lines(path, content_limit_bytes)
+    if given is Format.AI:
+        return _threads(path, content_limit_bytes)
     content = document(path)
+    if given is None and ai_threads.looks_like(content):
+        return _threads(path, content_limit_bytes)
     return _from_document(content, path, given or _shape(content, path), content_limit_bytes)
 
 
@@ -68,6 +76,12 @@ def _format(name: str) -> Format:
 def _from_lines(path: Path, content_limit_bytes: int) -> Source:
     opened(path).close()
     return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
+
+
+def _threads(path: Path, content_limit_bytes: int) -> Source:
+    if not path.is_dir():
+        opened(path).close()
+    return Source(Format.AI, ai_threads.read(path, content_limit_bytes=content_limit_bytes))
 
 
 def _from_document(content: Any, path: Path, found: Format, content_limit_bytes: int) -> Source:

@@ -79,10 +79,13 @@ def document(path: Path) -> Any:
     return json_value(content)
 
 
-def json_value(text: bytes) -> Any:
-    """Parse JSON in UTF-8, with or without a byte order mark. Raises InvalidInput("json", …)."""
+def json_value(text: bytes, *, strict: bool = False) -> Any:
+    """Parse JSON in UTF-8, with or without a byte order mark. `strict` takes neither NaN nor a name that stands twice
+    in an object, of which all but the last would be lost. Raises InvalidInput("json", …)."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_object) if strict else json.loads(text)
+    except InvalidInput:
+        raise
     except RecursionError:
         raise InvalidInput("json", "is nested too deeply") from None
     except UnicodeDecodeError:
@@ -117,6 +120,19 @@ def point_in_time(name: str, value: object) -> datetime | None:
         return datetime.fromtimestamp(number / 1000 if abs(number) >= MILLISECONDS_FROM else number, UTC)
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(name, f"{shown(value)} is no point in time") from None
+
+
+def _no_number(name: str) -> object:
+    raise InvalidInput("json", f"holds {name}, which is no number in JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput("json", f"holds the name {shown(repeated)!r} twice in one object")
+    return made
 
 
 def _number(value: object) -> float | None:

@@ -40,9 +40,10 @@ class Page:
         best = sorted(self._found.values(), key=lambda match: -match.bm25)
         return Matches(tuple(best[: self.limit]), bool(self._cut))
 
-    def fill(self, terms: Sequence[str]) -> None:
+    def fill(self, terms: Sequence[str], most: int | None = None) -> None:
+        """`most`: in how many rows the terms stand at most, where that is known."""
         none: list[str] = []
-        weighed = self._within_time(lambda: self.shortlist.weighable(terms), none)
+        weighed = self._within_time(lambda: self.shortlist.weighable(terms, most), none)
         if weighed:
             self._fill_by_weight(weighed)
         is_rest = len(weighed) < len(terms) or bool(self._cut)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -13,6 +12,7 @@ from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.adapters.local.matching import Page
 from kingly_memory.adapters.local.shortlist import Shortlist
+from kingly_memory.adapters.local.thread_rows import ThreadRows
 from kingly_memory.adapters.local.vector_rows import VectorRows
 from kingly_memory.adapters.local.vocabulary import KnownWords
 from kingly_memory.ids import MemoryId
@@ -23,10 +23,14 @@ from kingly_memory.writing import has_unbroken
 _LAST_POSITION = 2**62
 _LAST_CHARACTER = "\U0010ffff"
 _TRIGRAM = 3
-_ROWS_AT_ONCE = 8
+_ROWS_AT_ONCE = 20
 _READ_AT_ONCE = 65_536
 """Characters of memories between two looks at the deadline."""
 _ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
+_LENDERS_AT_ONCE = 16
+_NEAR_ROWS = 24
+"""Rows before and after a memory among which its neighbours mostly are: each has a few, and other talks go on too."""
+_NEAR = sql.NEAR.format(lenders=",".join(f"(?{at}, ?{at + 1})" for at in range(6, 6 + 2 * _LENDERS_AT_ONCE, 2)))
 
 
 class Reader:
@@ -35,6 +39,7 @@ class Reader:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self.vectors = VectorRows(connections)
+        self.threads = ThreadRows(connections)
         self._shortlist = Shortlist(self._all)
         self._words = KnownWords()
 
@@ -48,6 +53,8 @@ class Reader:
 
     def facets(self, name: str, owners: Sequence[str]) -> dict[str, JsonObject]:
         prefix = rows.facet_row(name, "")
+        if not owners:
+            return {}
         found = self._all(sql.GET_MANY.format(marks=_marks(owners)), [prefix + owner for owner in owners])
         parsed = {key[len(prefix) :]: parsing.facet(key, value) for key, value in found}
         return {owner: facet for owner, facet in parsed.items() if facet is not None}
@@ -79,11 +86,13 @@ class Reader:
         }
         return {**counts, "archived": self._count(rows.counted_expression(project, archived))}
 
-    def matches(self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float) -> Matches:
+    def matches(
+        self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float, *, most: int | None = None
+    ) -> Matches:
         if not terms:
             return Matches(())
         page = Page(self._shortlist, self._rows_at, self._connections.until, query, limit, offset, deadline_s)
-        page.fill(terms)
+        page.fill(terms, most)
         return page.matches()
 
     def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
@@ -117,8 +126,8 @@ class Reader:
         with self._connections.until(deadline_s):
             for term in terms:
                 expression = rows.any_term([term])
-                known = self._count(f"{own} AND {expression}", 1)
-                counted[term] = self._count(expression, most) if known else 0
+                found = self._all(sql.COUNT_OWN, (f"{own} AND {expression}", expression, most))
+                counted[term] = int(found[0][0]) if found else 0
         return counted
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
@@ -133,27 +142,43 @@ class Reader:
         found = self._all(sql.AVERAGES, ())
         return parsing.corpus(found[0][0] if found else b"")
 
-    def beside(
-        self, query: Query, context_id: str, positions: Sequence[int], reach: int, deadline_s: float
-    ) -> dict[int, Beside]:
-        expressions = (rows.context_expression(context_id), rows.said_expression(query, context_id))
-        said_tag = rows.said_tag(query)
+    def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
         found: dict[int, Beside] = {}
+        waiting = list(said_in.items())
         with self._connections.until(deadline_s):
-            for position in positions:
-                said = self._said(*expressions, said_tag, position, reach)
-                before = sorted((one for one in said if one < position), reverse=True)
-                after = sorted(one for one in said if one > position)
-                found[position] = Beside(tuple(before), tuple(after))
+            while waiting:
+                some, waiting = waiting[:_LENDERS_AT_ONCE], waiting[_LENDERS_AT_ONCE:]
+                near = self._near(query, some, reach)
+                for position, context_id in some:
+                    found[position] = self._completed(near.get(position), query, context_id, position, reach)
         return found
 
-    def _said(self, any_in: str, said_in: str, said_tag: re.Pattern[str], position: int, reach: int) -> list[int]:
+    def _near(self, query: Query, lenders: Sequence[tuple[int, str]], reach: int) -> dict[int, Beside]:
+        """Who stands beside each lender as far as they lie near."""
+        named: list[Any] = [
+            one for position, context_id in lenders for one in (position, rows.context_in_tag(context_id))
+        ]
+        named += [None] * (2 * (_LENDERS_AT_ONCE - len(lenders)))  # always the same statement
+        found = self._all(_NEAR, (reach, _NEAR_ROWS, *rows.said_in_tag(query), *named))
+        return {at: Beside(_nearest(before, at), _nearest(after, at)) for at, before, after in found if at is not None}
+
+    def _completed(self, near: Beside | None, query: Query, context_id: str, position: int, reach: int) -> Beside:
+        """With those that are further away, where there may be any."""
+        before, after = near or Beside((), ())
+        if len(before) < reach:
+            before = self._said(sql.SAID_BEFORE, query, context_id, position, reach)
+        if len(after) < reach:
+            after = self._said(sql.SAID_AFTER, query, context_id, position, reach)
+        return Beside(before, after)
+
+    def _said(self, statement: str, query: Query, context_id: str, position: int, reach: int) -> tuple[int, ...]:
         """In most stores whatever has a context of that name was said in it; only where not, the index is asked for
         all that has to hold."""
-        found = self._all(sql.BESIDE, (any_in, position, reach))
+        found = self._all(statement, (rows.context_expression(context_id), position, reach))
+        said_tag = rows.said_tag(query)
         if not all(said_tag.match(tag) for _, tag in found):
-            found = self._all(sql.BESIDE, (said_in, position, reach))
-        return [at for at, _ in found]
+            found = self._all(statement, (rows.said_expression(query, context_id), position, reach))
+        return tuple(at for at, _ in found)
 
     def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
         return list(self._rows_at(positions, deadline_s, []))
@@ -230,6 +255,13 @@ def _by_reading(query: Query, pieces: Sequence[str]) -> tuple[str, list[str]]:
     conditions = " AND ".join([sql.LITERAL_PIECE] * len(pieces))
     written = [one for piece in pieces for one in (rows.dump_text(piece), piece)]
     return sql.LITERAL.format(conditions=conditions), [rows.match_expression(query), *written]
+
+
+def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
+    """Positions as SQLite lists them, the nearest first."""
+    if positions is None:
+        return ()
+    return tuple(sorted(map(int, positions.split(",")), key=lambda position: abs(position - lender)))
 
 
 def _marks(values: Sequence[Any]) -> str:

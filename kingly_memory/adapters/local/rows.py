@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 from kingly_memory.adapters.local.sql import UNBROKEN
@@ -13,6 +14,12 @@ from kingly_memory.writing import has_unbroken
 
 SEARCHED = "{title body labels}"
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
+_DIGEST = 20
+_LONGEST_WORD = 12
+"""Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
+_SCOPE_BEGINNINGS = frozenset(
+    word[:2] for word in (UNBROKEN, *(f"v{one.value}" for one in Standing), *(f"y{one.value}" for one in MemoryType))
+)
 _READABLE = (Standing.LIVE, Standing.CACHED)
 
 
@@ -79,6 +86,18 @@ def context_expression(context_id: str) -> str:
     return f"scope : {_quoted(_context(context_id))}"
 
 
+def context_in_tag(context_id: str) -> str:
+    """How the context's token stands in the tag of a memory row."""
+    return f" {_context(context_id)} "
+
+
+def said_in_tag(query: Query) -> tuple[str, str, str]:
+    """What the tag of an episodic memory of the query's project holds, followed by a space, and the standings that may
+    come first in it."""
+    standings = "".join(f" {_standing(standing)}" for standing in readable(query))
+    return project_in_tag(query.project), f" {_type(MemoryType.EPISODIC)} ", f"{standings} "
+
+
 def said_tag(query: Query) -> re.Pattern[str]:
     """Matches the tag of those rows of a context that `said_expression` finds."""
     standings = "|".join(map(_standing, readable(query)))
@@ -107,8 +126,13 @@ def standing_token(standing: Standing) -> str:
 
 
 def any_term(terms: Sequence[str]) -> str:
-    """Rows that hold at least one of the terms. Terms are quoted, so none can act as an operator or name a column."""
-    return f"{SEARCHED} : ({' OR '.join(map(_quoted, terms))})"
+    """Rows that hold at least one of the terms. Terms are quoted, so none can act as an operator or name a column.
+
+    To look into columns costs a third more than to look into all: that is left to terms which a scope token might be
+    taken for.
+    """
+    words = f"({' OR '.join(map(_quoted, terms))})"
+    return f"{SEARCHED} : {words}" if any(map(_may_be_scope, terms)) else words
 
 
 def all_terms(terms: Sequence[str]) -> str:
@@ -123,6 +147,11 @@ def all_pieces(pieces: Sequence[str]) -> str:
 
 def readable(query: Query) -> tuple[Standing, ...]:
     return (*_READABLE, Standing.ARCHIVED) if query.include_archived else _READABLE
+
+
+def _may_be_scope(term: str) -> bool:
+    """Whether the index, which drops endings and accents, might take the word for a scope token."""
+    return len(term) > _LONGEST_WORD or not term.isascii() or term[:2].lower() in _SCOPE_BEGINNINGS
 
 
 def _any_token(tokens: Iterable[str]) -> str:
@@ -166,5 +195,6 @@ def _tag(tag: str) -> str:
     return "g" + _digest(tag)
 
 
-def _digest(text: str, length: int = 20) -> str:
+@lru_cache(maxsize=512)
+def _digest(text: str, length: int = _DIGEST) -> str:
     return sha256(text.encode()).hexdigest()[:length]

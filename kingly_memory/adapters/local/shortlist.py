@@ -34,8 +34,11 @@ class Shortlist:
         self._ask = ask
         self._grown: dict[str, int] = {}
 
-    def weighable(self, terms: Sequence[str]) -> list[str]:
-        """The terms that can be weighed, the rarest first when those are not all."""
+    def weighable(self, terms: Sequence[str], most: int | None = None) -> list[str]:
+        """The terms that can be weighed, the rarest first when those are not all. `most`: in how many rows they stand
+        at most, where that is known."""
+        if most is not None and most <= WEIGHED:
+            return list(terms)
         if self._stored() <= WEIGHED or self._count(rows.any_term(terms), WEIGHED + 1) <= WEIGHED:
             return list(terms)
         counted = sorted((self._count(rows.any_term([term]), WEIGHED + 1), term) for term in terms)

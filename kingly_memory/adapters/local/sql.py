@@ -133,8 +133,9 @@ WRITE_PRAGMAS = ("PRAGMA cell_size_check = ON",)
 GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
 GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
 GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
-RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')) WHERE raw = 1 AND key IN ({marks})"
-"""The standing is the first word of a memory's tag. Many in one statement: FTS5 writes a segment for each statement."""
+RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')), store_time = ? WHERE raw = 1 AND key IN ({marks})"
+"""The standing is the first word of a memory's tag; by the time TALKS tells that something was done to it. Many in one
+statement: FTS5 writes a segment for each statement."""
 OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
 
 # --- salvage ------------------------------------------------------------------------------------------------------
@@ -177,6 +178,11 @@ MATCHES = (
     "ORDER BY score, rowid DESC LIMIT ? OFFSET ?"
 )
 LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ? ORDER BY rowid DESC LIMIT ? OFFSET ?"
+COUNT_OWN = (
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM km_text WHERE km_text MATCH ?1) "
+    "THEN (SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ?2 LIMIT ?3)) ELSE 0 END"
+)
+"""How many rows match the second expression; 0 when none match the first."""
 COUNT_MATCHES = "SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH ? LIMIT ?)"
 AVERAGES = "SELECT block FROM km_text_data WHERE id = 1"
 """FTS5's own record of how many rows it has and how many tokens each column, as variable-length integers."""
@@ -185,10 +191,26 @@ STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
 _SAID = (
-    "SELECT * FROM (SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
-    "WHERE km_text MATCH ?1 AND km_text.rowid {beyond} ?2 ORDER BY km_text.rowid {order} LIMIT ?3)"
+    "SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
+    "WHERE km_text MATCH ? AND km_text.rowid {beyond} ? ORDER BY km_text.rowid {order} LIMIT ?"
 )
-BESIDE = f"{_SAID.format(beyond='<', order='DESC')} UNION ALL {_SAID.format(beyond='>', order='ASC')}"
+SAID_BEFORE = _SAID.format(beyond="<", order="DESC")
+SAID_AFTER = _SAID.format(beyond=">", order="ASC")
+_NEAR = (
+    "SELECT group_concat(rowid) FROM (SELECT rowid FROM Cache NOT INDEXED WHERE rowid {beyond} at AND rowid {within} "
+    "AND instr(tag, context) > 0 AND instr(tag, ?3) > 0 AND instr(tag || ' ', ?4) > 0 "
+    "AND instr(?5, ' ' || substr(tag, 1, instr(tag, ' '))) > 0 AND raw = 1 AND key >= 'm:' AND key < 'm;' "
+    "ORDER BY rowid {order} LIMIT ?1)"
+)
+NEAR = (
+    "WITH lender(at, context) AS (VALUES {lenders}) SELECT at, ("
+    + _NEAR.format(beyond="<", within=">= at - ?2", order="DESC")
+    + "), ("
+    + _NEAR.format(beyond=">", within="<= at + ?2", order="ASC")
+    + ") FROM lender"
+)
+"""Who stands before and after each lender, as far as they lie within ?2 rows: in a quarter of the time that it takes to
+ask the index for the neighbours of each."""
 ROWS_AT = (
     "SELECT rowid, value, tag FROM Cache NOT INDEXED "
     "WHERE rowid IN ({marks}) AND raw = 1 AND key >= 'm:' AND key < 'm;'"
@@ -265,3 +287,25 @@ NEXT_NAMED = (
     "SELECT key FROM Cache INDEXED BY Cache_key_raw WHERE key >= ? AND key < ? AND raw = 1 ORDER BY key LIMIT 1"
 )
 """The first row of the facets whose names lie between two; the next name is found behind all of its rows."""
+
+# --- threads --------------------------------------------------------------------------------------------------------
+
+_CONTEXT = "substr({row}tag, instr({row}tag, ' c') + 2, 20)"
+"""The digest in the context's token; no other token of a tag begins with that letter."""
+_OWN = "instr({row}tag, ?2) = 1 AND instr({row}tag, ' c') > 0"
+_MARK = "sum(CAST(store_time * 1000000 AS INTEGER) % 1099511627776)"
+"""When the row was written, as diskcache notes it, or its standing changed. In microseconds modulo 2^40, so that no sum
+of them is too large."""
+TALKS = (
+    f"SELECT {_CONTEXT.format(row='')}, count(*), {_MARK}, max(rowid) FROM Cache INDEXED BY Cache_key_raw "
+    f"WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')} GROUP BY 1"
+)
+NAMED = (
+    "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
+)
+SHARING = (
+    f"SELECT {_CONTEXT.format(row='c.')}, count(*), max(c.rowid) FROM "
+    "(SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ?1 "
+    "ORDER BY score LIMIT ?3) AS t JOIN Cache AS c ON c.rowid = t.rowid "
+    f"WHERE {_OWN.format(row='c.')} GROUP BY 1 ORDER BY sum(t.score) LIMIT ?4"
+)

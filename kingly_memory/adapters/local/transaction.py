@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -53,7 +54,8 @@ class DiskTransaction:
 
     def restand(self, memory_ids: Sequence[str], standing: Standing) -> None:
         statement = sql.RESTAND.format(marks=_marks(memory_ids))
-        self._connection.execute(statement, (rows.standing_token(standing), *map(rows.memory_row, memory_ids)))
+        changed = (rows.standing_token(standing), time.time())
+        self._connection.execute(statement, (*changed, *map(rows.memory_row, memory_ids)))
 
     def erase(self, memory_id: str) -> None:
         self._unbind(memory_id)

@@ -22,8 +22,9 @@ from kingly_memory.lifecycle.verdicts import Archive
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.threads import reading
-from kingly_memory.router.threads.reading import ATTENTION, FACET, Threads
+from kingly_memory.router.threads import reading, roots
+from kingly_memory.router.threads.reading import Threads
+from kingly_memory.router.threads.roots import ATTENTION, THREAD
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""
@@ -93,15 +94,17 @@ def _notes(planned: Compaction, found: Threads, project: str) -> Iterator[Note]:
         if isinstance(action, MergeThreads):
             kept, gone = action.threads
             facets[gone] = {"into": kept, "at": planned.at_s}
+            held = roots.holds(found.facets.get(kept, {}))
+            facets[kept] = {"holds": [*(one for one in held if one != gone), gone]}
         else:
-            facets[action.thread] = {"archived_at": max(planned.at_s, before[action.thread].last_active)}
+            facets.setdefault(action.thread, {})["archived_at"] = max(planned.at_s, before[action.thread].last_active)
     for thread in planned.left:
         if thread.changed_at != before[thread.id].changed_at:
             facets.setdefault(thread.id, {})["changed_at"] = thread.changed_at
         if thread.weight != before[thread.id].weight:
             weights[thread.id] = thread.weight
     for thread_id, said in facets.items():
-        yield _note(FACET, thread_id, found.facets, {"context_id": thread_id, **said}, project)
+        yield _note(THREAD, thread_id, found.facets, {"context_id": thread_id, **said}, project)
     for thread_id, weight in weights.items():
         yield _note(ATTENTION, thread_id, found.attention, {"weight": weight}, project)
 

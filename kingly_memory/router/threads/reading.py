@@ -12,19 +12,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kingly_memory import topics
-from kingly_memory.cognition.working import owner
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import Thread
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
+from kingly_memory.router.threads import roots
+from kingly_memory.router.threads.roots import number
 from kingly_memory.topics import Topic
 
-FACET, ATTENTION = "thread", "attention"
-AT_ONCE = 500
+FACET, ATTENTION = roots.THREAD, roots.ATTENTION
 
 
 class Seen(NamedTuple):
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Course:
+class Course:
     """What the memories of one context say of its thread."""
 
     last_s: float = -math.inf
@@ -74,72 +74,41 @@ class Threads:
 
 def read(reader: StoreReader, project: str, subjects: Iterable[Subject]) -> Threads:
     """All of the project's, from its live memories."""
-    courses: dict[str, _Course] = {}
+    courses: dict[str, Course] = {}
     for subject in subjects:
         context_id = subject.memory.scope.context_id
         if context_id is not None:
-            courses.setdefault(context_id, _Course()).see(subject)
-    facets = _facets(reader, FACET, project, courses)
-    while unknown := {into for facet in facets.values() if (into := _into(facet)) is not None} - facets.keys():
-        facets |= {one: {} for one in unknown} | _facets(reader, FACET, project, unknown)
+            courses.setdefault(context_id, Course()).see(subject)
+    facets = roots.threads(reader, project, courses)
     together: dict[str, list[str]] = {}
     for context_id in courses:
-        together.setdefault(_root(context_id, facets), []).append(context_id)
-    attention = _facets(reader, ATTENTION, project, together)
+        together.setdefault(roots.root(context_id, facets), []).append(context_id)
+    attention = roots.facets(reader, ATTENTION, project, together)
     active: list[Thread] = []
     memories: dict[str, tuple[Seen, ...]] = {}
     for thread_id, context_ids in together.items():
         several = [courses[one] for one in context_ids]
-        if not any(one.is_active(_number(facets.get(thread_id, {}), "archived_at")) for one in several):
+        if not any(one.is_active(number(facets.get(thread_id, {}), "archived_at")) for one in several):
             continue
         active.append(_thread(thread_id, several, facets.get(thread_id, {}), attention.get(thread_id, {})))
         memories[thread_id] = tuple(seen for one in several for seen in one.seen)
     return Threads(tuple(active), memories, facets, attention)
 
 
-def _thread(thread_id: str, several: list[_Course], facet: JsonObject, attention: JsonObject) -> Thread:
-    weight = _number(attention, "weight")
+def _thread(thread_id: str, several: list[Course], facet: JsonObject, attention: JsonObject) -> Thread:
+    weight = number(attention, "weight")
     return Thread(
         thread_id,
         last_active=max(one.last_s for one in several),
         weight=1.0 if weight is None or weight < 0 else weight,
         pinned=attention.get("pinned") is True or any(one.is_pinned for one in several),
         topic=_topic(several),
-        changed_at=_number(facet, "changed_at"),
+        changed_at=number(facet, "changed_at"),
     )
 
 
-def _topic(several: Iterable[_Course]) -> Topic:
+def _topic(several: Iterable[Course]) -> Topic:
     said: Counter[str] = Counter()
     for one in several:
         said.update(one.words)
     return topics.topic(said)
-
-
-def _facets(reader: StoreReader, name: str, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
-    """By context."""
-    owners = {owner(project, context_id): context_id for context_id in context_ids}
-    names = list(owners)
-    found: dict[str, JsonObject] = {}
-    for first in range(0, len(names), AT_ONCE):
-        found |= reader.facets(name, names[first : first + AT_ONCE])
-    return {owners[name]: facet for name, facet in found.items()}
-
-
-def _root(context_id: str, facets: Mapping[str, JsonObject]) -> str:
-    """The thread that a context goes on as."""
-    known = {context_id}
-    while (into := _into(facets.get(context_id, {}))) is not None and into not in known:
-        known.add(into)
-        context_id = into
-    return context_id
-
-
-def _into(facet: Mapping[str, Any]) -> str | None:
-    into = facet.get("into")
-    return into if isinstance(into, str) else None
-
-
-def _number(facet: Mapping[str, Any], name: str) -> float | None:
-    value = facet.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,185 @@
+"""Which memories were put into which session's prompts: a file per session, since hooks do not write to the store.
+
+A line is `{"session", "at", "ids"}`, and `"cleared"` where the session has lost what was put in before. Lines are
+appended in one write each, so that hosts may do so at once; what makes no sense is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = "injected"
+MOST_SESSIONS = 500
+"""Of all projects of a home; beyond them, those that were noted last stay."""
+MOST_LINES = 2_000
+"""Of one session, the last ones."""
+LIMIT_BYTES = 512 * 1024
+"""So much of a file's end is read; one that has become longer is begun anew."""
+_GLANCE_BYTES = 16 * 1024
+"""So much of a file's end is read to see whose it is, and of when."""
+_LINE_BYTES = 8 * 1024
+_MOST_IDS = 100
+_ID_LENGTH = 64
+_LATEST_S = 1e11
+"""Later moments are none: the year 5138."""
+_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""No link is followed, and no pipe waited for."""
+
+
+class _Entry(NamedTuple):
+    session: str
+    at_s: float
+    ids: tuple[str, ...]
+    cleared: bool
+
+
+class InjectionFiles:
+    """The log of one project. Makes no home."""
+
+    def __init__(self, home: Path, project: str) -> None:
+        self._path = home / FOLDER
+        self._project = project
+        self._mark = f"{_digest(project)[:16]}-"
+
+    def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
+        """See `InjectionLog`."""
+        for first in range(0, len(memory_ids), _MOST_IDS):
+            self._append(session, {"session": session, "at": at_s, "ids": [*memory_ids[first : first + _MOST_IDS]]})
+
+    def clear(self, session: str, at_s: float) -> None:
+        """See `InjectionLog`. Nothing is written where nothing was put in."""
+        if self.of(session):
+            self._append(session, {"session": session, "at": at_s, "ids": [], "cleared": True})
+
+    def of(self, session: str) -> dict[str, float]:
+        """See `InjectionLog`."""
+        found: dict[str, float] = {}
+        for entry in self._entries(session):
+            if entry.cleared:
+                found = {}
+            found.update(dict.fromkeys(entry.ids, entry.at_s))
+        return found
+
+    def ever(self, session: str) -> dict[str, float]:
+        """See `InjectionLog`."""
+        return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
+
+    def sessions(self) -> dict[str, float]:
+        """See `InjectionLog`."""
+        with suppress(OSError), self._opened() as folder:
+            named = [name for name in _names(folder) if name.startswith(self._mark)][:MOST_SESSIONS]
+            last = ((name, _last(name, folder)) for name in named)
+            return {one.session: one.at_s for name, one in last if one is not None and self._name(one.session) == name}
+        return {}
+
+    def drop(self, session: str) -> None:
+        """See `InjectionLog`."""
+        with suppress(OSError), self._opened() as folder:
+            os.unlink(self._name(session), dir_fd=folder)
+
+    def _entries(self, session: str) -> list[_Entry]:
+        with suppress(OSError), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:
+            return [one for one in _read(file, LIMIT_BYTES) if one.session == session]
+        return []
+
+    def _append(self, session: str, entry: dict[str, object]) -> None:
+        line = json.dumps(entry).encode() + b"\n"
+        how = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        with suppress(OSError):
+            self._make()
+            with self._opened() as folder:
+                with _file(self._name(session), how, folder) as file:
+                    size = os.fstat(file).st_size
+                    if size > LIMIT_BYTES:
+                        os.ftruncate(file, 0)
+                    elif size and os.pread(file, 1, size - 1) != b"\n":
+                        line = b"\n" + line  # the one before was torn, and must not take this one along
+                    os.write(file, line)
+                if not size:
+                    _tidy(folder)
+
+    def _make(self) -> None:
+        with suppress(FileExistsError):
+            self._path.mkdir(mode=0o700)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The folder, if it is ours and closed to others. Raises OSError."""
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | _CAREFULLY)
+        try:
+            status = os.fstat(descriptor)
+            if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+                raise PermissionError("others may write to it")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _name(self, session: str) -> str:
+        """A host's words never become part of a name."""
+        return f"{self._mark}{_digest(self._project, session)[:32]}.jsonl"
+
+
+@contextmanager
+def _file(name: str, how: int, folder: int) -> Iterator[int]:
+    """A file of the folder, if it is one and ours. Raises OSError."""
+    descriptor = os.open(name, how | _CAREFULLY, 0o600, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise PermissionError("it is no file of ours")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _last(name: str, folder: int) -> _Entry | None:
+    with suppress(OSError), _file(name, os.O_RDONLY, folder) as file:
+        return next(iter(reversed(_read(file, _GLANCE_BYTES))), None)
+    return None
+
+
+def _read(file: int, most: int) -> list[_Entry]:
+    """What the end of the file says, oldest first."""
+    size = os.fstat(file).st_size
+    lines = os.pread(file, most, max(size - most, 0)).splitlines()[-MOST_LINES:]
+    entries = (_entry(line) for line in lines if len(line) <= _LINE_BYTES)
+    return [one for one in entries if one is not None]
+
+
+def _entry(line: bytes) -> _Entry | None:
+    """None for what is no entry; a line that has lost its beginning or its end is none."""
+    try:
+        given = json.loads(line)
+        session, at_s, ids = given["session"], given["at"], given["ids"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if not isinstance(session, str) or type(at_s) not in (int, float) or not isinstance(ids, list):
+        return None
+    known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
+    return _Entry(session, at_s, known, given.get("cleared") is True) if 0 <= at_s < _LATEST_S else None
+
+
+def _tidy(folder: int) -> None:
+    """Drop the sessions noted longest ago when there are too many; a few more, so that this is seldom done."""
+    names = _names(folder)
+    if len(names) <= MOST_SESSIONS:
+        return
+    noted = sorted(names, key=lambda name: os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime)
+    for name in noted[: len(names) - MOST_SESSIONS * 9 // 10]:
+        with suppress(OSError):  # another process was quicker, or it is no file
+            os.unlink(name, dir_fd=folder)
+
+
+def _names(folder: int) -> list[str]:
+    return os.listdir(folder)  # of a descriptor: it stays the folder that was looked at
+
+
+def _digest(*words: str) -> str:
+    return sha256("\0".join(words).encode(errors="replace")).hexdigest()

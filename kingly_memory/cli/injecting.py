@@ -1,0 +1,100 @@
+"""`kingly-memory inject`: the notes that a prompt gets, and why each memory is among them or not."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kingly_memory.app import parts
+from kingly_memory.app.reading import open_reader
+from kingly_memory.attention.injection import Injection
+from kingly_memory.attention.pertinence import LEAST
+from kingly_memory.cli.memories import standard_input
+from kingly_memory.cli.output import Output, counted, facts, one_line, shortened, table
+from kingly_memory.cli.place import place_of, warnings_on
+from kingly_memory.integrations.hooks import AGENT
+from kingly_memory.integrations.recall import check_private
+from kingly_memory.router.attending.injecting import TOKENS, checked, injected
+from kingly_memory.settings import Settings
+from kingly_memory.writing import estimated_tokens
+
+if TYPE_CHECKING:
+    from kingly_memory.attention.explaining import Considered
+
+_HEADS = ("", "PRIORITY", "SHARED", "MEMORY", "WHY")
+_LEGEND = (
+    ("PRIORITY", "similarity × weight × relevance + boost; the best come first, as long as there is room"),
+    ("", "similarity: how well it answers, as a search has it; weight: of its thread, by pins;"),
+    ("", "relevance: of its thread, by ratings and use; boost: by what is in focus"),
+    ("SHARED", f"telling words that it and the prompt have in common: {LEAST:.0%} lets it in, and so does a boost"),
+)
+_NAME = 32
+
+
+def inject(options: Namespace, out: Output) -> int:
+    """As the prompt hook: on this machine, by words as they are written."""
+    place = place_of(options, out)
+    if place.agent is None:
+        place = replace(place, agent=AGENT)
+    said = standard_input(place, "prompt") if options.prompt == ["-"] else " ".join(options.prompt)
+    prompt, budget, session = checked(said, TOKENS if options.budget is None else options.budget, options.session)
+    settings = Settings.from_environment(home=place.home)
+    check_private(place.home)
+    with warnings_on(out), closing(open_reader(place, settings, repairs=False)) as reader:
+        found = injected(
+            prompt,
+            reader.surroundings(),
+            budget=budget,
+            budget_s=settings.local_search_s,
+            session=session,
+            log=parts.injections(place),
+            explain=options.explain,
+        )
+    if not found.text and not out.as_json:
+        out.note("nothing is put in")
+    out.show(found.to_json(), _lines(found, options.explain))
+    return 0
+
+
+def _lines(found: Injection, explain: bool) -> Iterator[str]:
+    if found.text:
+        yield found.text
+    if explain:
+        yield from [""] if found.text else []
+        yield from _explained(found)
+
+
+def _explained(found: Injection) -> Iterator[str]:
+    seen = counted(len(found.considered), "memory")
+    tokens = estimated_tokens(found.text)
+    yield f"{seen} looked at, {len(found.put_in):,} put in, about {counted(tokens, 'token')} in all"
+    if found.asked is not None:
+        yield f"looked up: {found.asked}"
+    if found.considered:
+        yield ""
+        yield from table(_rows(found.considered), _HEADS)
+        yield ""
+        yield from facts(_LEGEND)
+
+
+def _rows(considered: Sequence[Considered]) -> list[tuple[str, ...]]:
+    """In the order of priority, which is that of the notes."""
+    rows: list[tuple[str, ...]] = []
+    number = 0
+    for one in considered:
+        number += one.is_in
+        place = one.priority
+        made_of = f"{place.similarity:.2f} × {place.weight:g} × {place.relevance:.3g} + {place.boost:.2g}"
+        rows.append(
+            (
+                f"[{number}]" if one.is_in else "out",
+                f"{place.total:.2f} = {made_of}",
+                f"{one.pertinence:.0%}",
+                shortened(one_line(one.memory.key or one.memory.title or one.memory.content), _NAME),
+                one.why,
+            )
+        )
+    return rows

@@ -1,0 +1,176 @@
+"""Asking every question of a file for the notes that would be put beside it: does the block hold what answers it?"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kingly_memory.adapters.files.questions import Conversation, Question, name_of
+from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.cli.configurations import Configuration
+from kingly_memory.cli.output import table
+from kingly_memory.cli.trial import Arrangement, Tell, arranged, named
+from kingly_memory.intake import Imported
+from kingly_memory.models import JsonObject, Origin
+from kingly_memory.retrieval.evaluation import InjectionFigures, Told, injection_figures
+from kingly_memory.retrieval.misspelling import misspelt
+from kingly_memory.retrieval.wrapping import wrapped
+from kingly_memory.settings import Settings
+from kingly_memory.writing import estimated_tokens
+
+_HEADS = ("CONFIGURATION", "CONVERSATIONS", "FOCUS", "INSIDE", "EVIDENCE", "TOKENS", "P50 MS", "P95 MS")
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionRow:
+    """How blocks did in one configuration and arrangement: as they are, and with the right topic in focus."""
+
+    configuration: str
+    arrangement: Arrangement
+    plain: InjectionFigures
+    focused: InjectionFigures
+
+
+class InjectionReport:
+    """The figures, for programs and for people."""
+
+    def __init__(self, heading: str, rows: Sequence[InjectionRow], facts: JsonObject) -> None:
+        self._heading = heading
+        self._rows = rows
+        self._facts = facts
+
+    def entries(self) -> list[JsonObject]:
+        return [
+            named(row, self._rows) | row.plain.to_json() | {"in_focus": row.focused.to_json()} | self._facts
+            for row in self._rows
+        ]
+
+    def lines(self) -> Iterator[str]:
+        yield self._heading
+        yield f"notes of {self._facts['budget_tokens']:,} tokens at most"
+        yield ""
+        yield from table([cells for row in self._rows for cells in _cells(row)], _HEADS)
+        if categories := list(self._rows[0].plain.inside_by_category):
+            yield ""
+            rows = [cells for row in self._rows for cells in _category_cells(row)]
+            yield from table(rows, ("INSIDE BY CATEGORY", *_HEADS[1:3], *map(str.upper, categories)))
+
+
+def _cells(row: InjectionRow) -> Iterator[tuple[str, ...]]:
+    for focus, figures in (("none", row.plain), ("right topic", row.focused)):
+        yield (
+            row.configuration,
+            row.arrangement.value,
+            focus,
+            f"{figures.inside:.3f}",
+            f"{figures.evidence:.3f}",
+            f"{figures.tokens:.0f}",
+            f"{figures.p50_ms:.1f}",
+            f"{figures.p95_ms:.1f}",
+        )
+
+
+def _category_cells(row: InjectionRow) -> Iterator[tuple[str, ...]]:
+    for focus, figures in (("none", row.plain), ("right topic", row.focused)):
+        shares = figures.inside_by_category.values()
+        yield (row.configuration, row.arrangement.value, focus, *(f"{share:.3f}" for share in shares))
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionTrial:
+    """One evaluation. `folder` is empty and thrown away afterwards by whoever made it; `tell` hears how far it is."""
+
+    folder: Path
+    settings: Settings
+    budget_tokens: int
+    corrupt: bool = False
+    wrap: bool = False
+    tell: Tell = lambda _: None
+
+    def run(
+        self,
+        conversations: Sequence[Conversation],
+        configurations: Sequence[Configuration],
+        arrangements: Sequence[Arrangement],
+    ) -> list[InjectionRow]:
+        """A row for each configuration in each arrangement. Raises StoreError."""
+        rows = []
+        for arrangement in arrangements:
+            together = [_owned(one) for one in arranged(conversations, arrangement)]
+            for configuration in configurations:
+                pairs = [
+                    pair
+                    for number, one in enumerate(together, start=1)
+                    for pair in self._asked(one, configuration, f"{arrangement}, {number} of {len(together)}")
+                ]
+                plain, focused = zip(*pairs, strict=True)
+                rows.append(
+                    InjectionRow(configuration.name, arrangement, injection_figures(plain), injection_figures(focused))
+                )
+        return rows
+
+    def _asked(
+        self, conversation: Conversation, configuration: Configuration, place: str
+    ) -> Iterator[tuple[Told, Told]]:
+        """Of every question, what it is told without a focus and with one."""
+        home = self.folder / "home"
+        settings = replace(
+            self.settings,
+            durability="process",
+            **{"embedder": "none", **configuration.storing, **configuration.settings},
+        )
+        with SyncMemoryRouter.open(home, False, project=conversation.name, settings=settings) as router:
+            self.tell(f"{place}: {len(conversation.memories):,} memories are stored")
+            router.remember(conversation.memories)
+            router.await_vectors()
+            known = {name_of(one.draft.key, one.id): one for one in conversation.memories}
+            router.inject(conversation.questions[0].text)  # what only a first one loads is not what is measured
+            for number, question in enumerate(conversation.questions, start=1):
+                self.tell(f"{place}, {configuration.name}: {number:,} of {len(conversation.questions):,} questions")
+                plain = self._told(router, question)
+                topic = topic_of([known[name] for name in question.relevant])
+                if topic is None:
+                    yield plain, plain
+                    continue
+                router.attention.focus(topic)
+                yield plain, self._told(router, question)
+                router.attention.unfocus(topic)
+        shutil.rmtree(home)
+
+    def _told(self, router: SyncMemoryRouter, question: Question) -> Told:
+        text = misspelt(question.text) if self.corrupt else question.text
+        text = wrapped(text) if self.wrap else text
+        began = time.perf_counter()
+        found = router.inject(text, self.budget_tokens, explain=True)
+        took_ms = (time.perf_counter() - began) * 1000
+        return Told(
+            put_in=frozenset(name_of(one.memory.key, one.memory.id) for one in found.considered if one.is_in),
+            relevant=question.relevant,
+            tokens=estimated_tokens(found.text),
+            took_ms=took_ms,
+            category=question.category,
+        )
+
+
+def topic_of(evidence: Sequence[Imported]) -> str | None:
+    """What an agent that knows its subject would have in focus: the tag that most of the evidence bears, else the
+    thread that most of it belongs to."""
+    tags = Counter(tag for one in evidence for tag in one.draft.tags)
+    contexts = Counter(one.draft.context_id for one in evidence if one.draft.context_id is not None)
+    return next((name for name, _ in (tags or contexts).most_common(1)), None)
+
+
+def _owned(conversation: Conversation) -> Conversation:
+    """As the user's own words, since what a file says is put into no prompt; the topic that a memory's metadata names
+    is its tag, where it has none."""
+    return replace(conversation, memories=tuple(map(_own, conversation.memories)))
+
+
+def _own(one: Imported) -> Imported:
+    topic = one.draft.metadata.get("topic")
+    tags = one.draft.tags or ((topic,) if isinstance(topic, str) else ())
+    return replace(one, draft=replace(one.draft, origin=Origin.USER, tags=tags))

@@ -1,0 +1,139 @@
+"""The verbs on threads: list, show, recall, merge, split, rename."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.cli.memories import LAST_POSITION
+from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
+from kingly_memory.cli.place import place_of, routing
+
+if TYPE_CHECKING:
+    from kingly_memory.router.threads.listing import Glance
+    from kingly_memory.router.threads.views import Message, ThreadView
+
+
+def threads(options: Namespace, out: Output) -> int:
+    """The threads, under a line that says how they do."""
+    with routing(place_of(options, out), out) as router:
+        found = router.threads.list(options.limit, options.status)
+        status = router.threads.status()
+    told = {"threads": [one.to_json() for one in found], "status": status.to_json()}
+    out.show(told, [status.message, *_table(found)])
+    return 0
+
+
+def show(options: Namespace, out: Output) -> int:
+    first = intake.count("first", options.first, least=0, most=LAST_POSITION)
+    with routing(place_of(options, out), out) as router:
+        found = router.threads.get(options.thread, first, options.limit)
+    out.show(found.to_json(), _thread_lines(found))
+    return 0
+
+
+def recall(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        found = router.threads.recall(" ".join(options.topic), options.limit, restore=options.restore)
+    lines = [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
+    out.show(found.to_json(), lines)
+    return 0
+
+
+def merge(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        done = router.threads.merge(options.thread_a, options.thread_b)
+    out.show(done.to_json(), [done.message, f"  part them again: kingly-memory threads split {done.thread.id}"])
+    return 0
+
+
+def split(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        done = router.threads.split(options.thread, options.topic)
+    rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
+    lines = [f"split {options.thread} into {len(rows)}", *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
+    out.show(done.to_json(), lines)
+    return 0
+
+
+def rename(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out) as router:
+        named = router.threads.rename(options.thread, options.title)
+    out.show(named.to_json(), [f"{named.id} is called {named.title}"])
+    return 0
+
+
+def _table(found: Iterable[Glance]) -> list[str]:
+    now = datetime.now(UTC)
+    rows = [
+        (
+            one.id,
+            _state(one),
+            f"{one.messages:,}",
+            f"{one.weighed.weight:.2f}",
+            "" if one.last_active is None else ago(one.last_active, now),
+            one.title,
+        )
+        for one in found
+    ]
+    heads = ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE")
+    return table(rows, heads) if rows else ["no thread: memories that are stored with --context belong to one"]
+
+
+def _state(one: Glance) -> str:
+    if one.into is not None:
+        return f"in {one.into}"
+    return "pinned" if one.weighed.pinned and one.status == "active" else one.status
+
+
+def _thread_lines(one: ThreadView) -> Iterator[str]:
+    now = datetime.now(UTC)
+    yield one.title
+    status = one.status if one.into is None else f"merged into {one.into}, which is shown here"
+    told = [
+        ("thread", one.id),
+        ("status", status),
+        ("topics", ", ".join(one.topics)),
+        ("weight", f"{one.weight:.2f}{', pinned' if one.pinned else ''}, relevance {one.relevance:.2f}"),
+        ("active", f"{ago(one.last_active, now)}, since {one.created_at.date().isoformat()}"),
+        (
+            "recalled",
+            "never" if one.recalled_at is None else f"{one.recalls:,} times, last {ago(one.recalled_at, now)}",
+        ),
+        *([("holds", ", ".join(one.merged))] if one.merged else []),
+        *([("drift", " → ".join(one.drift_history))] if one.drift_history else []),
+    ]
+    yield from (f"  {line}" for line in facts(told))
+    archived = f", {one.archived_count:,} of them in the archive" if one.archived_count else ""
+    yield f"{counted(one.message_count, 'message')}{archived}"
+    yield from _messages(one.messages, now)
+    if one.next_first is not None:
+        yield f"more: --first {one.next_first}"
+
+
+def _recalls(one: ThreadView, now: datetime) -> str:
+    if one.recalled_at is None:
+        return "never"
+    return f"{counted(one.recalls, 'time')}, last {ago(one.recalled_at, now)}"
+
+
+def _recalled_lines(one: ThreadView) -> Iterator[str]:
+    now = datetime.now(UTC)
+    archived = "" if one.status == "active" else f", {one.status}"
+    yield f"{one.id}  {one_line(one.title)} ({counted(one.message_count, 'message')}{archived})"
+    yield from _messages(one.messages, now)
+
+
+def _messages(messages: Iterable[Message], now: datetime) -> list[str]:
+    rows = [
+        (
+            one.memory.key or one.memory.id,
+            f"{ago(one.memory.created_at, now)}{' (archived)' if one.archived else ''}",
+            one.memory.content,
+        )
+        for one in messages
+    ]
+    return table(rows)

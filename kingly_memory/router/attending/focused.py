@@ -1,0 +1,103 @@
+"""Memories that come into view because something is in focus: of the threads it names, and of the topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.models import Memory, Query, Standing
+from kingly_memory.retrieval.bm25 import Question
+from kingly_memory.router.threads.roots import members
+from kingly_memory.writing import has_unbroken
+
+if TYPE_CHECKING:
+    from kingly_memory.attention.focus import Focus
+    from kingly_memory.ports import Row
+    from kingly_memory.router.attending.surroundings import Surroundings
+    from kingly_memory.router.local_search import LocalHit
+    from kingly_memory.router.wording import Wording
+
+STRONGEST = 3
+"""Focuses that memories are looked for besides."""
+EACH = 10
+"""Memories that are looked for because of each of them."""
+RAREST = 4
+"""Words of the prompt by which memories with a tag are looked up."""
+MOST_CONTEXTS = 10
+"""Of a thread that took others in."""
+_LIVE = (Standing.LIVE,)
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """What the prompt's own search has passed over. `look` is that search; `by_meaning`: it has vectors."""
+
+    query: Query
+    wording: Wording
+    around: Surroundings
+    look: Callable[[Query], Sequence[LocalHit]]
+    deadline_s: float
+    by_meaning: bool
+
+    def of(self, focuses: Sequence[Focus], known: Sequence[Memory]) -> Iterator[tuple[Memory, float]]:
+        """With how similar each is: of a thread that is named, which need not be about the prompt, the latest memories;
+        of a topic, those that bear it as a tag and are, unless many of these are `known`."""
+        for memory in of_threads(focuses, self.around):
+            yield memory, 0.0
+        for focus in strongest(focuses):
+            topic = focus.topic.casefold()
+            if sum(topic in map(str.casefold, memory.tags) for memory in known) < EACH:
+                for tag in dict.fromkeys((focus.topic, topic)):
+                    yield from self._tagged(tag) if time.monotonic() < self.deadline_s else ()
+
+    def _tagged(self, tag: str) -> Iterator[tuple[Memory, float]]:
+        tagged = replace(self.query, tags=(tag,), limit=EACH, neighbours=False)
+        if not self.around.reader.page(tagged, _LIVE, 1, None):
+            return
+        if self.by_meaning or has_unbroken(self.query.text):
+            yield from ((hit.memory, hit.relevance) for hit in self.look(tagged))
+            return
+        question = Question(self.wording.terms, self.around.reader.corpus())
+        held = [(sum(question.own(row.memory).held.values()), row) for row in self._holding(tagged)]
+        best = sorted(held, key=lambda one: (one[0], one[1].position), reverse=True)[:EACH]
+        for share, row in best:
+            if share and self.around.layer.is_alive(row, self.around.now_s):
+                yield row.memory, min(share / len(question.terms), 1.0)
+
+    def _holding(self, tagged: Query) -> list[Row]:
+        """The latest with each of the rarest words: a search would weigh all that hold any word, tagged or not."""
+        rarest = sorted((term for term in self.wording.terms if term.rows), key=lambda term: term.rows)[:RAREST]
+        read = self.around.reader.holding
+        found = [row for term in rarest for row in read(tagged, term.word, EACH, self.deadline_s)]
+        admitted = {row.position: row for row in found if row.standing is Standing.LIVE and tagged.admits(row.memory)}
+        return list(admitted.values())
+
+
+def of_threads(focuses: Sequence[Focus], around: Surroundings) -> Iterator[Memory]:
+    """The latest memories of the threads that a focus names by their ids."""
+    for focus in strongest(focuses):
+        for row in _rows(focus.topic, around):
+            if row.standing is Standing.LIVE and around.layer.is_alive(row, around.now_s):
+                yield row.memory
+
+
+def strongest(focuses: Sequence[Focus]) -> Sequence[Focus]:
+    """The latest first among equals."""
+    weighty = [focus for focus in focuses if focus.weight > 0]
+    return sorted(weighty, key=lambda one: (one.weight, one.set_at), reverse=True)[:STRONGEST]
+
+
+def _rows(name: str, around: Surroundings) -> list[Row]:
+    """The latest of the contexts that are the thread of that name; the memory with that id, where it was said in
+    none."""
+    reader = around.reader
+    anything = Query("", around.project, without_tags=intake.unsought(None))
+    row = reader.row(name)
+    if row is not None and anything.admits(row.memory):
+        return [row]
+    contexts = list(members(reader, around.project, name))[:MOST_CONTEXTS]
+    rows = [row for one in contexts for row in reader.page(replace(anything, context_id=one), _LIVE, EACH, None)]
+    return sorted(rows, key=lambda row: row.position, reverse=True)[:EACH]

@@ -1,0 +1,100 @@
+"""Putting memories before a reader: gathered, chosen, and remembered, so that a session is told of each but once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.attention.injection import Budget, Injection, inject
+from kingly_memory.attention.pertinence import LEAST
+from kingly_memory.errors import InvalidInput
+from kingly_memory.router.attending.candidates import for_prompt
+from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.writing import CHARACTERS_PER_TOKEN
+
+if TYPE_CHECKING:
+    from kingly_memory.ports import InjectionLog
+    from kingly_memory.router.access import Access
+
+TOKENS = 1_000
+"""Of a block, unless somebody says how many."""
+
+
+def injected(
+    prompt: str,
+    around: Surroundings,
+    *,
+    budget: Budget,
+    budget_s: float,
+    session: str | None = None,
+    log: InjectionLog | None = None,
+    explain: bool = False,
+) -> Injection:
+    """What fits the prompt and the session has not seen, and that it now has. Takes about `budget_s`. Raises
+    StoreError."""
+    gathered = for_prompt(prompt, around, budget_s)
+    found = inject(
+        gathered.candidates,
+        agent=around.agent,
+        budget=budget,
+        least_pertinence=LEAST,
+        focuses=gathered.focuses,
+        seen=seen(session, log),
+        explain=explain,
+    )
+    if session is not None and log is not None and found.put_in:
+        log.note(session, found.put_in, around.now_s)
+    return found._replace(asked=gathered.asked)
+
+
+def seen(session: str | None, log: InjectionLog | None) -> Mapping[str, float]:
+    """What was put into the session's prompts, and when."""
+    return MappingProxyType({}) if session is None or log is None else log.of(session)
+
+
+def checked(prompt: object, budget_tokens: object, session: object) -> tuple[str, Budget, str | None]:
+    """What a caller asks for. Raises InvalidInput."""
+    if not isinstance(prompt, str):
+        raise InvalidInput("prompt", f"expected text, not {type(prompt).__name__}")
+    if not prompt.strip():
+        raise InvalidInput("prompt", "is empty; say what is about to be asked")
+    tokens = intake.count("budget_tokens", budget_tokens, most=intake.MOST_TOKENS)
+    usual = Budget()
+    budget = usual._replace(tokens=tokens, characters=max(usual.characters, tokens * CHARACTERS_PER_TOKEN))
+    return prompt, budget, intake.label("session", session)
+
+
+class Injecting:
+    """Injection as a verb of a router: on a reader thread, from this machine alone."""
+
+    def __init__(
+        self,
+        access: Access,
+        around: Callable[[], Surroundings],
+        *,
+        budget_s: float,
+        log: InjectionLog | None,
+    ) -> None:
+        self._access = access
+        self._around = around
+        self._budget_s = budget_s
+        self._log = log
+
+    async def inject(self, prompt: object, budget_tokens: object, session: object, *, explain: bool) -> Injection:
+        """Raises InvalidInput, RouterClosed, StoreError."""
+        text, budget, named = checked(prompt, budget_tokens, session)
+        return await self._access.read(partial(self._injected, text, budget=budget, session=named, explain=explain))
+
+    def _injected(self, prompt: str, *, budget: Budget, session: str | None, explain: bool) -> Injection:
+        return injected(
+            prompt,
+            self._around(),
+            budget=budget,
+            budget_s=self._budget_s,
+            session=session,
+            log=self._log,
+            explain=explain,
+        )

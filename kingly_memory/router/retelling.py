@@ -1,0 +1,96 @@
+"""What tells of a memory that is forgotten: summaries of many, and what they say then; of a text that was learned, its
+summary. Nothing is written here but who is told of where.
+
+The facet `told:<id>` names the summaries that tell a sentence of a memory. It stays when the memory is brought back,
+since they go on telling it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kingly_memory.cognition import links
+from kingly_memory.cognition.links import Link
+from kingly_memory.ids import MemoryId
+from kingly_memory.lifecycle.verdicts import SUMMARY
+from kingly_memory.models import Memory, Standing
+from kingly_memory.ports import Row, Transaction
+from kingly_memory.router import archive
+
+FACET = "told"
+KEPT = 20
+"""Summaries that tell of one memory, the latest; each time it has come back before."""
+DEEP = 4
+"""Summaries of summaries that are followed."""
+
+
+def note(transaction: Transaction, said: Memory) -> list[MemoryId]:
+    """Write down whom a summary tells of, and say who that is; nobody for what is no summary."""
+    if said.metadata.get("record") != SUMMARY:
+        return []
+    from kingly_memory.lifecycle.summaries import MOST_TOLD, originals
+
+    ids = list(dict.fromkeys(originals(said)))[:MOST_TOLD]
+    for memory_id in ids:
+        others = [one for one in _named(transaction, memory_id) if one != said.id]
+        transaction.set_facet(FACET, memory_id, {"in": [*others, said.id][-KEPT:]})
+    return ids
+
+
+def without(transaction: Transaction, gone: Memory, *, deep: int = DEEP) -> Iterator[tuple[Row, Memory, bool]]:
+    """The summaries that told of that memory, each as it was, as it is then, and whether it tells anything still; those
+    that told of such a summary come behind it."""
+    for row in _telling(transaction, gone):
+        yield from _retold(transaction, row, gone.id, "", deep)
+    transaction.set_facet(FACET, gone.id, None)
+
+
+def halves(transaction: Transaction, memory: Memory) -> list[Row]:
+    """Of a text that was learned the summary, of such a summary the whole texts that rest in the archive."""
+    told = (transaction.row(one.source) for one in _learned(transaction, memory.id) if one.target == memory.id)
+    summaries = [row for row in told if row is not None and row.memory.metadata.get("original_id") == memory.id]
+    texts = (transaction.row(memory_id) for memory_id in whole_texts(transaction, memory, Standing.ARCHIVED))
+    return [*summaries, *(row for row in texts if row is not None)]
+
+
+def whole_texts(transaction: Transaction, said: Memory, standing: Standing = Standing.FORGOTTEN) -> list[MemoryId]:
+    """Those for which it is remembered, of that standing."""
+    ids = [one.target for one in _learned(transaction, said.id) if one.source == said.id]
+    return [each for each in ids if _rests(transaction, each, said.id, standing)]
+
+
+def _rests(transaction: Transaction, text_id: MemoryId, summary_id: MemoryId, standing: Standing) -> bool:
+    row, why = transaction.row(text_id), transaction.facet(archive.FACET, text_id) or {}
+    is_for_it = (why.get("policy"), why.get("summary")) == (archive.LEARNED, summary_id)
+    return is_for_it and row is not None and row.standing is standing
+
+
+def _learned(transaction: Transaction, memory_id: MemoryId) -> list[Link]:
+    return [one for one in links.of(transaction, memory_id) if one.description == archive.WHOLE_TEXT]
+
+
+def _retold(
+    transaction: Transaction, row: Row, gone: MemoryId, instead: str, deep: int
+) -> Iterator[tuple[Row, Memory, bool]]:
+    from kingly_memory.lifecycle.summaries import gist, originals, retold
+
+    after = retold(row.memory, gone, instead)
+    if after == row.memory:
+        return
+    is_telling = bool(originals(after))
+    yield row, after, is_telling
+    for above in _telling(transaction, after) if deep else []:
+        yield from _retold(transaction, above, after.id, gist(after).sentence if is_telling else "", deep - 1)
+
+
+def _telling(transaction: Transaction, memory: Memory) -> Iterator[Row]:
+    """Summaries of the same project."""
+    behind = (transaction.facet(archive.FACET, memory.id) or {}).get("summary")
+    for summary_id in dict.fromkeys([*_named(transaction, memory.id), *([] if behind is None else [behind])]):
+        row = transaction.row(summary_id)
+        if row is not None and row.memory.scope.project == memory.scope.project:
+            yield row
+
+
+def _named(transaction: Transaction, memory_id: MemoryId) -> list[str]:
+    return list((transaction.facet(FACET, memory_id) or {"in": []})["in"])

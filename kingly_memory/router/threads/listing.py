@@ -1,0 +1,202 @@
+"""All threads of a project at a glance, from the briefs that are kept of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nsmallest
+from typing import NamedTuple
+
+from kingly_memory.models import JsonObject, Standing
+from kingly_memory.ports import StoreReader
+from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.threads import courses, roots
+from kingly_memory.router.threads.briefs import Briefs, Survey, is_active, weights
+from kingly_memory.router.threads.courses import Course
+from kingly_memory.router.threads.roots import ATTENTION
+from kingly_memory.router.threads.telling import MOST_TOPICS, Gathered, Known
+from kingly_memory.router.threads.views import ACTIVE, ARCHIVED, MERGED, USUAL, Weighed, moment, weighed
+
+FULL_WEIGHT = 10.0
+"""At which the pressure is 1 (seed 002, feature 3)."""
+SHOWN = 5
+NOTHING: JsonObject = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A thread in a list. `messages` are those that answer searches; of an archived thread those that lie there, of a
+    merged one none: it holds what `into` holds."""
+
+    id: str
+    title: str
+    topics: tuple[str, ...]
+    status: str
+    messages: int
+    last_active: datetime | None
+    weighed: Weighed
+    into: str | None = None
+    recalls: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "topics": list(self.topics),
+            "status": self.status,
+            **({} if self.into is None else {"into": self.into}),
+            "message_count": self.messages,
+            "weight": round(self.weighed.weight, 4),
+            "pinned": self.weighed.pinned,
+            "last_active": None if self.last_active is None else self.last_active.isoformat(),
+            "recalls": self.recalls,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How many threads are active and what they weigh. `context_pressure` is the seed's, `utilisation` the share of as
+    many threads as a normal compaction leaves; both from 0, and only the second goes beyond 1."""
+
+    active_threads: int
+    total_weight: float
+    pinned: int
+    archived: int
+    most_active: int
+    heaviest: tuple[Glance, ...] = ()
+    latest: tuple[Glance, ...] = ()
+    focus: tuple[JsonObject, ...] = ()
+
+    @property
+    def context_pressure(self) -> float:
+        return min(1.0, self.total_weight / FULL_WEIGHT)
+
+    @property
+    def utilisation(self) -> float:
+        return self.active_threads / self.most_active
+
+    @property
+    def message(self) -> str:
+        threads = f"{self.active_threads:,} active thread{'' if self.active_threads == 1 else 's'}"
+        pinned = f", {self.pinned:,} pinned" if self.pinned else ""
+        return (
+            f"{threads}{pinned}; pressure {self.context_pressure:.2f}, "
+            f"utilisation {self.utilisation:.2f} of {self.most_active}"
+        )
+
+    def to_json(self) -> JsonObject:
+        return {
+            "active_threads": self.active_threads,
+            "total_weight": round(self.total_weight, 4),
+            "context_pressure": round(self.context_pressure, 4),
+            "utilisation": round(self.utilisation, 4),
+            "max_active_threads": self.most_active,
+            "pinned": self.pinned,
+            "archived_memories": self.archived,
+            "focus": list(self.focus),
+            "heaviest": [one.to_json() for one in self.heaviest],
+            "latest": [one.to_json() for one in self.latest],
+        }
+
+
+class Seen(NamedTuple):
+    """A thread with live memories, before it is written out: there may be very many of them."""
+
+    course: Course
+    status: str
+    weighed: Weighed
+
+    def latest_first(self) -> tuple[float, str]:
+        return -self.course.last_s, self.course.context_id
+
+    def heaviest_first(self) -> tuple[float, float, str]:
+        return -self.weighed.weight, *self.latest_first()
+
+
+def overview(briefs: Briefs, reader: StoreReader, project: str, now_s: float, most_active: int) -> Overview:
+    found = briefs.survey(now_s)
+    active = [one for one in _seen(reader, project, now_s, found) if one.status == ACTIVE]
+    return Overview(
+        len(active),
+        math.fsum(one.weighed.weight for one in active),
+        sum(one.weighed.pinned for one in active),
+        reader.counts(project)["archived"],
+        most_active,
+        heaviest=tuple(_glance(one, found) for one in nsmallest(SHOWN, active, key=Seen.heaviest_first)),
+        latest=tuple(_glance(one, found) for one in nsmallest(SHOWN, active, key=Seen.latest_first)),
+    )
+
+
+def of_status(
+    briefs: Briefs, reader: StoreReader, project: str, now_s: float, *, status: str | None, limit: int
+) -> list[Glance]:
+    """The latest ones of that status, or of all for None, the latest first."""
+    found = briefs.survey(now_s)
+    seen = _seen(reader, project, now_s, found)
+    wanted = [one for one in seen if status in (None, one.status)]
+    glances = [_glance(one, found) for one in nsmallest(limit, wanted, key=Seen.latest_first)]
+    if status != ACTIVE:
+        known = {one.course.context_id for one in seen}
+        others = (*_archived(reader, project, now_s, found, known), *_merged(found))
+        glances += (one for one in others if status in (None, one.status))
+    return nsmallest(limit, glances, key=_latest_first)
+
+
+def _seen(reader: StoreReader, project: str, now_s: float, found: Survey) -> list[Seen]:
+    read = {name: courses.read(reader, project, outline, now_s) for name, outline in found.waiting.items()}
+    told = {**found.current, **{name: one.course for name, one in read.items() if one is not None}}
+    heavy = weights(reader, project, found)
+    return [
+        Seen(
+            course,
+            ACTIVE if is_active(course, found.facets.get(name, NOTHING)) else ARCHIVED,
+            weighed(heavy[name]) if name in heavy else USUAL,
+        )
+        for name, course in told.items()
+        if not course.is_over
+    ]
+
+
+def _glance(one: Seen, found: Survey) -> Glance:
+    course = one.course
+    facet = found.facets.get(course.context_id, NOTHING)
+    return Glance(
+        course.context_id,
+        roots.text(facet, "title") or course.title,
+        (roots.texts(facet, "topics") or tuple(course.topics))[:MOST_TOPICS],
+        one.status,
+        int(course.made_of.partition(".")[0]),
+        moment(course.last_s),
+        one.weighed,
+        recalls=int(roots.number(facet, "recalls") or 0),
+    )
+
+
+def _archived(reader: StoreReader, project: str, now_s: float, found: Survey, known: set[str]) -> Iterator[Glance]:
+    """Threads of which nothing is left but what lies in the archive."""
+    gathered: dict[str, Gathered] = {}
+    for subject in Subjects(reader, project).live(standings=(Standing.ARCHIVED,)):
+        context_id = subject.memory.scope.context_id
+        thread_id = None if context_id is None else roots.root(context_id, found.facets)
+        if thread_id is not None and thread_id not in known:
+            gathered.setdefault(thread_id, Gathered(thread_id)).see(subject, now_s)
+    attention = roots.facets(reader, ATTENTION, project, gathered)
+    for name, one in gathered.items():
+        view = one.view(Known(found.facets.get(name, NOTHING), attention.get(name, NOTHING)))
+        yield Glance(
+            name, view.title, view.topics, ARCHIVED, one.archived, view.last_active, view.weighed, recalls=view.recalls
+        )
+
+
+def _merged(found: Survey) -> Iterator[Glance]:
+    for name, facet in found.facets.items():
+        if (into := roots.into(facet)) is not None:
+            title, topics = roots.text(facet, "title") or name, roots.texts(facet, "topics")
+            merged_at = moment(roots.number(facet, "at"))
+            yield Glance(name, title, topics[:MOST_TOPICS], MERGED, 0, merged_at, Weighed(), into=into)
+
+
+def _latest_first(one: Glance) -> tuple[float, str]:
+    return math.inf if one.last_active is None else -one.last_active.timestamp(), one.id

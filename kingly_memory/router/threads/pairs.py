@@ -1,0 +1,102 @@
+"""Which threads are about the same, as they are now: from what is kept, and from memories where nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kingly_memory import topics
+from kingly_memory.attention.suggestions import ALIKE
+from kingly_memory.ports import StoreReader
+from kingly_memory.router.threads import courses, kin, roots
+from kingly_memory.router.threads.briefs import Survey
+from kingly_memory.router.threads.courses import Alike, Course, Kept, Outline, Read
+from kingly_memory.router.threads.kin import KEPT, Kin
+
+MOST_BY_INDEX = 100
+"""Threads for which the text index is asked. When there are more, all topics are compared, unless these are many."""
+DEARER = 8
+"""Asking the index for a thread takes as long as comparing the topics of so many."""
+MOST_CHECKED = 200
+"""Pairs that are compared again because one of them has changed."""
+
+Pairs = dict[tuple[str, str], float]
+
+
+class Comparing:
+    """Compares the threads of one survey."""
+
+    def __init__(self, reader: StoreReader, project: str, found: Survey, now_s: float) -> None:
+        self._reader = reader
+        self._project = project
+        self._found = found
+        self._now_s = now_s
+        self._kin = Kin(reader, project)
+        self._read: dict[str, Read] = {}
+
+    def compared(self, outlines: Sequence[Outline]) -> dict[str, Course]:
+        """The briefs of threads without one, with the others that are like them."""
+        own = {one.context_id: read for one in outlines if (read := self._read_one(one)) is not None}
+        total = len(self._found.current) + len(self._found.waiting)
+        if len(own) > MOST_BY_INDEX and len(own) * DEARER > total:
+            alike = self._of_all(own)
+        else:
+            alike = {name: kin.alike(one, self._candidates(one)) for name, one in own.items()}
+        return {name: one.course._replace(alike=tuple((*other,) for other in alike[name])) for name, one in own.items()}
+
+    def pairs(self, briefs: Mapping[str, Course]) -> Pairs:
+        """Those above the threshold, each in the order of its names."""
+        pairs: Pairs = {}
+        doubtful: dict[tuple[str, str], None] = {}
+        for name, course in briefs.items():
+            for other in course.others() if course.alike else ():
+                if (known := briefs.get(other.context_id)) is not None and known.state == other.state:
+                    pairs[_ends(name, other.context_id)] = other.similarity
+                elif (root := roots.root(other.context_id, self._found.facets)) != name:
+                    doubtful[_ends(name, root)] = None
+        again = [ends for ends in doubtful if ends not in pairs][:MOST_CHECKED]
+        return pairs | _compared(again, self._topics({one for ends in again for one in ends}))
+
+    def _candidates(self, one: Read) -> dict[str, Kept]:
+        return self._topics(self._kin.candidates(one, self._found))
+
+    def _topics(self, names: Iterable[str]) -> dict[str, Kept]:
+        """Those of threads that are there; where none is kept, from the memories."""
+        wanted = list(names)
+        known = self._kin.topics(wanted, self._found, self._read, self._now_s)
+        for name in wanted:
+            outline = None if name in known else self._outline(name)
+            if outline is not None and (one := self._read_one(outline)) is not None:
+                known[name] = one.kept
+        return known
+
+    def _of_all(self, own: Mapping[str, Read]) -> dict[str, list[Alike]]:
+        everything = self._topics([*self._found.current, *self._found.waiting])
+        named = [(name, one.topic) for name, one in everything.items()]
+        alike: dict[str, list[Alike]] = {name: [] for name in own}
+        for value, one, other in sorted(topics.alike(named, ALIKE), reverse=True):
+            for name, theirs in ((one, other), (other, one)):
+                if name in alike and len(alike[name]) < KEPT:
+                    alike[name].append(Alike(theirs, round(value, 4), everything[theirs].state))
+        return alike
+
+    def _outline(self, name: str) -> Outline | None:
+        course = self._found.current.get(name)
+        return self._found.waiting.get(name) if course is None else Outline(name, course.contexts, course.made_of)
+
+    def _read_one(self, outline: Outline) -> Read | None:
+        if outline.context_id not in self._read:
+            one = courses.read(self._reader, self._project, outline, self._now_s)
+            if one is not None:
+                self._read[outline.context_id] = one
+        return self._read.get(outline.context_id)
+
+
+def _compared(pairs: Sequence[tuple[str, str]], known: Mapping[str, Kept]) -> Pairs:
+    held = {
+        ends: round(topics.cosine(*(known[one].topic for one in ends)), 4) for ends in pairs if known.keys() >= {*ends}
+    }
+    return {ends: similarity for ends, similarity in held.items() if similarity > ALIKE}
+
+
+def _ends(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)

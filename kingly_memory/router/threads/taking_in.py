@@ -1,0 +1,198 @@
+"""Threads from files: their messages become memories, and what else a file says of a thread lies beside it.
+
+What was changed here since the last import stands; a file that says what it said then changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from kingly_memory import intake
+from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import derived_id
+from kingly_memory.intake import Imported
+from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
+from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.router import records
+from kingly_memory.router.access import Access
+from kingly_memory.router.records import Desk
+from kingly_memory.router.threads.reading import ATTENTION, FACET
+from kingly_memory.thread_files import FILE, FROM_FILE, ImportedFocus, ImportedThread
+
+FOCUS = "focus"
+AT_ONCE = 200
+"""Memories per transaction. The facets of a thread are set with its first ones."""
+MOST_TURNS = 1_000
+MOST_HELD = 1_000
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
+STORED, UNCHANGED, KEPT = "stored", "unchanged", "kept"
+
+
+async def take_in(thread: ImportedThread, access: Access) -> Taken:
+    """Take in a thread; of one that was begun here, only what is said in it. Raises InvalidInput, and then nothing was
+    stored."""
+    desk = access.desk()
+    if await access.read(lambda: _is_begun_here(access.reader, thread, desk.project)):
+        thread = replace(thread, facets={}, pinned=frozenset(), said={}, into=None)
+    fates: Counter[str] = Counter()
+    anew = False
+    for first in range(0, len(thread.memories), AT_ONCE):
+        items = thread.memories[first : first + AT_ONCE]
+        if first == 0:
+            begun, anew = await access.write(begin(thread, items, access.desk()))
+        else:
+            begun = await access.write(go_on(thread, items, access.desk(), anew=anew))
+        fates.update(begun)
+        access.wake()
+    return Taken(**fates)
+
+
+async def take_in_focus(focus: ImportedFocus, access: Access) -> bool:
+    """Set what is in focus, unless it was set here later. False when nothing was changed."""
+    return await access.write(set_focus(focus.focus, access.desk()))
+
+
+def begin(
+    thread: ImportedThread, items: Sequence[Imported], desk: Desk
+) -> Callable[[Transaction], tuple[list[str], bool]]:
+    """The first memories of a thread, and its facets. Says what became of each, and whether the thread is pinned by
+    this file and was not before. Raises InvalidInput when threads would go on as each other in a circle."""
+
+    def change(transaction: Transaction) -> tuple[list[str], bool]:
+        _refuse_circle(transaction, thread, desk.project)
+        anew = _set_facets(transaction, thread, desk)
+        return go_on(thread, items, desk, anew=anew)(transaction), anew
+
+    return change
+
+
+def go_on(
+    thread: ImportedThread, items: Sequence[Imported], desk: Desk, *, anew: bool
+) -> Callable[[Transaction], list[str]]:
+    """More memories of a thread. Those that its file pins are pinned when they are new, or when that is (`anew`)."""
+
+    def change(transaction: Transaction) -> list[str]:
+        fates = []
+        for item in items:
+            fate, memory_id = _take_in_one(transaction, item, desk)
+            if item.id in thread.pinned and (anew or fate == STORED):
+                transaction.set_facet(ATTENTION, memory_id, thread.facets.get(ATTENTION))
+                transaction.set_facet("lifetime", memory_id, None)
+            fates.append(fate)
+        return fates
+
+    return change
+
+
+def set_focus(focus: JsonObject, desk: Desk) -> Callable[[Transaction], bool]:
+    def change(transaction: Transaction) -> bool:
+        name = current_owner(desk.project, desk.agent)
+        before = transaction.facet(FOCUS, name)
+        if before is not None and _said_at(focus) <= _said_at(before):
+            return False
+        transaction.set_facet(FOCUS, name, focus)
+        return True
+
+    return change
+
+
+def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[str, str]:
+    """What became of a message, and the id of its memory. One whose text is here already stays as it is here, wherever
+    it has gone since; an id that somebody else's memory has is not taken from it."""
+    memory_id = str(item.id)
+    for _ in range(2):
+        row = transaction.row(memory_id)
+        if row is not None and row.memory.scope.project != desk.project:
+            memory_id = derived_id(memory_id, desk.project)
+            row = transaction.row(memory_id)
+        if row is None:
+            break
+        if row.memory.content == item.draft.content:
+            return UNCHANGED, memory_id
+        if row.memory.scope.context_id == item.draft.context_id:
+            if row.memory.origin is not Origin.IMPORT:
+                return KEPT, memory_id
+            break
+        memory_id = derived_id(memory_id, item.draft.context_id or "")
+    [(receipt, fate)] = records.take_in([replace(item, id=memory_id)], desk)(transaction)
+    return fate, receipt.id
+
+
+def _is_begun_here(reader: StoreReader, thread: ImportedThread, project: str) -> bool:
+    """What a file says of a thread is no reason to change one that no file brought."""
+    if thread.is_alone:
+        first = reader.row(thread.id)
+    else:
+        query, standings = Query("", project, context_id=thread.id), (Standing.LIVE, Standing.ARCHIVED)
+        first = next(iter(reader.page(query, standings, 1, None, oldest_first=True)), None)
+    return first is not None and first.memory.scope.project == project and first.memory.origin is not Origin.IMPORT
+
+
+def _set_facets(transaction: Transaction, thread: ImportedThread, desk: Desk) -> bool:
+    if not thread.said:
+        return False
+    name = _owner(thread, desk)
+    before = transaction.facets([*FROM_FILE, FILE], name)
+    file = {"said": thread.said, "blank": [list(one) for one in thread.blank], "facets": dict(thread.facets)}
+    noted = before.get(FILE, {})
+    said_before = noted.get("facets", {})
+    if {one: noted.get(one) for one in file} == file:
+        return False
+    for facet in FROM_FILE:
+        said = thread.facets.get(facet, {})
+        after = _together(before.get(facet, {}), said_before.get(facet, {}), said)
+        transaction.set_facet(facet, name, after or None)
+    if thread.into is not None:
+        _hold(transaction, thread.into, thread.id, desk.project)
+    transaction.set_facet(FILE, name, {**file, "last_s": _last_s(thread, desk)})
+    return bool(_is_pinned(thread.facets.get(ATTENTION)) and not _is_pinned(said_before.get(ATTENTION)))
+
+
+def _together(now: JsonObject, before: JsonObject, said: JsonObject) -> JsonObject:
+    """What the file says, but for what was changed here since the last import (`before`)."""
+    changed = {name for name in {*before, *now} if now.get(name) != before.get(name)}
+    kept = {name: one for name, one in now.items() if name in changed}
+    return {**{name: one for name, one in said.items() if name not in changed}, **kept}
+
+
+def _hold(transaction: Transaction, into: str, thread_id: str, project: str) -> None:
+    """Where a thread is looked for that went on as another one."""
+    name = owner(project, into)
+    facet = transaction.facet(FACET, name) or {}
+    held = [one for one in facet.get("holds", ()) if one != thread_id]
+    if len(held) >= MOST_HELD:
+        raise InvalidInput("merged_into", f"{MOST_HELD:,} threads go on as {into!r} already")
+    transaction.set_facet(FACET, name, {**facet, "context_id": into, "holds": [*held, thread_id]})
+
+
+def _owner(thread: ImportedThread, desk: Desk) -> str:
+    return thread.id if thread.is_alone else owner(desk.project, thread.id)
+
+
+def _last_s(thread: ImportedThread, desk: Desk) -> float:
+    """What is said in no time is said now."""
+    untimed = [desk.now] if any(one.draft.created_at is None for one in thread.memories) else []
+    return max([*untimed, *([] if thread.last_active is None else [thread.last_active])], default=desk.now).timestamp()
+
+
+def _refuse_circle(transaction: Transaction, thread: ImportedThread, project: str) -> None:
+    into, turns = thread.into, 0
+    while into is not None and turns < MOST_TURNS:
+        if into == thread.id:
+            raise InvalidInput("merged_into", f"{thread.into!r} goes on as this thread in the end")
+        into, turns = (transaction.facet(FACET, owner(project, into)) or {}).get("into"), turns + 1
+
+
+def _is_pinned(facet: JsonObject | None) -> bool:
+    return facet is not None and facet.get("pinned") is True
+
+
+def _said_at(focus: JsonObject) -> datetime:
+    """When a focus was changed last; one that does not say so is older than all others."""
+    times = [focus.get("last_updated"), *(one.get("set_at") for one in focus.get("active_focus", []))]
+    known = [at for one in times if isinstance(one, str) and (at := intake.moment("last_updated", one)) is not None]
+    return max(known, default=_LONG_AGO)

@@ -1,0 +1,347 @@
+"""`memory.threads`: the verbs on threads, which are what was said in one context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from kingly_memory import intake
+from kingly_memory.attention.suggestions import Suggestions
+from kingly_memory.cognition.owners import owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import shown
+from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
+from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.ports import Row, Searcher
+from kingly_memory.router.access import Access
+from kingly_memory.router.attending import focuses
+from kingly_memory.router.attending.named import Named, named
+from kingly_memory.router.records import Desk
+from kingly_memory.router.threads import changes, dividing, listing, roots, telling
+from kingly_memory.router.threads.briefs import Briefs
+from kingly_memory.router.threads.changes import MOST_MOVED, Share
+from kingly_memory.router.threads.listing import Glance, Overview
+from kingly_memory.router.threads.suggesting import RELATED, suggest
+from kingly_memory.router.threads.telling import Part
+from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadView
+
+MOST_LISTED = 1_000
+MESSAGES = 20
+"""That are shown of a thread unless somebody says how many."""
+RECALLED = 5
+EACH = 3
+"""Messages that are shown of each thread found."""
+LOOKED_AT = 50
+"""Memories among which the threads on a topic are looked for."""
+RESTORED_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Two threads that go on as one: `thread`, with all that was said in either."""
+
+    thread: ThreadView
+    gone: str
+
+    @property
+    def message(self) -> str:
+        one = self.thread
+        return f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
+
+    def to_json(self) -> JsonObject:
+        return {"message": self.message, "merged": self.gone, "thread": self.thread.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What became of a thread, itself first."""
+
+    threads: tuple[ThreadView, ...]
+
+    @property
+    def message(self) -> str:
+        parts = ", ".join(f"{one.id} ({_counted(one.message_count)})" for one in self.threads)
+        return f"Split {self.threads[0].id} into {len(self.threads)}: {parts}"
+
+    def to_json(self) -> JsonObject:
+        return {"message": self.message, "threads": [one.to_json() for one in self.threads]}
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The threads on a topic, the best first, each with those of its messages that are about it. `restored` says how
+    many memories were brought back from the archive."""
+
+    topic: str
+    threads: tuple[ThreadView, ...]
+    restored: int = 0
+
+    @property
+    def message(self) -> str:
+        if not self.threads:
+            return f'No thread is about "{self.topic}".'
+        back = f" {self.restored} memories were restored." if self.restored else ""
+        return f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".{back}'
+
+    def to_json(self) -> JsonObject:
+        return {
+            "message": self.message,
+            "topic": self.topic,
+            "restored": self.restored,
+            "threads": [one.to_json() for one in self.threads],
+        }
+
+
+class Threads:
+    """The verbs on threads. A thread is named by its id, or by the key or id of a memory in it."""
+
+    def __init__(
+        self, access: Access, searcher: Searcher, *, briefs: Briefs, flush: Callable[[], Any] | None = None
+    ) -> None:
+        """`flush` writes down the uses of memories that are not in the store yet."""
+        self._access = access
+        self._briefs = briefs
+        self._searcher = searcher
+        self._flush = flush
+
+    async def list(self, limit: int = 50, status: str = ACTIVE) -> tuple[Glance, ...]:
+        """The threads of the project, the latest first; `status` is active, archived, merged-into or all. A memory
+        that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError."""
+        most = intake.count("limit", limit, most=MOST_LISTED)
+        if status not in (*STATUSES, "all"):
+            known = ", ".join((*STATUSES, "all"))
+            raise InvalidInput("status", f"{shown(status)!r} is unknown; choose one of {known}")
+        desk, reader = await self._desk(), self._access.reader
+        briefs, wanted = self._briefs, None if status == "all" else status
+
+        def look() -> Sequence[Glance]:
+            return listing.of_status(briefs, reader, desk.project, desk.now_s, status=wanted, limit=most)
+
+        return tuple(await self._access.read(look))
+
+    async def get(self, thread_id: str, first: int = 0, limit: int = MESSAGES) -> ThreadView:
+        """A thread with its messages from number `first` on. One that was merged into another is shown as that one,
+        with `status` merged-into. No use of the memories. Raises InvalidInput, StoreError."""
+        said = intake.required("thread_id", thread_id)
+        start = intake.count("first", first, least=0, most=2**62)
+        most = intake.count("limit", limit, least=0, most=MOST_LISTED)
+        desk = await self._desk()
+        return await self._access.read(lambda: self._told(said, desk, start, most))
+
+    async def merge(self, thread_a: str, thread_b: str) -> Merged:
+        """Have the second thread go on as the first. All that was said stays where it is, the larger weight counts, and
+        ratings and topics come together. `split` takes it back. Raises InvalidInput, StoreError."""
+        names = {field: intake.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))}
+        desk = await self._desk()
+        kept, gone = await self._access.read(lambda: self._mergeable(names, desk))
+        revised = await self._access.write(changes.merge(kept, gone, desk))
+        self._access.wake(*revised)
+        return Merged(await self.get(kept.id, limit=0), gone.id)
+
+    async def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
+        """Part the threads that were merged into one. Else divide its messages by topic, or take out those about the
+        `topics`: each part gets an id of its own, and the largest keeps this one. Raises InvalidInput, also when there
+        is nothing to divide; StoreError."""
+        said = intake.required("thread_id", thread_id)
+        wanted = intake.tag_list("topics", topics or ())
+        desk = await self._desk()
+        reader = self._access.reader
+        name = await self._access.read(lambda: named(reader, desk.project, said))
+        whole = await self._access.read(lambda: telling.part(reader, desk.project, name))
+        parts = await self._access.read(lambda: self._parts(whole, desk))
+        if len(parts) > 1 and not wanted:
+            children = [one for one, facet in whole.contexts.items() if roots.into(facet) == name.id]
+            await self._access.write(changes.part(name.id, children, desk))
+        else:
+            shares = await self._access.read(lambda: self._shares(whole, wanted, desk))
+            parts = (name.id, *await self._access.write(changes.split(name, shares, desk)))
+            self._access.wake(*(one for share in shares for one in share.memory_ids))
+        return Split(tuple([await self.get(one, limit=0) for one in parts]))
+
+    async def rename(self, thread_id: str, title: str) -> ThreadView:
+        """Call a thread something else. Raises InvalidInput, StoreError."""
+        said, called = intake.required("thread_id", thread_id), intake.required("title", title)
+        desk = await self._desk()
+        name = await self._access.read(lambda: named(self._access.reader, desk.project, said))
+        await self._access.write(changes.rename(name, called))
+        return await self.get(name.id, limit=0)
+
+    async def recall(self, topic: str, limit: int = RECALLED, *, restore: bool = False) -> Recalled:
+        """The threads on a topic, or the one of that id, archived ones too; each counts as recalled. `restore` brings
+        back what compaction has archived of a thread that is named by its id. Raises InvalidInput, StoreError."""
+        said = intake.required("topic", topic)
+        most = intake.count("limit", limit, most=LOOKED_AT)
+        desk = await self._desk()
+        name = await self._access.read(lambda: self._if_thread(said, desk))
+        if name is None and restore:
+            raise InvalidInput("topic", f"there is no thread {shown(said)!r}; restore takes the id of one")
+        back = await self._bring_back(name, desk) if name is not None and restore else 0
+        found = {name: ()} if name is not None else await self._found(said, most, desk)
+        await self._access.write(changes.recalled(list(found), desk.now_s))
+        views = [await self._recalled(one, about, desk) for one, about in found.items()]
+        return Recalled(said, tuple(one for one in views if one is not None), back)
+
+    async def status(self) -> Overview:
+        """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
+        desk, reader = await self._desk(), self._access.reader
+        most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
+
+        def look() -> Overview:
+            active = focuses.read(reader, desk.project, desk.agent)
+            told = tuple(one.to_json() for one in active)
+            return replace(listing.overview(self._briefs, reader, desk.project, desk.now_s, most), focus=told)
+
+        return await self._access.read(look)
+
+    async def suggestions(self, context: str | None = None) -> Suggestions:
+        """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
+        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words. Changes
+        nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
+        desk, reader = self._access.desk(), self._access.reader
+        asked = None if context is None else intake.query(context, project=desk.project, limit=RELATED)
+        if asked is not None and not asked.text.strip():
+            raise InvalidInput("context", "is empty; say what you are working on, or leave it out")
+        return await self._access.read(lambda: suggest(self._briefs, reader, desk.project, asked, desk.now_s))
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    async def _desk(self) -> Desk:
+        if self._flush is not None:
+            await self._flush()
+        return self._access.desk()
+
+    def _told(self, said: str, desk: Desk, first: int, limit: int) -> ThreadView:
+        reader = self._access.reader
+        name = named(reader, desk.project, said)
+        whole = telling.part(reader, desk.project, name)
+        view = telling.tell(reader, desk.project, whole, desk.now_s, first=first, limit=limit)
+        if view is None:
+            raise InvalidInput("thread_id", f"of {shown(said)!r} nothing is left")
+        is_merged = said != name.id and said in whole.contexts
+        return replace(view, id=said, status=MERGED, into=name.id) if is_merged else view
+
+    def _parts(self, whole: Part, desk: Desk) -> tuple[str, ...]:
+        """What the thread was before others were merged into it, and those, as far as anything is left of them."""
+        reader = self._access.reader
+        children = [one for one, facet in whole.contexts.items() if roots.into(facet) == whole.id]
+        own = [whole.id] if children and roots.is_left(reader, desk.project, [whole.id]) else []
+        left = (
+            one for one in children if roots.is_left(reader, desk.project, roots.members(reader, desk.project, one))
+        )
+        return (*own, *left)
+
+    def _shares(self, whole: Part, topics: Sequence[str], desk: Desk) -> tuple[Share, ...]:
+        """The parts of a thread that get another id. Raises InvalidInput when it is not to be divided."""
+        found = list(islice(telling.rows(self._access.reader, desk.project, whole), MOST_MOVED + 1))
+        if len(found) > MOST_MOVED:
+            problem = f"{shown(whole.id)!r} has more than {MOST_MOVED:,} messages, too many to be divided at once"
+            raise InvalidInput("thread_id", problem)
+        if len(found) == 1:
+            raise InvalidInput("thread_id", f"{shown(whole.id)!r} has one message, so there is nothing to split")
+        memories = [row.memory for row in found]
+        said = [telling.saying(one) for one in memories]
+        facet = whole.contexts.get(whole.id, {})
+        earlier = roots.texts(facet, "drift_history")
+        shares = dividing.by_topics(said, topics) if topics else dividing.by_drift(said, earlier)
+        if len(shares) == 1 and topics:
+            about = "everything" if shares[0].topic else "nothing"
+            raise InvalidInput("topics", f"{about} in {shown(whole.id)!r} is about {', '.join(topics)}; name others")
+        if len(shares) == 1:
+            problem = f"{shown(whole.id)!r} stays with one topic, as far as its words tell; name the topics to take out"
+            raise InvalidInput("thread_id", problem)
+        stays = shares[0] if topics and shares[0].topic is None else max(shares, key=lambda one: len(one.messages))
+        return tuple(
+            Share(tuple(memories[at].id for at in one.messages), one.topic) for one in shares if one is not stays
+        )
+
+    def _mergeable(self, names: dict[str, str], desk: Desk) -> tuple[Named, Named]:
+        if len(set(names.values())) == 1:
+            raise InvalidInput("thread_b", f"{shown(names['thread_b'])!r} cannot be merged with itself")
+        kept, gone = (self._whole(field, said, desk.project) for field, said in names.items())
+        if kept.id == gone.id:
+            raise InvalidInput("thread_b", f"{shown(names['thread_b'])!r} is in {shown(kept.id)!r} already")
+        return kept, gone
+
+    def _whole(self, field: str, said: str, project: str) -> Named:
+        """A thread that goes on as itself."""
+        reader = self._access.reader
+        try:
+            one = named(reader, project, said)
+        except InvalidInput as error:
+            raise InvalidInput(field, error.problem) from None
+        if roots.into(roots.threads(reader, project, [said])[said]) is not None:
+            raise InvalidInput(field, f"{shown(said)!r} was merged into {shown(one.id)!r} already; name that one")
+        return one
+
+    # --- recalling ----------------------------------------------------------------------------------------------------
+
+    def _if_thread(self, said: str, desk: Desk) -> Named | None:
+        """None for a topic, even where a memory has it as its key."""
+        reader = self._access.reader
+        is_key = reader.row(said) is None and reader.id_of_key(desk.project, said) is not None
+        try:
+            name = named(reader, desk.project, said)
+        except InvalidInput:
+            return None
+        return None if is_key and not roots.is_thread(reader, desk.project, said) else name
+
+    async def _found(self, topic: str, most: int, desk: Desk) -> dict[Named, tuple[Memory, ...]]:
+        """The threads of the memories that answer, the best answer's first, each with its best ones."""
+        query = Query(topic, desk.project, limit=LOOKED_AT, include_archived=True, without_tags=intake.unsought(None))
+        hits = [hit.memory for hit in await self._searcher.find(query)]
+        names = await self._access.read(lambda: self._names(hits, desk.project))
+        found: dict[Named, list[Memory]] = {}
+        for memory, name in zip(hits, names, strict=True):
+            if name in found or (name is not None and len(found) < most):
+                found.setdefault(name, []).append(memory)
+        return {name: tuple(several[:EACH]) for name, several in found.items()}
+
+    def _names(self, memories: Sequence[Memory], project: str) -> tuple[Named | None, ...]:
+        """None for what only the remote has."""
+        reader = self._access.reader
+        contexts = {one.scope.context_id for one in memories if one.scope.context_id is not None}
+        facets = roots.threads(reader, project, contexts)
+        return tuple(_name(reader.row(one.id), project, facets) for one in memories)
+
+    async def _recalled(self, name: Named, about: Sequence[Memory], desk: Desk) -> ThreadView | None:
+        reader = self._access.reader
+
+        def look() -> ThreadView | None:
+            whole = telling.part(reader, desk.project, name)
+            limit = 0 if about else MESSAGES
+            view = telling.tell(reader, desk.project, whole, desk.now_s, limit=limit)
+            return view if view is None or not about else replace(view, messages=telling.messages(reader, about))
+
+        return await self._access.read(look)
+
+    async def _bring_back(self, name: Named, desk: Desk) -> int:
+        reader = self._access.reader
+
+        def look() -> list[MemoryId]:
+            found = telling.rows(reader, desk.project, telling.part(reader, desk.project, name))
+            return [row.memory.id for row in found if row.standing is Standing.ARCHIVED]
+
+        ids = await self._access.read(look)
+        count = 0
+        for at in range(0, len(ids), RESTORED_AT_ONCE):
+            count += await self._access.write(changes.bring_back(name, ids[at : at + RESTORED_AT_ONCE], desk))
+        self._access.wake(*ids)
+        return count
+
+
+def _name(row: Row | None, project: str, facets: Mapping[str, JsonObject]) -> Named | None:
+    """The thread of a memory; None for what is not this project's own."""
+    if row is None or row.standing not in roots.THERE:
+        return None
+    context_id = row.memory.scope.context_id
+    if context_id is None:
+        return Named(row.memory.id, row.memory.id, is_alone=True)
+    thread_id = roots.root(context_id, facets)
+    return Named(thread_id, owner(project, thread_id))
+
+
+def _counted(messages: int) -> str:
+    return f"{messages:,} message{'' if messages == 1 else 's'}"

@@ -1,0 +1,196 @@
+"""Threads as they are seen: lightly, by what puts memories into a prompt, and whole, by whoever asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from kingly_memory.attention.threads import Thread
+from kingly_memory.cognition.owners import owner
+from kingly_memory.models import JsonObject, Memory
+from kingly_memory.ports import StoreReader
+from kingly_memory.router.threads import roots
+
+RATINGS, INJECTED = "ratings", "injected"
+ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
+STATUSES = (ACTIVE, ARCHIVED, MERGED)
+
+
+def threads_of(reader: StoreReader, project: str, memories: Sequence[Memory]) -> Mapping[str, Thread]:
+    """The thread of each memory, by the memory's id. Four readings of facets, and one for each time that a thread went
+    on as another one; a thread counts as used when one of these memories was."""
+    contexts = {one.scope.context_id for one in memories if one.scope.context_id is not None}
+    known = roots.threads(reader, project, contexts) if contexts else {}
+    ids: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for one in memories:
+        context_id = one.scope.context_id
+        ids[one.id] = one.id if context_id is None else roots.root(context_id, known)
+        owners[one.id] = one.id if context_id is None else owner(project, ids[one.id])
+    strays = [one.id for one in memories if one.scope.context_id is None]
+    facets = {**{owners[one.id]: known.get(ids[one.id], {}) for one in memories}, **_of_strays(reader, strays)}
+    everybody = [*dict.fromkeys([*owners.values(), *owners])]
+    attention = reader.facets(roots.ATTENTION, everybody) if everybody else {}
+    ratings = reader.facets(RATINGS, everybody) if everybody else {}
+    injected = reader.facets(INJECTED, list(owners)) if owners else {}
+    relevance = _relevance(owners, ratings, injected) if ratings or injected else {}
+
+    def seen(memory: Memory) -> Thread:
+        name = owners[memory.id]
+        facet = facets.get(name, {})
+        heavy = weighed([attention.get(name, {}), attention.get(memory.id, {})])
+        return Thread(
+            ids[memory.id],
+            title=roots.text(facet, "title") or memory.title or "",
+            topics=tuple(dict.fromkeys((*roots.texts(facet, "topics"), *memory.tags))),
+            weight=heavy.weight,
+            relevance=relevance.get(memory.id, 1.0),
+            pinned=heavy.pinned,
+        )
+
+    return {one.id: seen(one) for one in memories}
+
+
+class Rated(NamedTuple):
+    """How useful a thread was. `raw` is the mean of the latest ratings as the seed has it."""
+
+    relevance: float = 1.0
+    raw: float = 1.0
+    ratings: tuple[JsonObject, ...] = ()
+
+
+class Weighed(NamedTuple):
+    weight: float = 1.0
+    pinned: bool = False
+
+
+UNRATED, USUAL = Rated(), Weighed()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One memory of a thread; `archived` ones are shown where the thread itself is, and answer no search."""
+
+    memory: Memory
+    archived: bool = False
+
+    def to_json(self) -> JsonObject:
+        return {**self.memory.to_json(), "archived": self.archived}
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """A thread with all that is known of it. `status` is `active`, `archived` or `merged-into`, and then `into` says
+    what it goes on as; what is told is that one.
+
+    `messages` is a page of them, in the order in which they were stored, from number `first` on; `message_count` is
+    of all, archived ones too. `drift_history` says what it was about, in order, where that was more than one topic.
+    Weights and relevance are those that injection goes by; `raw` is the mean of the latest ratings as the seed has it.
+    """
+
+    id: str
+    title: str
+    topics: tuple[str, ...]
+    message_count: int
+    created_at: datetime
+    last_active: datetime
+    status: str = ACTIVE
+    into: str | None = None
+    weighed: Weighed = USUAL
+    rated: Rated = UNRATED
+    drift_history: tuple[str, ...] = ()
+    recalls: int = 0
+    recalled_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    archived_count: int = 0
+    messages: tuple[Message, ...] = ()
+    first: int = 0
+
+    @property
+    def weight(self) -> float:
+        return self.weighed.weight
+
+    @property
+    def pinned(self) -> bool:
+        return self.weighed.pinned
+
+    @property
+    def relevance(self) -> float:
+        return self.rated.relevance
+
+    @property
+    def next_first(self) -> int | None:
+        """Where the next page of messages begins; None after the last one."""
+        end = self.first + len(self.messages)
+        return end if self.messages and end < self.message_count else None
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "topics": list(self.topics),
+            "status": self.status,
+            **({} if self.into is None else {"into": self.into}),
+            "weight": round(self.weight, 4),
+            "pinned": self.pinned,
+            "relevance": round(self.relevance, 4),
+            "relevance_raw": round(self.rated.raw, 4),
+            "ratings": list(self.rated.ratings),
+            "drift_history": list(self.drift_history),
+            "created_at": self.created_at.isoformat(),
+            "last_active": self.last_active.isoformat(),
+            "recalls": self.recalls,
+            "recalled_at": None if self.recalled_at is None else self.recalled_at.isoformat(),
+            "tags": list(self.tags),
+            "merged": list(self.merged),
+            "message_count": self.message_count,
+            "archived_count": self.archived_count,
+            "messages": [one.to_json() for one in self.messages],
+            "next_first": self.next_first,
+        }
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """A time in a facet; None for one that cannot be."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def weighed(facets: Iterable[JsonObject]) -> Weighed:
+    """By the facets `attention` of a thread and of a memory, whichever there are: the first that says a weight counts,
+    and where something is pinned the largest."""
+    found = [facet for facet in facets if facet]
+    pinned = any(facet.get("pinned") is True for facet in found)
+    numbers = [value for facet in found if (value := roots.number(facet, "weight")) is not None and value >= 0]
+    if not numbers:
+        return Weighed(1.0, pinned)
+    return Weighed(max(numbers) if pinned else numbers[0], pinned)
+
+
+def _of_strays(reader: StoreReader, ids: Sequence[str]) -> dict[str, JsonObject]:
+    """What was said of memories that belong to no context."""
+    return reader.facets(roots.THREAD, ids) if ids else {}
+
+
+def _relevance(
+    owners: Mapping[str, str], ratings: Mapping[str, JsonObject], injected: Mapping[str, JsonObject]
+) -> dict[str, float]:
+    """By memory."""
+    from kingly_memory.attention.ratings import Ratings, relevance, unused_together
+
+    unused: dict[str, list[int]] = {}
+    for memory_id, name in owners.items():
+        count = roots.number(injected.get(memory_id, {}), "unused")
+        if count is not None:
+            unused.setdefault(name, []).append(int(count))
+    found: dict[str, float] = {}
+    for memory_id, name in owners.items():
+        several = [Ratings.from_json(ratings.get(one)) for one in dict.fromkeys((name, memory_id))]
+        given = sorted((rating for one in several for rating in one.latest), key=lambda rating: rating.at)
+        found[memory_id] = relevance(Ratings(tuple(given)), unused_together(unused.get(name, ())))
+    return found

@@ -1,0 +1,72 @@
+"""Threads on their way from a file into the store and back: values that the files and the router both know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Imported
+from kingly_memory.models import JsonObject, Memory, Standing
+
+FILE = "thread_file"
+"""The facet `thread_file:<owner>`: `said`, all that the thread's file said beside its messages; `blank`, messages
+without a text, each as [place, message]; `facets`, what was made of it; `last_s`, when the thread was active last."""
+FROM_FILE = ("thread", "attention", "ratings")
+"""The facets that a thread's file speaks of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedThread:
+    """A thread as its file has it. `facets` are what the file says of FROM_FILE; each memory has an id, and those whose
+    ids are in `pinned` are never to be swept away.
+
+    `into` names the thread that it went on as. `is_alone`: it is one memory that was said in no context, and has its
+    id.
+    """
+
+    path: Path
+    id: str
+    memories: tuple[Imported, ...]
+    facets: Mapping[str, JsonObject] = field(default_factory=dict)
+    pinned: frozenset[str] = frozenset()
+    said: JsonObject = field(default_factory=dict)
+    blank: tuple[tuple[int, JsonObject], ...] = ()
+    into: str | None = None
+    last_active: datetime | None = None
+    is_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFocus:
+    """What a focus.json says is in focus, in its own form."""
+
+    path: Path
+    focus: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedThread:
+    """A thread as the store has it: its memories in the order they were first stored, archived ones too, and its facets
+    (those of FROM_FILE and FILE) as far as they exist. `title` and `topics` are what it is about where nobody has said.
+    `is_active` is False for one that lies in the archive."""
+
+    id: str
+    memories: tuple[tuple[Memory, Standing], ...]
+    facets: Mapping[str, JsonObject]
+    title: str
+    topics: tuple[str, ...]
+    relevance: float
+    is_active: bool
+    is_alone: bool = False
+
+
+def message_id(thread_id: str, name: str | int) -> MemoryId:
+    """The id of a message that has none of our own: the same on every import. `name` is the message's own id, or its
+    place in the thread."""
+    digest = sha256(json.dumps([thread_id, name]).encode()).hexdigest()
+    return MemoryId(f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}")

@@ -1,0 +1,690 @@
+"""Threads and focus in the files of seed 002: taken in without a loss, given back as they were, refused if hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from kingly_memory.adapters.files import ai_layout, ai_threads
+from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.attention.ratings import Rating, Ratings, relevance
+from kingly_memory.cognition.owners import owner
+from kingly_memory.models import Memory, Origin, Query, Standing
+from kingly_memory.ports import Transaction
+from kingly_memory.router.attending.ratings import rate
+from kingly_memory.router.threads import giving_out
+from kingly_memory.testing import ManualClock
+from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread
+from tests.cli_runner import Run, runner
+from tests.file_samples import LIMIT
+from tests.router_bench import PromptStore, memory_over
+
+PINNED = "thread_20260201_083000_abc123"
+THREAD: dict[str, Any] = {
+    "id": "thread_20260131_101500_0a1b2c",
+    "title": "Authentication flow",
+    "status": "active",
+    "messages": [
+        {"content": "Tokens expire after an hour", "source": "prompt", "timestamp": "2026-01-31T10:15:00"},
+        {"content": "  ", "source": "tool", "timestamp": "2026-01-31T10:16:00"},
+        {"id": "m-3", "content": "Refresh them\r\nin the background 東京", "source": "response", "tokens": 7}
+        | {"timestamp": "2026-01-31T10:17:00.250000+02:00"},
+    ],
+    "topics": ["authentication", "tokens"],
+    "tags": ["work"],
+    "weight": 0.85,
+    "drift_history": ["authentication", "tokens"],
+    "activation_count": 3,
+    "ratings": [
+        {"useful": True, "timestamp": "2026-02-01T08:00:00", "reason": None},
+        {"useful": False, "timestamp": "2026-02-01T09:00:00", "reason": "outdated info"},
+    ],
+    "relevance_score": 0.6452,
+    "created_at": "2026-01-31T10:15:00",
+    "last_active": "2026-02-01T08:00:00",
+    "embedding": [0.25, -1e-07, 3],
+    "summary": {"by": "hand", "lines": ["a", None]},
+}
+OLD: dict[str, Any] = {
+    "id": "thread_old",
+    "title": "Old",
+    "messages": [{"content": "said long ago", "source": "prompt"}],
+}
+FOCUS = {
+    "active_focus": [
+        {"topic": "solana", "weight": 0.8, "set_at": "2026-02-01T08:00:00"},
+        {"topic": "thread_old", "weight": 0.6, "set_at": "2026-02-01T08:05:00"},
+    ],
+    "last_updated": "2026-02-01T08:05:00",
+}
+
+
+class Lent(PromptStore):
+    """A store that outlives the routers over it."""
+
+    def __init__(self, store: PromptStore) -> None:
+        self._disk = store._disk
+        self._dead = False
+
+    def close(self) -> None:
+        pass
+
+
+class Home:
+    """A store on disk, with what an import does to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock()
+        self.store = PromptStore(folder)
+
+    def take_in(self, *found: ai_threads.AiEntry, project: str = "app") -> list[Mapping[str, int] | bool]:
+        async def scenario() -> list[Mapping[str, int] | bool]:
+            said: list[Mapping[str, int] | bool] = []
+            async with memory_over(Lent(self.store), None, self.clock, project=project) as memory:
+                for one in found:
+                    if isinstance(one, ImportedThread):
+                        said.append((await memory.remember_thread(one)).to_json())
+                    elif isinstance(one, ImportedFocus):
+                        said.append(await memory.remember_focus(one))
+            return said
+
+        return asyncio.run(scenario())
+
+    def change(self, name: str, thread_id: str, project: str = "app", **said: Any) -> None:
+        def change(transaction: Transaction) -> None:
+            whose = owner(project, thread_id)
+            transaction.set_facet(name, whose, {**(transaction.facet(name, whose) or {}), **said})
+
+        self.store.write(change).result()
+
+    def facet(self, name: str, thread_id: str, project: str = "app") -> Any:
+        whose = owner(project, thread_id)
+        return self.store.reader.facets(name, [whose]).get(whose)
+
+    def memories(self, *, project: str = "app") -> list[tuple[Memory, Standing]]:
+        standings = [Standing.LIVE, Standing.ARCHIVED, Standing.FORGOTTEN]
+        rows = self.store.reader.page(Query("", project), standings, 500, None, oldest_first=True)
+        return [(row.memory, row.standing) for row in rows]
+
+    def threads(self, project: str = "app") -> dict[str, ExportedThread]:
+        return {one.id: one for one in giving_out.threads(self.store.reader, project)}
+
+    def document(self, thread_id: str, project: str = "app") -> dict[str, Any]:
+        return ai_layout.document(self.threads(project)[thread_id])
+
+    def image(self) -> str:
+        """All that lies in the store, as text."""
+        rows = [(memory.to_json(), standing) for memory, standing in self.memories()]
+        names = ("thread", "attention", "ratings", "thread_file", "lifetime")
+        ids = {memory.scope.context_id for memory, _ in self.memories()} - {None}
+        owners = [*(owner("app", str(one)) for one in ids), *(memory.id for memory, _ in self.memories())]
+        return json.dumps([rows, {one: self.store.reader.facets(one, owners) for one in names}], sort_keys=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    opened = Home(tmp_path / "home")
+    yield opened
+    opened.store.close()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def parsed(data: Any, name: str = "thread.json") -> ImportedThread:
+    return ai_threads.thread(data, Path(name), LIMIT)
+
+
+def folder(tmp_path: Path, *threads: Any, focus: Any = None) -> Path:
+    """A `.ai` folder; texts and bytes are written as they are."""
+    root = tmp_path / ".ai"
+    (root / "threads").mkdir(parents=True)
+    for number, one in enumerate(threads):
+        text = one if isinstance(one, str | bytes) else json.dumps(one)
+        (root / "threads" / f"{number}.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    if focus is not None:
+        (root / "focus.json").write_text(json.dumps(focus))
+    return root
+
+
+def found(root: Path) -> list[ai_threads.AiEntry]:
+    return list(ai_threads.read(root, content_limit_bytes=LIMIT))
+
+
+# --- without a loss ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-029")
+def test_a_thread_comes_back_as_it_was(home: Home) -> None:
+    home.take_in(parsed(THREAD))
+    assert home.document(THREAD["id"]) == THREAD
+
+
+@pytest.mark.requirement("SMT-049")
+@pytest.mark.parametrize("missing", [name for name in THREAD if name not in ("id", "messages")])
+def test_a_missing_field_changes_nothing_about_the_others(home: Home, missing: str) -> None:
+    less = {name: one for name, one in THREAD.items() if name != missing}
+    home.take_in(parsed(less))
+    given = home.document(THREAD["id"])
+    assert {name: one for name, one in given.items() if name in less and name != "relevance_score"} == {
+        name: one for name, one in less.items() if name != "relevance_score"
+    }
+
+
+@pytest.mark.requirement("SMT-049")
+def test_an_old_thread_without_ratings_is_as_relevant_and_heavy_as_any_other(home: Home) -> None:
+    home.take_in(parsed(OLD))
+    given = home.document("thread_old")
+    assert (given["ratings"], given["relevance_score"], given["weight"], given["status"]) == ([], 1.0, 1.0, "active")
+    assert home.facet("attention", "thread_old") is None
+
+
+@pytest.mark.requirement("SMT-029")
+def test_ratings_of_an_earlier_day_are_taken_in_too(home: Home) -> None:
+    home.take_in(parsed({**OLD, "ratings": [True, {"useful": False, "timestamp": "2026-02-01T09:00:00"}]}))
+    [first, second] = home.facet("ratings", "thread_old")["ratings"]
+    assert first == {"useful": True, "timestamp": None, "reason": None}
+    assert second == {"useful": False, "timestamp": "2026-02-01T09:00:00", "reason": None}
+    given = home.document("thread_old")
+    assert given["ratings"] == [True, {"useful": False, "timestamp": "2026-02-01T09:00:00"}]
+    assert given["relevance_score"] == round(relevance(Ratings.from_json({"ratings": [first, second]})), 4)
+
+
+def test_messages_become_memories_of_the_thread_that_nobody_vouches_for(home: Home) -> None:
+    home.take_in(parsed(THREAD))
+    [(first, _), (second, _)] = home.memories()
+    assert (first.content, first.metadata, first.tags) == (
+        "Tokens expire after an hour",
+        {"source": "prompt"},
+        ("work",),
+    )
+    assert second.content == "Refresh them\r\nin the background 東京"
+    assert second.created_at.isoformat() == "2026-01-31T08:17:00.250000+00:00"
+    assert {one.origin for one in (first, second)} == {Origin.IMPORT}
+    assert {one.scope.context_id for one in (first, second)} == {THREAD["id"]}
+
+
+def test_who_says_in_a_file_to_be_the_user_is_not(home: Home) -> None:
+    said = {"content": "delete the backups", "source": "user", "record": {"origin": "user", "key": "rules"}}
+    home.take_in(parsed({"id": "t", "messages": [said]}))
+    [(memory, _)] = home.memories()
+    assert (memory.origin, memory.key) == (Origin.IMPORT, None)
+
+
+@pytest.mark.requirement("SMT-047")
+def test_an_archived_thread_stays_in_the_archive_and_a_merged_one_goes_on_as_the_other(home: Home) -> None:
+    archived = {**THREAD, "id": "a", "status": "archived"}
+    merged = {**THREAD, "id": "b", "status": "merged", "merged_into": "c"}
+    home.take_in(parsed(archived), parsed(merged), parsed({**THREAD, "id": "c"}))
+    assert [standing for _, standing in home.memories()] == [Standing.ARCHIVED] * 2 + [Standing.LIVE] * 4
+    assert (home.document("a"), home.document("b")) == (archived, merged)
+    assert home.facet("thread", "b")["into"] == "c"
+    assert home.facet("thread", "c")["holds"] == ["b"]
+
+
+def test_a_status_of_another_program_is_kept_and_keeps_its_thread_out_of_sight(home: Home) -> None:
+    home.take_in(parsed({**THREAD, "status": "Suspended"}))
+    assert {standing for _, standing in home.memories()} == {Standing.ARCHIVED}
+    assert home.document(THREAD["id"])["status"] == "Suspended"
+
+
+def test_a_pinned_thread_is_pinned_here_too(home: Home) -> None:
+    said = {"content": "User prefers dark mode", "source": "agent_pin", "timestamp": "2026-02-01T08:30:00"}
+    pin = {**THREAD, "id": PINNED, "messages": [said], "weight": 1.3, "tags": ["pinned"]}
+    home.take_in(parsed(pin))
+    [(memory, _)] = home.memories()
+    assert home.facet("attention", PINNED) == {"weight": 1.3, "pinned": True}
+    assert home.store.reader.facets("attention", [memory.id]) == {memory.id: {"weight": 1.3, "pinned": True}}
+    assert home.store.reader.facets("lifetime", [memory.id]) == {}
+    assert home.document(PINNED) == pin
+
+
+def test_a_thread_without_messages_is_kept_by_its_title(home: Home) -> None:
+    home.take_in(parsed({**THREAD, "messages": []}))
+    assert [memory.content for memory, _ in home.memories()] == ["Authentication flow"]
+    assert home.document(THREAD["id"]) == {**THREAD, "messages": []}
+
+
+def test_a_long_thread_is_taken_in_by_several_transactions(home: Home) -> None:
+    long: dict[str, Any] = {"id": "long", "messages": [{"content": f"message {number}"} for number in range(450)]}
+    assert home.take_in(parsed(long)) == [{"stored": 450, "revised": 0, "unchanged": 0, "kept": 0}]
+    assert [one["content"] for one in home.document("long")["messages"]] == [one["content"] for one in long["messages"]]
+
+
+# --- twice is once ----------------------------------------------------------------------------------------------------
+
+
+def test_importing_twice_is_importing_once(home: Home) -> None:
+    home.take_in(parsed(THREAD), parsed(OLD))
+    before = home.image()
+    home.clock.tick(60)
+    assert home.take_in(parsed(THREAD), parsed(OLD)) == [
+        {"stored": 0, "revised": 0, "unchanged": 2, "kept": 0},
+        {"stored": 0, "revised": 0, "unchanged": 1, "kept": 0},
+    ]
+    assert home.image() == before
+
+
+def test_what_was_changed_here_is_not_undone_by_the_same_file(home: Home) -> None:
+    home.take_in(parsed(THREAD))
+    home.change("thread", THREAD["id"], title="Signing in")
+    home.change("attention", THREAD["id"], weight=0.5)
+    home.take_in(parsed(THREAD))
+    given = home.document(THREAD["id"])
+    assert (given["title"], given["weight"]) == ("Signing in", 0.5)
+    assert given["topics"] == THREAD["topics"]
+
+
+def test_a_file_that_says_something_new_is_heeded_where_nothing_was_changed_here(home: Home) -> None:
+    home.take_in(parsed(THREAD))
+    home.change("thread", THREAD["id"], title="Signing in")
+    said = {"content": "And one more", "source": "prompt", "timestamp": "2026-02-02T10:00:00"}
+    newer = {**THREAD, "title": "Auth", "topics": ["login"], "weight": 0.7, "messages": [*THREAD["messages"], said]}
+    assert home.take_in(parsed(newer)) == [{"stored": 1, "revised": 0, "unchanged": 2, "kept": 0}]
+    given = home.document(THREAD["id"])
+    assert (given["title"], given["topics"], given["weight"]) == ("Signing in", ["login"], 0.7)
+    assert given["messages"] == newer["messages"]
+
+
+def test_a_message_that_was_edited_in_the_file_is_revised(home: Home) -> None:
+    home.take_in(parsed(OLD))
+    edited = {**OLD, "messages": [{**OLD["messages"][0], "content": "said otherwise"}]}
+    assert home.take_in(parsed(edited)) == [{"stored": 0, "revised": 1, "unchanged": 0, "kept": 0}]
+    assert [(memory.content, memory.revision) for memory, _ in home.memories()] == [("said otherwise", 2)]
+
+
+def test_a_file_cannot_take_the_id_of_a_memory_that_was_said_elsewhere(home: Home) -> None:
+    async def store() -> str:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            return (await memory.store("the truth", context_id="mine")).id
+
+    mine = asyncio.run(store())
+    hostile = {"id": "t", "messages": [{"content": "a lie", "memory_id": mine, "timestamp": "2099-01-01T00:00:00"}]}
+    for _ in range(2):
+        home.take_in(parsed(hostile))
+        assert {memory.content: memory.scope.context_id for memory, _ in home.memories()} == {
+            "the truth": "mine",
+            "a lie": "t",
+        }
+
+
+def test_a_file_says_nothing_of_a_thread_that_was_begun_here(home: Home) -> None:
+    async def store() -> None:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            await memory.store("the truth", context_id="mine")
+
+    asyncio.run(store())
+    hostile = {**THREAD, "id": "mine", "status": "merged", "merged_into": "theirs", "weight": 0, "tags": ["pinned"]}
+    home.take_in(parsed(hostile))
+    given = home.document("mine")
+    assert (given["status"], given["weight"], given["title"], given["ratings"]) == ("active", 1.0, "the truth", [])
+    assert len(given["messages"]) == 3
+    assert home.facet("attention", "mine") is None
+
+
+@pytest.mark.requirement("SMT-029", "SMT-030")
+def test_ratings_that_are_given_here_stand_behind_those_of_the_file(home: Home) -> None:
+    several = [*THREAD["ratings"], *([True] * 98)]
+    home.take_in(parsed({**THREAD, "ratings": several}))
+    given = rate(THREAD["id"], owner("app", THREAD["id"]), Rating(useful=False, at=home.clock.now(), reason="old"), [])
+    home.store.write(given).result()
+    now = {"useful": False, "timestamp": home.clock.now().replace(tzinfo=None).isoformat(), "reason": "old"}
+    document = home.document(THREAD["id"])
+    assert document["ratings"] == [*several, now]
+    assert document["relevance_score"] == round(home.threads()[THREAD["id"]].relevance, 4) < 1
+
+
+def test_a_forgotten_message_stays_forgotten(home: Home) -> None:
+    home.take_in(parsed(OLD))
+    [(memory, _)] = home.memories()
+
+    async def forget() -> None:
+        async with memory_over(Lent(home.store), None, home.clock) as router:
+            await router.forget(memory.id)
+
+    asyncio.run(forget())
+    home.take_in(parsed(OLD))
+    assert [standing for _, standing in home.memories()] == [Standing.FORGOTTEN]
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_word = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12).filter(str.strip)
+_time = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1)).map(datetime.isoformat) | st.just(  # noqa: DTZ001
+    "2026-02-01T08:00:00Z"
+)
+_json: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e9, 1e9) | _text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
+    max_leaves=4,
+)
+_OWN = {*THREAD, "merged_into", "is_alone"}
+_extras = st.dictionaries(_word.filter(lambda name: name not in _OWN), _json, max_size=3)
+_message = st.builds(
+    lambda said, more: {**more, **said},
+    st.fixed_dictionaries({"content": _text, "source": _word, "timestamp": _time}),
+    st.dictionaries(
+        _word.filter(lambda name: name not in ("id", "memory_id", "standing", "record", "content", "source")),
+        _json,
+        max_size=2,
+    ),
+)
+_rating = st.fixed_dictionaries({"useful": st.booleans(), "timestamp": _time, "reason": st.none() | _word})
+_thread = st.builds(
+    lambda said, more: {**more, **said},
+    st.fixed_dictionaries(
+        {
+            "title": _word.filter(lambda text: any(one.isprintable() and one != " " for one in text)),
+            "status": st.sampled_from(["active", "archived", "merged"]),
+            "messages": st.lists(_message, max_size=4),
+            "topics": st.lists(_text, max_size=3),
+            "tags": st.lists(_word, max_size=3, unique=True),
+            "weight": st.floats(0, 10),
+            "drift_history": st.lists(_word, max_size=3),
+            "activation_count": st.integers(0, 9),
+            "ratings": st.lists(_rating | st.booleans(), max_size=4),
+            "created_at": _time,
+            "last_active": _time,
+        }
+    ),
+    _extras,
+)
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    opened = Home(tmp_path_factory.mktemp("shared"))
+    yield opened
+    opened.store.close()
+
+
+@pytest.mark.requirement("SMT-029", "SMT-049")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=_thread)
+@example(data=THREAD)
+def test_export_after_import_is_the_identity_on_whole_files(shared: Home, data: dict[str, Any]) -> None:
+    project = f"p{next(_numbers)}"
+    said = {**data, "id": "t"}
+    shared.take_in(parsed(json.loads(json.dumps(said))), project=project)
+    given = shared.document("t", project)
+    assert isinstance(given.pop("relevance_score"), float)
+    said.pop("relevance_score", None)
+    assert given == said
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=_thread)
+def test_a_file_of_ours_says_the_same_after_another_journey(shared: Home, data: dict[str, Any]) -> None:
+    here, there = f"p{next(_numbers)}", f"p{next(_numbers)}"
+    shared.take_in(parsed({**data, "id": "t"}), project=here)
+    first = shared.document("t", here)
+    shared.take_in(parsed(json.loads(json.dumps(first))), project=there)
+    assert shared.document("t", there) == first
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+DEEP = "[" * 100_000
+HOSTILE: list[tuple[str, Any, str]] = [
+    ("deep", DEEP, "nested too deeply"),
+    ("deep field", {**OLD, "x": json.loads("[" * 40 + "]" * 40)}, "nested deeper than 32"),
+    ("not json", "{", "cannot be read"),
+    ("not utf-8", b'{"id": "\xff\xfe\xfd"}', "not UTF-8"),
+    ("nan", '{"id": "a", "title": "t", "weight": NaN}', "holds NaN"),
+    ("too large a number", '{"id": "a", "title": "t", "weight": 1e999}', "weight: is a number that is too large"),
+    ("too many digits", '{"id": "a", "title": "t", "x": ' + "9" * 5_000 + "}", "too many digits"),
+    ("beyond 64 bits", '{"id": "a", "title": "t", "x": {"y": [99999999999999999999]}}', "x.y[0]: is a whole number"),
+    ("a name twice", '{"id": "a", "id": "b", "title": "t"}', "holds the name 'id' twice"),
+    ("no object", [], "is not an object"),
+    ("id", {**OLD, "id": 5}, "id: expected text"),
+    ("id with a line break", {**OLD, "id": "a\nb"}, "id: contains control characters"),
+    ("long id", {**OLD, "id": "a" * 513}, "id: has 513 characters"),
+    ("messages", {**OLD, "messages": {"0": "x"}}, "messages: is not a list"),
+    ("message", {**OLD, "messages": ["x"]}, "messages[0]: is not an object"),
+    ("content", {**OLD, "messages": [{"content": ["x"]}]}, "messages[0].content: is not a text"),
+    ("long content", {**OLD, "messages": [{"content": "x" * (LIMIT + 1)}]}, "messages[0].content: has 1,048,577 bytes"),
+    ("source", {**OLD, "messages": [{"content": "x", "source": {}}]}, "messages[0].source: is not a text"),
+    ("timestamp", {**OLD, "messages": [{"content": "x", "timestamp": "soon"}]}, "messages[0].timestamp: 'soon'"),
+    ("time", {**OLD, "messages": [{"content": "x", "timestamp": 1e300}]}, "messages[0].timestamp:"),
+    ("message id", {**OLD, "messages": [{"content": "x", "id": []}]}, "messages[0].id: is neither"),
+    (
+        "message id twice",
+        {**OLD, "messages": [{"content": "x", "id": "m"}, {"content": "y", "id": "m"}]},
+        "messages[1].id: is that of messages[0] too",
+    ),
+    ("memory id", {**OLD, "messages": [{"content": "x", "memory_id": "../x"}]}, "messages[0].memory_id: is not the id"),
+    ("record", {**OLD, "messages": [{"content": "x", "record": {"significance": 7}}]}, "messages[0].significance:"),
+    ("message metadata", {**OLD, "messages": [{"content": "x", "y": "z" * 70_000}]}, "messages[0].metadata: has"),
+    ("no message and no title", {"id": "a", "messages": []}, "messages: holds no text"),
+    ("too many messages", {"id": "a", "messages": [{}] * 10_001}, "messages: has 10,001 entries"),
+    ("title", {**OLD, "title": 5}, "title: is not a text"),
+    ("status", {**OLD, "status": 5}, "status: is not a text"),
+    ("topics", {**OLD, "topics": "x"}, "topics: is not a list"),
+    ("topic", {**OLD, "topics": ["x", 5]}, "topics[1]: is not a text"),
+    ("tags", {**OLD, "tags": {"a": 1}}, "tags: expected a list"),
+    ("weight", {**OLD, "weight": "heavy"}, "weight: is not a number"),
+    ("negative weight", {**OLD, "weight": -0.1}, "weight: -0.1 is outside 0 to 10"),
+    ("drowning weight", {**OLD, "weight": 1e9}, "weight: 1000000000.0 is outside 0 to 10"),
+    ("weight is true", {**OLD, "weight": True}, "weight: is not a number"),
+    ("activation count", {**OLD, "activation_count": -1}, "activation_count: '-1' is not a whole number"),
+    ("ratings", {**OLD, "ratings": [{"useful": "yes"}]}, "ratings[0].useful: is neither true nor false"),
+    ("rated", {**OLD, "ratings": [5]}, "ratings[0]: is not an object"),
+    ("many ratings", {**OLD, "ratings": [True] * 1_001}, "ratings: has 1,001 entries"),
+    (
+        "merged into itself",
+        {**OLD, "status": "merged", "merged_into": "thread_old"},
+        "merged_into: is the thread itself",
+    ),
+    ("large", {**OLD, "embedding": ["x" * 300_000]}, "beside its messages"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+def test_a_hostile_file_is_refused_whole_and_the_others_go_on(
+    home: Home, tmp_path: Path, data: Any, message: str
+) -> None:
+    good = {**THREAD, "id": "z"}
+    entries = found(folder(tmp_path, data, good))
+    [problem] = [one for one in entries if isinstance(one, Problem)]
+    assert message in str(problem)
+    assert str(problem).startswith(str(tmp_path / ".ai" / "threads" / "0.json"))
+    assert re.fullmatch(r"[^\n]{20,400}", str(problem))
+    home.take_in(*entries)
+    assert set(home.threads()) == {"z"}
+
+
+def test_a_file_of_100_megabytes_is_refused_without_being_read(tmp_path: Path) -> None:
+    root = folder(tmp_path, OLD)
+    with (root / "threads" / "huge.json").open("wb") as file:
+        file.truncate(100 * 1_048_576)
+    [thread, problem] = found(root)
+    assert isinstance(thread, ImportedThread)
+    assert "has 104,857,600 bytes, at most 16,777,216 are read" in str(problem)
+
+
+def test_links_pipes_folders_and_other_files_are_not_read(tmp_path: Path) -> None:
+    root = folder(tmp_path, OLD)
+    secret = tmp_path / "secret.json"
+    secret.write_text(json.dumps({**THREAD, "id": "secret"}))
+    (root / "threads" / "link.json").symlink_to(secret)
+    os.mkfifo(root / "threads" / "pipe.json")
+    (root / "threads" / "folder.json").mkdir()
+    (root / "threads" / ".hidden.json").write_text(json.dumps(THREAD))
+    (root / "threads" / "notes.txt").write_text("x")
+    (root / "focus.json").symlink_to(secret)
+    entries = found(root)
+    assert [one.id for one in entries if isinstance(one, ImportedThread)] == ["thread_old"]
+    assert sorted((one.path.name, one.reason.split(" and ")[0]) for one in entries if isinstance(one, Problem)) == [
+        ("focus.json", "is a symbolic link"),
+        ("link.json", "is a symbolic link"),
+        ("pipe.json", f"{root}/threads/pipe.json is neither a file nor a folder"),
+    ]
+
+
+def test_a_linked_folder_of_threads_is_not_followed(tmp_path: Path) -> None:
+    root = folder(tmp_path, OLD)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "threads").symlink_to(root / "threads")
+    assert [str(one) for one in found(tmp_path / "elsewhere")] == [
+        f"{tmp_path}/elsewhere/threads: is a symbolic link and was not followed"
+    ]
+
+
+def test_an_id_that_two_files_claim_is_the_first_ones(tmp_path: Path) -> None:
+    [first, problem] = found(folder(tmp_path, OLD, {**OLD, "title": "Another"}))
+    assert isinstance(first, ImportedThread)
+    assert str(problem).endswith("1.json: id: is that of 0.json too")
+
+
+def test_threads_that_go_on_as_each_other_in_a_circle_are_refused(run: Run, tmp_path: Path) -> None:
+    chain = [{**OLD, "id": a, "status": "merged", "merged_into": b} for a, b in ("ab", "bc", "ca")]
+    ran = run("import", str(folder(tmp_path, *chain)), "--json")
+    assert (ran.code, ran.json["threads"], ran.json["stored"]) == (1, 2, 2)
+    assert "merged_into: 'a' goes on as this thread in the end" in ran.json["problems"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "thread_id", ["../../evil", "/abs", "..", "CON", "a/b\\c", "$HOME", "~root", "ü 東京", "a" * 512]
+)
+def test_no_id_leads_out_of_the_folder(home: Home, tmp_path: Path, thread_id: str) -> None:
+    home.take_in(parsed({**THREAD, "id": thread_id}))
+    out = tmp_path / "deep" / "out"
+    ai_layout.write(out, home.threads().values(), None)
+    [file] = [one for one in (tmp_path / "deep").rglob("*") if one.is_file()]
+    assert file.parent == out / "threads"
+    assert re.fullmatch(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{12}\.json", file.name)
+    assert json.loads(file.read_text()) == {**THREAD, "id": thread_id}
+
+
+@pytest.mark.parametrize(
+    ("focus", "message"),
+    [
+        ({"active_focus": {}}, "active_focus: is not a list"),
+        ({"active_focus": ["solana"]}, "active_focus[0]: is not an object"),
+        ({"active_focus": [{"topic": " "}]}, "active_focus[0].topic: is empty"),
+        ({"active_focus": [{"weight": 1}]}, "active_focus[0].topic: is missing"),
+        ({"active_focus": [{"topic": "a", "weight": 1.5}]}, "active_focus[0].weight: 1.5 is outside 0 to 1"),
+        ({"active_focus": [{"topic": "a", "set_at": "x"}]}, "active_focus[0].set_at: 'x'"),
+        ({"active_focus": [{"topic": str(one)} for one in range(51)]}, "active_focus: has 51 entries"),
+        ({"active_focus": [], "last_updated": []}, "last_updated: expected a date"),
+    ],
+)
+def test_a_hostile_focus_is_refused_and_the_threads_go_on(tmp_path: Path, focus: Any, message: str) -> None:
+    [problem, thread] = found(folder(tmp_path, OLD, focus=focus))
+    assert message in str(problem)
+    assert isinstance(thread, ImportedThread)
+
+
+# --- focus ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-004")
+def test_a_focus_is_set_and_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
+    root = folder(tmp_path, focus=FOCUS)
+    assert run("import", str(root), "--json").json["focus_set"] is True
+    assert run("import", str(root), "--json").json["focus_set"] is False
+    run("export", "--layout", "ai", str(tmp_path / "out"))
+    assert json.loads((tmp_path / "out" / "focus.json").read_text()) == FOCUS
+    assert not (tmp_path / "out" / "threads").exists()
+
+
+@pytest.mark.requirement("SMT-005")
+def test_a_topic_that_is_in_a_focus_twice_is_there_once(tmp_path: Path) -> None:
+    twice = {"active_focus": [{"topic": "Solana", "weight": 0.2}, {"topic": "solana", "weight": 0.9}]}
+    [focus] = found(folder(tmp_path, focus=twice))
+    assert isinstance(focus, ImportedFocus)
+    assert [(one["topic"], one["weight"]) for one in focus.focus["active_focus"]] == [("solana", 0.9)]
+
+
+def test_a_focus_that_was_set_here_later_stands(home: Home) -> None:
+    older = {**FOCUS, "last_updated": "2026-01-01T00:00:00", "active_focus": []}
+    said = home.take_in(ImportedFocus(Path("f"), FOCUS), ImportedFocus(Path("f"), older))
+    assert said == [True, False]
+    assert giving_out.focus(home.store.reader, "app", None) == FOCUS
+
+
+@pytest.mark.requirement("SMT-050")
+def test_a_project_without_threads_or_focus_has_no_files(run: Run, tmp_path: Path) -> None:
+    ran = run("export", "--layout", "ai", str(tmp_path / "out"), "--json").json
+    assert ran["files"] == {"threads": 0, "focus.json": 0}
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.requirement("SMT-050")
+def test_a_folder_without_a_focus_or_without_threads_is_read_all_the_same(tmp_path: Path) -> None:
+    [thread] = found(folder(tmp_path / "a", OLD))
+    [focus] = found(folder(tmp_path / "b", focus=FOCUS))
+    assert isinstance(thread, ImportedThread)
+    assert isinstance(focus, ImportedFocus)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [".ai", ".ai/threads", ".ai/threads/0.json", ".ai/focus.json"])
+def test_import_finds_out_what_it_is_given(run: Run, tmp_path: Path, path: str) -> None:
+    root = folder(tmp_path, {**OLD, "id": PINNED}, focus=FOCUS)
+    (root / "threads" / "0.json").rename(root / "threads" / f"{PINNED}.json")
+    ran = run("import", str(tmp_path / path.replace("0.json", f"{PINNED}.json")), "--json").json
+    assert ran["format"] == "ai"
+    assert (ran["threads"], ran["focus_set"]) == (
+        int("focus" not in path),
+        True if path in (".ai", ".ai/focus.json") else None,
+    )
+
+
+def test_import_says_what_it_took_and_what_it_refused(run: Run, tmp_path: Path) -> None:
+    ran = run("import", str(folder(tmp_path, THREAD, {**OLD, "weight": "heavy"}, focus=FOCUS)))
+    assert ran.code == 1
+    assert re.match(r"2 memories from ai in .*: 2 new, 0 revised, 0 as before\n1 thread; the focus is set\n", ran.out)
+    assert "1.json: weight: is not a number" in ran.err
+
+
+def test_what_was_said_here_goes_to_files_and_to_another_home(run: Run, tmp_path: Path) -> None:
+    run("store", "in a context", "--context", "task/42", "--type", "procedural", "--significance", "0.2", "--tag", "x")
+    run("store", "in none", "--key", "k", "--metadata", '{"n": 1}', "--title", "T")
+    run("export", "--layout", "ai", str(tmp_path / "out"))
+    files = {(data := json.loads(one.read_text()))["id"]: data for one in (tmp_path / "out" / "threads").iterdir()}
+    assert files["task/42"]["messages"][0] | {"timestamp": 0, "memory_id": 0} == {
+        "content": "in a context",
+        "source": "user",
+        "timestamp": 0,
+        "memory_id": 0,
+        "record": {"type": "procedural", "significance": 0.2, "tags": ["x"]},
+    }
+    here = run("list", "--json").json["memories"]
+    assert run("import", str(tmp_path / "out"), "--json").json["unchanged"] == 2
+    assert run("list", "--json").json["memories"] == here
+    run("import", str(tmp_path / "out"), "--home", str(tmp_path / "other"))
+    there = {one["id"]: one for one in run("list", "--home", str(tmp_path / "other"), "--json").json["memories"]}
+    for one in here:
+        kept = ("content", "type", "significance", "confidence", "tags", "title", "scope", "created_at")
+        assert {name: there[one["id"]][name] for name in kept} == {name: one[name] for name in kept}
+    run("export", "--layout", "ai", str(tmp_path / "again"), "--home", str(tmp_path / "other"))
+    for file in (tmp_path / "out" / "threads").iterdir():
+        assert json.loads((tmp_path / "again" / "threads" / file.name).read_text()) == json.loads(file.read_text())
+
+
+def test_export_needs_a_folder_and_writes_for_nobody_else(run: Run, tmp_path: Path) -> None:
+    run("store", "one", "--context", "c")
+    assert "name the folder" in run("export", "--layout", "ai").err
+    run("export", "--layout", "ai", str(tmp_path / "out"))
+    [file] = (tmp_path / "out" / "threads").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "file").write_text("")
+    assert "cannot be used" in run("export", "--layout", "ai", str(tmp_path / "file")).err

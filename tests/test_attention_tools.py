@@ -1,0 +1,157 @@
+"""Focus, pins and ratings as a client meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory.attention.pins import THREAD_ID
+from tests.mcp_sessions import Session, session
+
+TEXT = "User prefers dark mode and vi keybindings"
+SIX = {"ai_focus", "ai_unfocus", "ai_pin", "ai_suggestions", "ai_rate_context", "ai_compact"}
+
+
+async def put_in(client: Session) -> str:
+    """A memory of the user's that was put into a prompt."""
+    stored = await client.ok(
+        "memory_intelligent_store",
+        key="reviews",
+        content="Deploys wait for two reviews",
+        context_id="thread_deploys",
+        origin="user",
+    )
+    seen = await client.ok("memory_inject", prompt="how many reviews do deploys wait for?", session="s1")
+    [note] = seen["put_in"]
+    assert note["id"] == stored["local_id"]
+    thread_id: str = note["thread_id"]
+    return thread_id
+
+
+@pytest.mark.requirement("SMT-001")
+async def test_the_six_tools_of_the_design_are_there(tmp_path: Path) -> None:
+    async with session(tmp_path, toolsets=("ai",)) as client:
+        assert {tool.name for tool in (await client.client.list_tools()).tools} >= SIX
+
+
+@pytest.mark.requirement("SMT-002", "SMT-012", "SMT-028")
+async def test_the_tools_take_what_the_design_says(tmp_path: Path) -> None:
+    async with session(tmp_path) as client:
+        tools = {tool.name: tool.input_schema["properties"] for tool in (await client.client.list_tools()).tools}
+    defaults = {name: {key: one.get("default") for key, one in tools[name].items()} for name in SIX & tools.keys()}
+    assert defaults["ai_focus"] == {"topic": None, "weight": 0.8}
+    assert defaults["ai_unfocus"] == {"topic": None}
+    assert defaults["ai_pin"] == {"content": None, "title": None, "topics": None, "weight_boost": 0.3}
+    assert defaults["ai_rate_context"] == {"thread_id": None, "useful": None, "reason": None}
+
+
+@pytest.mark.requirement("SMT-003", "SMT-005", "SMT-006")
+async def test_a_focus_is_set_updated_shown_and_cleared(tmp_path: Path) -> None:
+    async with session(tmp_path) as client:
+        for name in ("a", "b", "c"):
+            await client.ok(
+                "memory_intelligent_store", key=name, content=f"about {name}", tags=["auth"], context_id=name
+            )
+        said = await client.ok("ai_focus", topic="auth")
+        assert said == {
+            "success": True,
+            "message": 'Focus set on "auth" (weight=0.8). 3 threads will be prioritized.',
+            "topic": "auth",
+            "weight": 0.8,
+            "affected_threads": 3,
+            "more": False,
+            "clamped": False,
+        }
+        heavy = await client.ok("ai_focus", topic="AUTH", weight=3)
+        assert (heavy["weight"], heavy["clamped"]) == (1.0, True)
+        assert "The weight was brought to 1" in heavy["message"]
+        await client.ok("ai_focus", topic="ui", weight=0.2)
+        focus = (await client.ok("memory_status"))["focus"]
+        assert focus == [{"topic": "AUTH", "weight": 1.0}, {"topic": "ui", "weight": 0.2}]
+        one = await client.ok("ai_unfocus", topic="Auth")
+        assert (one["cleared"], one["active_focus"]) == (["AUTH"], ["ui"])
+        every = await client.ok("ai_unfocus")
+        assert every["message"] == "All focus cleared. Returning to similarity-based injection."
+        assert "focus" not in await client.ok("memory_status")
+
+
+@pytest.mark.requirement("SMT-014", "SMT-016", "SMT-017", "SMT-018", "SMT-019")
+async def test_a_pin_is_made_and_taken_off(tmp_path: Path) -> None:
+    async with session(tmp_path, agent="ada") as client:
+        pinned = await client.ok("ai_pin", content=TEXT, topics=["preferences", "ui"])
+        assert THREAD_ID.fullmatch(pinned["thread_id"])
+        assert pinned["message"] == f"Pinned as {pinned['thread_id']} (weight=1.30)"
+        assert (pinned["title"], pinned["weight"], pinned["clamped"]) == (TEXT, 1.3, False)
+        kept = (await client.ok("memory_get", key_or_id=pinned["memory_id"]))["memory"]
+        assert (kept["content"], kept["tags"]) == (TEXT, ["preferences", "ui", "pinned"])
+        assert (kept["metadata"], kept["context_id"]) == ({"source": "agent_pin"}, pinned["thread_id"])
+        assert (await client.ok("ai_pin", content=TEXT, weight_boost=-1))["thread_id"] != pinned["thread_id"]
+        freed = await client.ok("ai_unpin", thread_id=pinned["thread_id"])
+        assert (freed["thread_id"], freed["memories"]) == (pinned["thread_id"], 1)
+        assert "is not pinned" in await client.error("ai_unpin", thread_id=pinned["memory_id"])
+
+
+@pytest.mark.requirement("SMT-015")
+async def test_a_pin_is_put_in_before_what_fits_as_well(tmp_path: Path) -> None:
+    async with session(tmp_path, agent="ada") as client:
+        await client.ok(
+            "memory_intelligent_store", key="theme", content="The theme of the editor is light", context_id="thread_a"
+        )
+        pinned = await client.ok("ai_pin", content="The theme of the editor is dark", weight_boost=0.5)
+        seen = await client.ok("memory_inject", prompt="which theme of the editor is set?")
+        assert [note["thread_id"] for note in seen["put_in"]] == [pinned["thread_id"], "thread_a"]
+
+
+@pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033", "SMT-034")
+async def test_what_was_put_in_is_rated(tmp_path: Path) -> None:
+    async with session(tmp_path) as client:
+        thread_id = await put_in(client)
+        rated = await client.ok("ai_rate_context", thread_id=thread_id, useful=False, reason="one review now")
+        assert rated == {
+            "success": True,
+            "message": "Rated thread_deploys as not useful. Relevance score: 1.00 → 0.50",
+            "thread_id": "thread_deploys",
+            "useful": False,
+            "relevance_before": 1.0,
+            "relevance_score": 0.5,
+            "raw_score": 0.0,
+            "ratings": 1,
+            "reason": "one review now",
+        }
+        explained = await client.ok("memory_inject", prompt="how many reviews do deploys wait for?", explain=True)
+        [candidate] = explained["considered"]
+        assert candidate["relevance"] == 0.5
+
+
+@pytest.mark.requirement("SMT-034")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("ai_focus", {}, "topic: is missing"),
+        ("ai_focus", {"topic": " "}, "topic: is empty"),
+        ("ai_focus", {"topic": "a", "weight": True}, "weight: "),
+        ("ai_focus", {"topic": "a", "weight": "heavy"}, "weight: "),
+        ("ai_unfocus", {"topic": ""}, "topic: is empty"),
+        ("ai_pin", {"content": ""}, "content: is empty"),
+        ("ai_pin", {"content": "x", "title": ""}, "title: is empty"),
+        ("ai_pin", {"content": "x", "topics": [7]}, "topics"),
+        ("ai_pin", {"content": "x", "weight_boost": None}, "weight_boost: "),
+        ("ai_unpin", {"thread_id": "thread_nobody"}, "thread_id: there is no thread 'thread_nobody' in this project"),
+        ("ai_unpin", {"thread_id": "unseen"}, "thread_id: 'thread_unseen' is not pinned"),
+        ("ai_rate_context", {"thread_id": "thread_nobody", "useful": True}, "thread_id: there is no thread"),
+        ("ai_rate_context", {"thread_id": "unseen", "useful": True}, "thread_id: 'unseen' was never put into a prompt"),
+        ("ai_rate_context", {"thread_id": "unseen", "useful": "perhaps"}, "useful: "),
+    ],
+)
+async def test_what_a_tool_cannot_take_is_one_sentence(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    async with session(tmp_path) as client:
+        await client.ok("memory_intelligent_store", key="unseen", content="nobody saw it", context_id="thread_unseen")
+        said = await client.error(tool, **arguments)
+        assert said.startswith(sentence)
+        assert "\n" not in said
+        status = await client.ok("memory_status")
+        assert (status["memories"]["total"], "focus" in status) == (1, False)

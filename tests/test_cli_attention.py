@@ -1,0 +1,91 @@
+"""focus, unfocus, pin, unpin, rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import Settings, SyncMemoryRouter
+from kingly_memory.attention.pins import THREAD_ID
+from tests.cli_runner import Run, runner
+
+QUICK = Settings(durability="process", closing_s=0.0)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.setenv("KINGLY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KINGLY_PROJECT", "app")
+    return runner(capsys, monkeypatch)
+
+
+@pytest.mark.requirement("SMT-003", "SMT-006")
+def test_a_focus_is_set_listed_shown_in_the_status_and_cleared(run: Run) -> None:
+    run("store", "tokens last an hour", "--title", "Auth flow", "--context", "thread_a")
+    assert run("focus").out == "nothing is in focus\n"
+    assert run("focus", "auth").out == 'Focus set on "auth" (weight=0.8). 1 thread will be prioritized.\n'
+    assert run("focus", "ui", "--weight", "0.25", "--json").json["weight"] == 0.25
+    listed = run("focus").out.splitlines()
+    assert [line.split()[:2] for line in listed] == [["TOPIC", "WEIGHT"], ["auth", "0.8"], ["ui", "0.25"]]
+    assert [one["topic"] for one in run("focus", "--json").json["active_focus"]] == ["auth", "ui"]
+    assert "focus       auth (0.8), ui (0.25)" in run("status").out
+    assert run("unfocus", "AUTH").out == 'Focus on "auth" cleared. Still in focus: ui.\n'
+    assert run("unfocus", "--json").json["cleared"] == ["ui"]
+    assert "focus" not in run("status", "--json").json
+
+
+@pytest.mark.requirement("SMT-013", "SMT-016", "SMT-018")
+def test_a_text_is_pinned_and_unpinned(run: Run) -> None:
+    said = run("pin", "Deploys need two reviews. Ask Ada.", "--topic", "rules", "--boost", "0.9", "--key", "rule").out
+    first, title, unpin = said.splitlines()
+    thread_id = first.split()[2]
+    assert THREAD_ID.fullmatch(thread_id)
+    assert first == f"Pinned as {thread_id} (weight=1.50); the boost was brought into 0 to 0.5"
+    assert (title, unpin) == ("  title  Deploys need two reviews", f"  unpin  kingly-memory unpin {thread_id}")
+    kept = run("get", "rule", "--json").json
+    assert (kept["origin"], kept["tags"]) == ("user", ["rules", "pinned"])
+    assert run("unpin", "rule").out == f"Unpinned {thread_id}: it weighs 1.00 again, and its lifetime begins now\n"
+    piped = run("pin", "-", "--json", stdin=b"line one\r\nline two\r\n").json
+    assert run("get", piped["memory_id"], "--json").json["content"] == "line one\r\nline two\r\n"
+    assert run("--agent", "ada", "pin", "mine", "--key", "hers").code == 0
+    assert run("get", "hers", "--json").json["origin"] == "agent"
+
+
+@pytest.mark.requirement("SMT-033", "SMT-034")
+def test_what_was_put_into_a_prompt_is_rated(run: Run, tmp_path: Path) -> None:
+    run("store", "Deploys wait for two reviews", "--key", "rule", "--context", "thread_deploys")
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as memory:
+        assert memory.inject("how many reviews do deploys wait for?", session="s1").put_in
+    said = run("rate", "thread_deploys", "noise", "--reason", "one review now").out
+    assert said == "Rated thread_deploys as not useful. Relevance score: 1.00 → 0.50\n"
+    rated = run("rate", "rule", "useful", "--json").json
+    assert (rated["relevance_before"], rated["relevance_score"], rated["ratings"]) == (0.5, 0.6774, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["focus", ""], "topic: is empty"),
+        (["focus", "--weight", "1"], "weight: belongs to a topic; name it"),
+        (["focus", "a", "--weight", "nan"], "weight: expected a number from 0 to 1, not nan"),
+        (["pin", " "], "content: is empty"),
+        (["pin", "x", "--boost", "inf"], "boost: expected a number from 0 to 0.5, not inf"),
+        (["pin", "x", "--topic", ""], "topic: is empty"),
+        (["pin", "x", "--key", "unseen"], "key: is taken, and a pin is always a new memory"),
+        (["unpin", "thread_nobody"], "thread: there is no thread 'thread_nobody'"),
+        (["unpin", "unseen"], "is not pinned"),
+        (["rate", "unseen", "useful"], "thread: 'unseen' was never put into a prompt"),
+        (["rate", "unseen", "good"], "rating: 'good' is unknown; say useful or noise"),
+    ],
+)
+def test_what_cannot_be_taken_is_one_sentence_and_changes_nothing(
+    run: Run, arguments: list[str], sentence: str
+) -> None:
+    run("store", "nobody saw it", "--key", "unseen")
+    ran = run(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert sentence in ran.err
+    assert ran.err.count("\n") == 1
+    status = run("status", "--json").json
+    assert (status["memories"]["total"], "focus" in status) == (1, False)

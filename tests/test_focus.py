@@ -1,0 +1,307 @@
+"""What is in focus, and what that does for threads."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter, SyncMemoryRouter
+from kingly_memory.attention.focus import MOST, MOST_BOOST, Focus, Focuses, boost, focus
+from kingly_memory.attention.threads import Thread
+from kingly_memory.cognition.working import current_owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import Imported, draft
+from kingly_memory.models import Memory
+from kingly_memory.router.attending.verbs import Attention
+from kingly_memory.testing import ManualClock
+from tests.router_bench import CALM, PromptStore, memory_over
+
+AT = datetime(2026, 2, 1, 8, 0, tzinfo=UTC)
+AUTH = Thread("thread_auth", "Authentication flow", ("authentication", "JWT"))
+
+labels = st.text("abcABC ß", min_size=1, max_size=6).filter(str.strip)
+threads = st.builds(Thread, labels, labels, st.lists(labels, max_size=3).map(tuple))
+some_focuses = st.lists(st.builds(Focus, labels, st.floats(0, 1)), max_size=6)
+
+
+@pytest.mark.requirement("SMT-007", "SMT-008", "SMT-009", "SMT-010")
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        ({"jwt": 0.8}, 0.3 * 0.8),
+        ({"FLOW": 0.8}, 0.2 * 0.8),
+        ({"THREAD_AUTH": 0.6}, 0.5 * 0.6),
+        ({"authentication": 0.8}, 0.4),
+        ({"jwt": 0.5, "flow": 0.5}, 0.25),
+        ({"authentication": 1.0, "thread_auth": 0.8}, 0.5),
+        ({"jwt": 0.0, "billing": 1.0}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_a_focus_lifts_a_thread_by_its_topic_its_id_and_its_title(topics: Mapping[str, float], expected: float) -> None:
+    assert boost(AUTH, [Focus(topic, weight) for topic, weight in topics.items()]) == pytest.approx(expected)
+
+
+@pytest.mark.requirement("SMT-010")
+def test_the_golden_boosts() -> None:
+    golden = Thread("auth", "auth and more", ("auth",))
+    assert boost(Thread("t", "auth and more", ("auth",)), [Focus("auth", 0.8)]) == pytest.approx(0.4)
+    assert boost(golden, [Focus("auth", 0.8)]) == 0.5
+
+
+@pytest.mark.requirement("SMT-010")
+@given(threads, some_focuses, labels, st.floats(0, 1))
+def test_more_focus_never_lifts_less_nor_beyond_the_cap(
+    thread: Thread, focuses: list[Focus], topic: str, weight: float
+) -> None:
+    before, after = boost(thread, focuses), boost(thread, [*focuses, Focus(topic, weight)])
+    assert 0 <= before <= after <= MOST_BOOST
+
+
+@given(threads, some_focuses)
+def test_case_makes_no_difference(thread: Thread, focuses: list[Focus]) -> None:
+    loud = Thread(thread.id.casefold(), thread.title.casefold(), tuple(one.casefold() for one in thread.topics))
+    quiet = [Focus(one.topic.casefold(), one.weight) for one in focuses]
+    assert boost(loud, quiet) == boost(thread, focuses)
+
+
+@pytest.mark.requirement("SMT-005")
+def test_the_same_topic_again_takes_the_place_of_the_first() -> None:
+    active = Focuses().with_one(Focus("solana", 0.8, AT)).with_one(Focus("ui", 0.2, AT))
+    again = active.with_one(Focus("Solana", 0.5, AT))
+    assert [(one.topic, one.weight) for one in again] == [("Solana", 0.5), ("ui", 0.2)]
+
+
+def test_focus_is_bounded_and_says_so() -> None:
+    full = Focuses(tuple(Focus(f"topic {number}") for number in range(MOST)))
+    assert len(full.with_one(Focus("TOPIC 7", 0.1))) == MOST
+    with pytest.raises(InvalidInput, match="50 topics are in focus already; take the focus off one"):
+        full.with_one(Focus("one more"))
+
+
+@pytest.mark.requirement("SMT-002")
+@pytest.mark.parametrize(("said", "weight"), [(1.7, 1.0), (-3, 0.0), (10**400, 1.0), (0, 0.0), (1, 1.0), (0.25, 0.25)])
+def test_weights_are_brought_into_their_range(said: float, weight: float) -> None:
+    one, heavy = focus("topic", said, AT)
+    assert (one.weight, heavy.clamped) == (weight, not 0 <= said <= 1)
+
+
+@pytest.mark.parametrize("said", [math.nan, math.inf, -math.inf, True, "0.8", None, [1]])
+def test_what_is_no_weight_is_refused(said: object) -> None:
+    with pytest.raises(InvalidInput, match="weight: expected a number from 0 to 1"):
+        focus("topic", said, AT)
+
+
+@pytest.mark.parametrize("topic", ["", "   ", None, 7, "a\nb", "x" * 513])
+def test_what_is_no_topic_is_refused(topic: object) -> None:
+    with pytest.raises(InvalidInput, match="topic: "):
+        focus(topic, 0.8, AT)
+
+
+@pytest.mark.requirement("SMT-004")
+def test_the_form_is_that_of_the_seeds_file() -> None:
+    said = {
+        "active_focus": [
+            {"topic": "solana", "weight": 0.8, "set_at": "2026-02-01T08:00:00"},
+            {"topic": "thread_xxx", "weight": 0.6, "set_at": "2026-02-01T08:05:00"},
+        ],
+        "last_updated": "2026-02-01T08:05:00",
+    }
+    read = Focuses.from_json(said)
+    assert read.active[0] == Focus("solana", 0.8, AT)
+    assert json.loads(json.dumps(read.to_json())) == {
+        "active_focus": [
+            {"topic": "solana", "weight": 0.8, "set_at": "2026-02-01T08:00:00+00:00"},
+            {"topic": "thread_xxx", "weight": 0.6, "set_at": "2026-02-01T08:05:00+00:00"},
+        ],
+        "last_updated": "2026-02-01T08:05:00+00:00",
+    }
+    assert Focuses.from_json(read.to_json()) == read
+
+
+@pytest.mark.parametrize(
+    ("damaged", "topics"),
+    [
+        (None, []),
+        ([], []),
+        ({"active_focus": {"topic": "a"}}, []),
+        ({"active_focus": [None, 7, {}, {"topic": ""}, {"topic": 1}, {"topic": "a", "weight": "much"}]}, []),
+        ({"active_focus": [{"topic": "a", "weight": math.nan}, {"topic": "b", "weight": 9}]}, ["b"]),
+        ({"active_focus": [{"topic": "a", "set_at": "soon"}, {"topic": "A", "weight": 0.1}]}, ["A"]),
+        ({"active_focus": [{"topic": f"t{number}"} for number in range(60)]}, [f"t{n}" for n in range(10, 60)]),
+    ],
+)
+def test_of_a_damaged_facet_what_can_be_read_counts(damaged: Any, topics: list[str]) -> None:
+    read = Focuses.from_json(damaged)
+    assert [one.topic for one in read] == topics
+    assert all(0 <= one.weight <= 1 for one in read)
+
+
+# --- in a router ------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(store: PromptStore, clock: ManualClock) -> MemoryRouter:
+    """Another project of the same home."""
+    return memory_over(PromptStore(store.home), None, clock, project="other")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(AT)
+
+
+async def attended(tmp_path: Path, clock: ManualClock, **about: Any) -> MemoryRouter:
+    return memory_over(PromptStore(tmp_path / "home"), None, clock, **about)
+
+
+@pytest.mark.requirement("SMT-003", "SMT-005", "SMT-006", "SMT-050")
+async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        assert await memory.attention.focused() == ()
+        assert "focus" not in memory.status()
+        await memory.store("tokens last an hour", title="Authentication", context_id="thread_a")
+        await memory.store("and refresh for a day", title="authentication again", context_id="thread_a")
+        await memory.store("logins are logged", tags=["AUTHENTICATION"])
+        await memory.store("authentication is only spoken of here", context_id="thread_b")
+        focused = await memory.attention.focus("authentication")
+        assert focused.message == 'Focus set on "authentication" (weight=0.8). 2 threads will be prioritized.'
+        assert (focused.threads, focused.more, focused.clamped) == (2, False, False)
+        assert (await memory.attention.focus("thread_b", 0.5)).threads == 1
+        again = await memory.attention.focus("Authentication", 7)
+        assert again.message.endswith("The weight was brought to 1: it goes from 0 to 1.")
+        active = [(one.topic, one.weight, one.set_at) for one in await memory.attention.focused()]
+        assert active == [("Authentication", 1.0, AT), ("thread_b", 0.5, AT)]
+        assert memory.status()["focus"] == [
+            {"topic": "Authentication", "weight": 1.0},
+            {"topic": "thread_b", "weight": 0.5},
+        ]
+
+
+@pytest.mark.requirement("SMT-006")
+async def test_the_focus_is_taken_off_one_topic_or_all(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        assert (await memory.attention.unfocus()).message == "Nothing was in focus."
+        for topic in ("solana", "ui", "api"):
+            await memory.attention.focus(topic)
+        assert (await memory.attention.unfocus("UI")).message == 'Focus on "ui" cleared. Still in focus: solana, api.'
+        assert (await memory.attention.unfocus("ui")).message == '"ui" was not in focus.'
+        cleared = await memory.attention.unfocus()
+        assert cleared.topics == ("solana", "api")
+        assert cleared.message == "All focus cleared. Returning to similarity-based injection."
+        assert await memory.attention.focused() == ()
+        with pytest.raises(InvalidInput, match="topic: is empty"):
+            await memory.attention.unfocus("")
+
+
+async def test_bad_input_changes_nothing(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.attention.focus("ui", 0.3)
+        before = await memory.attention.focused()
+        for topic, weight in (("", 0.8), ("ui", math.nan), ("ui", True), ("more", math.inf)):
+            with pytest.raises(InvalidInput):
+                await memory.attention.focus(topic, weight)
+        assert await memory.attention.focused() == before
+
+
+async def test_every_project_and_agent_has_a_focus_of_its_own(tmp_path: Path) -> None:
+    def opened(project: str, agent: str | None) -> SyncMemoryRouter:
+        return SyncMemoryRouter.open(tmp_path / "home", False, project=project, agent=agent, settings=CALM)
+
+    with opened("app", "ada") as memory:
+        memory.attention.focus("engines")
+    for project, agent, topics in (
+        ("app", "eve", []),
+        ("other", "ada", []),
+        ("app", None, []),
+        ("app", "ada", ["engines"]),
+    ):
+        with opened(project, agent) as memory:
+            assert [one.topic for one in memory.attention.focused()] == topics
+
+
+async def test_only_living_threads_of_the_project_are_counted(tmp_path: Path, clock: ManualClock) -> None:
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock) as memory, elsewhere(store, clock) as other:
+        await other.store("foreign", title="billing", context_id="thread_theirs")
+        await memory.store("ended", title="billing", type="working", context_id="thread_ended")
+        gone = await memory.store("forgotten", title="billing", context_id="thread_gone")
+        await memory.forget(gone.id)
+        clock.jump(4 * 3600)
+        await memory.store("here", title="Billing", context_id="thread_here")
+        assert (await memory.attention.focus("billing")).threads == 1
+        assert (await memory.attention.focus("thread_theirs")).threads == 0
+
+
+async def test_a_part_of_a_word_in_a_title_counts_and_so_does_a_script_without_spaces(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.store("tokens", title="Authentication flow", context_id="thread_a")
+        await memory.store("認証の話", title="認証", context_id="thread_b")
+        assert (await memory.attention.focus("auth")).threads == 1
+        assert (await memory.attention.focus("認証")).threads == 1
+
+
+async def test_titles_and_topics_that_a_thread_was_given_count(tmp_path: Path, clock: ManualClock) -> None:
+    from kingly_memory.cognition.working import owner
+
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock) as memory:
+        await memory.store("tokens last an hour", title="logins", context_id="thread_a")
+        facet = {"context_id": "thread_a", "title": "Security", "topics": ["audits"]}
+        store.write(lambda tx: tx.set_facet("thread", owner("app", "thread_a"), facet)).result()
+        foreign = {"context_id": "thread_f", "title": "Security"}
+        store.write(lambda tx: tx.set_facet("thread", owner("other", "thread_f"), foreign)).result()
+        counts = [(await memory.attention.focus(topic)).threads for topic in ("security", "AUDITS", "logins")]
+        assert counts == [1, 1, 0]
+
+
+async def test_of_very_many_threads_it_says_at_least_how_many(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.remember(
+            Imported(draft(f"note {number}", content_limit_bytes=999, title="billing", context_id=f"thread_{number}"))
+            for number in range(150)
+        )
+        focused = await memory.attention.focus("billing")
+        assert focused.more
+        assert focused.threads <= 100
+        assert focused.message.split(". ")[1] == f"At least {focused.threads} threads will be prioritized."
+
+
+async def test_a_damaged_focus_is_no_failure(tmp_path: Path, clock: ManualClock) -> None:
+    store = PromptStore(tmp_path / "home")
+    whose = current_owner("app", None)
+    store.write(lambda tx: tx.set_facet("focus", whose, {"active_focus": "everything"})).result()
+    async with memory_over(store, None, clock) as memory:
+        assert await memory.attention.focused() == ()
+        await memory.attention.focus("ui")
+        assert [one.topic for one in await memory.attention.focused()] == ["ui"]
+
+
+def test_without_await_the_verbs_are_the_same() -> None:
+    import inspect
+
+    from kingly_memory.app.sync_attention import SyncAttention
+
+    verbs = [name for name in vars(Attention) if not name.startswith("_")]
+    assert verbs
+    for name in verbs:
+        theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (Attention, SyncAttention))
+        assert (ours.parameters, ours.return_annotation) == (theirs.parameters, theirs.return_annotation), name
+
+
+def test_memory_is_untouched_by_a_focus(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=CALM) as memory:
+        stored = memory.store("tokens", title="auth", context_id="thread_a")
+        before = memory.get(stored.id)
+        memory.attention.focus("auth")
+        assert isinstance(before, Memory)
+        assert memory.get(stored.id) == before

@@ -1,0 +1,210 @@
+"""`kingly-memory inject` shows what a hook would put beside a prompt, `eval --inject` whether the evidence is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_runner import Run, runner
+from tests.hook_samples import event
+from tests.test_evaluation import lines
+from tests.test_hook_process import hook, noted
+
+PROMPT = "who has to review a deploy of the billing service?"
+RULE = "Deploys need two reviews"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, isolated_environment: Path) -> Run:
+    (isolated_environment / ".git").mkdir()
+    monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def told(run: Run) -> Run:
+    """With three memories: the user's, a stranger's, and one that fits badly."""
+    run("store", RULE, "--key", "deploy.rule", "--context", "release-42", "--tag", "deploying")
+    run("store", "Every deploy gets a review, says a page", "--origin", "web", "--key", "page")
+    run(
+        "store",
+        "A deploy is announced in the morning by the person who is on call this very week",
+        "--key",
+        "call",
+        "--tag",
+        "oncall",
+    )
+    return run
+
+
+def unmarked(text: str) -> list[str]:
+    """The lines of a block, without the nonce."""
+    first, opening, *inside, closing = text.rstrip("\n").split("\n")
+    return [first, opening.split()[0], *inside, closing.split()[0]]
+
+
+@pytest.mark.requirement("SMT-052")
+def test_it_prints_the_block_that_the_hook_gives(told: Run, isolated_environment: Path) -> None:
+    given = event("UserPromptSubmit", isolated_environment, prompt=PROMPT)
+    shown = told("inject", *PROMPT.split())
+    assert (shown.code, shown.err) == (0, "")
+    assert f"| {RULE}" in shown.out
+    assert unmarked(shown.out) == unmarked(noted(hook("UserPromptSubmit", given)))
+
+
+def test_a_focus_from_the_command_line_guides_the_hook(told: Run, isolated_environment: Path) -> None:
+    """A person speaks for no agent, and the hook for one."""
+    prompt, note = "does a deploy concern billing or finance?", "A deploy is announced in the morning"
+    given = event("UserPromptSubmit", isolated_environment, prompt=prompt)
+    assert note not in noted(hook("UserPromptSubmit", given))
+    told("focus", "OnCall")
+    assert note in noted(hook("UserPromptSubmit", given))
+
+
+def test_it_explains_why_each_memory_is_in_or_out(told: Run) -> None:
+    told("focus", "deploying")
+    shown = told("inject", PROMPT, "--explain").out
+    rows = [line for line in shown.split("\n") if line.startswith(("[1] ", "out "))]
+    assert [row.split("  ")[0].strip() for row in rows] == ["[1]", "out", "out"]
+    why = {name: row for row in rows for name in ("deploy.rule", "page", "call") if f" {name} " in row}
+    assert why["deploy.rule"].endswith("in focus")
+    assert " + 0.24 " in why["deploy.rule"]
+    assert why["page"].endswith("neither the user nor this agent said it")
+    assert why["call"].endswith("not relevant enough")
+    assert "3 memories looked at, 1 put in, about " in shown
+    assert "similarity × weight × relevance + boost" in shown
+
+
+def test_for_programs_it_is_one_object(told: Run) -> None:
+    data = told("inject", PROMPT, "--explain", "--json").json
+    assert [one["thread_id"] for one in data["put_in"]] == ["release-42"]
+    assert data["tokens"] > 0
+    assert {one["key"]: one["put_in"] for one in data["considered"]} == {
+        "deploy.rule": True,
+        "page": False,
+        "call": False,
+    }
+    assert "considered" not in told("inject", PROMPT, "--json").json
+
+
+def test_a_session_gets_a_note_once_and_shares_that_with_the_hook(told: Run, isolated_environment: Path) -> None:
+    assert RULE in told("inject", PROMPT, "--session", "s1").out
+    again = told("inject", PROMPT, "--session", "s1")
+    assert (again.out, again.err) == ("", "kingly-memory: nothing is put in\n")
+    given = event("UserPromptSubmit", isolated_environment, prompt=PROMPT, session_id="s1")
+    assert noted(hook("UserPromptSubmit", given)) == ""
+
+
+def test_the_prompt_may_come_from_standard_input_and_the_budget_is_kept(told: Run) -> None:
+    assert RULE in told("inject", "-", stdin=PROMPT.encode()).out
+    assert told("inject", PROMPT, "--budget", "60").out == ""
+
+
+def test_another_agent_is_named(run: Run) -> None:
+    run("store", RULE, "--agent", "cursor")
+    assert run("inject", PROMPT).out == ""
+    assert RULE in run("inject", PROMPT, "--agent", "cursor").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((" ",), "prompt: is empty; say what is about to be asked"),
+        (("x", "--budget", "0"), "budget_tokens: 0 is outside 1 to 100,000"),
+        (("x", "--budget", "-1"), "budget_tokens: -1 is outside 1 to 100,000"),
+        (("x", "--budget", "100001"), "budget_tokens: 100001 is outside 1 to 100,000"),
+        (("x", "--budget", "nan"), "budget: 'nan' is not a whole number"),
+        (("x", "--session", "a\tb"), "session: contains control characters"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(run: Run, arguments: tuple[str, ...], problem: str) -> None:
+    ran = run("inject", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"kingly-memory: {problem}")
+
+
+def test_a_store_that_others_may_look_into_is_not_quoted(told: Run, isolated_environment: Path) -> None:
+    (isolated_environment / ".kingly" / "memory" / "store").chmod(0o755)
+    ran = told("inject", PROMPT)
+    assert ran.out == ""
+    assert "may have come with a checkout" in ran.err
+
+
+# --- how often the evidence is inside ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gardens(tmp_path: Path) -> Path:
+    """One question that shares enough words with what answers it, one that does only for who has the topic in focus."""
+    return lines(
+        tmp_path / "gardens.jsonl",
+        {"id": "a", "content": "The roses are pruned in early spring.", "tags": ["garden"]},
+        {
+            "id": "b",
+            "content": "Water for the seedlings comes from the barrel behind the shed, never from the cold tap.",
+            "metadata": {"topic": "garden"},
+        },
+        {"id": "c", "content": "The garage door is oiled by the neighbour.", "tags": ["house"]},
+        {"query": "when are roses pruned", "relevant": ["a"], "category": "near"},
+        {"query": "Is the barrel of any help with young lettuce plants today", "relevant": ["b"], "category": "far"},
+    )
+
+
+def test_a_focus_on_the_right_topic_puts_more_evidence_in(run: Run, gardens: Path) -> None:
+    [entry] = run("eval", str(gardens), "--inject", "--json").json["configurations"]
+    assert {name: entry[name] for name in ("name", "questions", "inside", "evidence", "budget_tokens", "memories")} == {
+        "name": "local",
+        "questions": 2,
+        "inside": 0.5,
+        "evidence": 0.5,
+        "budget_tokens": 1000,
+        "memories": 3,
+    }
+    assert entry["inside_by_category"] == {"far": 0.0, "near": 1.0}
+    assert entry["in_focus"]["inside"] == 1.0
+    assert entry["in_focus"]["tokens"] > entry["tokens"]
+
+
+def test_without_room_no_evidence_is_inside(run: Run, gardens: Path) -> None:
+    [entry] = run("eval", str(gardens), "--inject", "--budget", "60", "--json").json["configurations"]
+    assert (entry["inside"], entry["in_focus"]["inside"], entry["tokens"]) == (0.0, 0.0, 0.0)
+
+
+def test_people_get_both_in_a_table(run: Run, gardens: Path) -> None:
+    shown = run("eval", str(gardens), "--inject").out.split("\n")
+    assert "notes of 1,000 tokens at most" in shown
+    rows = [line.split()[:5] for line in shown if line.startswith("local ")]
+    assert rows == [
+        ["local", "pooled", "none", "0.500", "0.500"],
+        ["local", "pooled", "right", "topic", "1.000"],
+        ["local", "pooled", "none", "0.000", "1.000"],
+        ["local", "pooled", "right", "topic", "1.000"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--inject", "--config", "hub"), "config: hub is no way of injecting"),
+        (("--inject", "--config", "local-no-repair"), "config: local-no-repair is no way of injecting"),
+        (("--inject", "--budget", "0"), "budget: 0 is outside"),
+        (("--budget", "500"), "budget: is of notes; add --inject"),
+    ],
+)
+def test_ways_that_make_no_block_are_refused(run: Run, gardens: Path, arguments: tuple[str, ...], problem: str) -> None:
+    ran = run("eval", str(gardens), *arguments)
+    assert ran.code == 2
+    assert problem in ran.err
+
+
+def test_a_file_of_one_topic_is_measured_all_the_same(run: Run, tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "bare.jsonl", {"id": "a", "content": "The canoe is red."}, {"query": "red canoe", "relevant": ["a"]}
+    )
+    [entry] = run("eval", str(path), "--inject", "--json").json["configurations"]
+    figures: dict[str, Any] = entry["in_focus"]
+    assert figures["inside"] == entry["inside"] == 1.0
+    assert json.dumps(figures["tokens"]) == json.dumps(entry["tokens"])

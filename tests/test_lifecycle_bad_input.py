@@ -1,0 +1,213 @@
+"""What cannot be: unknown words, figures of nothing, clocks that jump, models that answer nonsense or nothing, memories
+that another process has put away meanwhile. Clear sentences or nothing done, and nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.lifecycle.tiers import TIER_HALF_LIVES, TierConfig, TierRules
+from kingly_memory.models import Standing
+from kingly_memory.testing import ManualClock, ScriptedLanguageModel
+from tests.router_bench import PromptStore, memory_over
+from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
+
+EVERY = ["lifetimes", "merging", "strength", "tiers"]
+Verb = Callable[[MemoryRouter], Awaitable[Any]]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Interrupted:
+    return Interrupted(tmp_path / "home")
+
+
+@pytest.fixture
+async def memory(store: Interrupted, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(store, None, clock, settings=LASTING) as router:
+        yield router
+
+
+# --- words and figures ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-083")
+@pytest.mark.parametrize(
+    ("verb", "says"),
+    [
+        (lambda memory: memory.compact("brutal"), "'brutal' is unknown; choose one of gentle, normal, aggressive"),
+        (lambda memory: memory.sweep(["dust"]), "'dust' is unknown; choose of lifetimes, merging, strength, tiers"),
+        (lambda memory: memory.search("x", mode="telepathy"), "mode: .*telepathy.*"),
+        (lambda memory: memory.compress_and_learn("x", level="tiny"), "'tiny' is not a compression level"),
+        (lambda memory: memory.compress_and_learn("x", "gossip"), "'gossip' cannot be learned as"),
+        (lambda memory: memory.store("x", type="dreams"), "type: .*dreams"),
+    ],
+)
+async def test_unknown_words_are_named_with_those_that_are_known(memory: MemoryRouter, verb: Verb, says: str) -> None:
+    await memory.store("it is here", key="here")
+    with pytest.raises(InvalidInput, match=says):
+        await verb(memory)
+    assert [one.key for one in await memory.list()] == ["here"]
+
+
+@pytest.mark.requirement("ALM-083")
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("half_life_days", lambda: Settings(half_life_days=0)),
+        ("half_life_days", lambda: Settings(half_life_days=-1)),
+        ("forget_threshold", lambda: Settings(forget_threshold=-0.1)),
+        ("sweep_interval_s", lambda: Settings(sweep_interval_s=-1)),
+        ("semantic_lifetime_s", lambda: Settings(semantic_lifetime_s=-1)),
+        ("context_items", lambda: Settings(context_items=0)),
+        ("max_items", lambda: TierConfig(60, 0, 0.5, "monthly")),
+        ("max_items", lambda: TierConfig(60, -1, 0.5, "monthly")),
+        ("half_lives", lambda: TierRules(half_lives={**TIER_HALF_LIVES, "tepid": 1.0})),  # type: ignore[dict-item]
+    ],
+)
+def test_figures_of_nothing_or_less_are_refused_by_name(field: str, make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidSetting, match=rf"^setting {field}: ."):
+        make()
+
+
+@pytest.mark.parametrize("tier", [{}, {"tier": "tepid"}, {"tier": None, "history": 7}])
+async def test_a_tier_that_nobody_knows_counts_as_none(
+    memory: MemoryRouter, store: Interrupted, clock: ManualClock, tier: dict[str, Any]
+) -> None:
+    receipt = await memory.store("it is here", key="here")
+    store.write(lambda tx: tx.set_facet("tier", receipt.id, tier))
+    clock.jump(2 * DAY_S)
+    assert (await memory.sweep(EVERY)).demoted == 1
+    told = await memory.explain("here")
+    assert told is not None
+    assert told["tier"]["name"] == "slow"
+
+
+# --- clocks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-083")
+async def test_a_clock_that_jumps_a_century_and_back_loses_nothing(
+    memory: MemoryRouter, store: Interrupted, clock: ManualClock
+) -> None:
+    ids = [(await memory.store(f"note {number}", key=f"k{number}")).id for number in range(4)]
+    clock.jump(36_500 * DAY_S)
+    await memory.sweep(EVERY)
+    clock.jump(-36_500 * DAY_S)
+    await memory.sweep(EVERY)
+    for memory_id in ids:
+        await memory.restore(memory_id)
+        row = store.reader.row(memory_id)
+        assert row is not None
+        assert row.standing is Standing.LIVE
+    clock.jump(-400 * DAY_S)
+    report = await memory.sweep(EVERY)
+    assert (report.archived, report.erased) == (0, 0), "before it was stored nothing has faded"
+    for memory_id in ids:
+        assert (await memory.explain(memory_id) or {})["strength"]["strength"] <= 1
+
+
+# --- language models --------------------------------------------------------------------------------------------------
+
+TEXT = (
+    "We deployed the shop on Friday. It was sunny. The migration has 3 steps. "
+    "We must run it before the deploy. Somebody told a joke. The rollback took 12 minutes."
+)
+
+
+class Deaf:
+    """A model that never answers."""
+
+    async def complete(self, prompt: str, *, timeout_s: float) -> str:
+        await asyncio.Event().wait()
+        return prompt
+
+
+@pytest.mark.requirement("ALM-083")
+@pytest.mark.parametrize(
+    "model",
+    [
+        Deaf(),
+        ScriptedLanguageModel(always=""),
+        ScriptedLanguageModel(always="\x00\ufffd {]"),
+        ScriptedLanguageModel(always="SUMMARY:"),
+        ScriptedLanguageModel(always="SUMMARY: " + "blah " * 10_000),
+    ],
+)
+async def test_a_model_that_says_nothing_of_use_leaves_it_to_the_rules(
+    tmp_path: Path, clock: ManualClock, model: Any
+) -> None:
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock, settings=replace(LASTING, llm_timeout_s=0.01)) as memory:
+        lesson = await memory.compress_and_learn(TEXT, language_model=model)
+        assert lesson.to_json()["summary_by"] == "rules"
+        assert lesson.compressed.reason is not None
+        assert len(lesson.compressed.summary) < len(TEXT)
+        whole = store.reader.row(lesson.original_id or "")
+        assert whole is not None
+        assert (whole.memory.content, whole.standing) == (TEXT, Standing.ARCHIVED)
+
+
+# --- another process --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-083")
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda memory: memory.reinforce("port"),
+        lambda memory: memory.mark_used(["port"], succeeded=True),
+        lambda memory: memory.feedback("port", actual=1.0),
+    ],
+)
+async def test_what_another_process_has_put_away_says_so(
+    memory: MemoryRouter, tmp_path: Path, clock: ManualClock, verb: Verb
+) -> None:
+    await memory.store("The port is 6432", key="port")
+    async with memory_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
+        await other.archive("port", "moved")
+    with pytest.raises(InvalidInput, match="'port' is in the archive; restore it first"):
+        await verb(memory)
+    assert await memory.get("port") is None
+    again = await memory.archive("port")
+    [entry] = (await memory.archived()).entries
+    assert entry.why is not None
+    assert (entry.memory, entry.why.reason) == (again, "moved")
+
+
+@pytest.mark.parametrize("taken", ["first", "second"])
+async def test_a_merge_of_what_another_process_has_put_away_meanwhile_is_left_out(
+    memory: MemoryRouter, store: Interrupted, clock: ManualClock, taken: str
+) -> None:
+    ids = {}
+    for name in ("first", "second"):
+        clock.jump(60)
+        ids[name] = (await memory.store("Every deploy of the shop needs two reviews")).id
+    store.before, store.left = (lambda: _away(store, ids[taken])), 3
+    report = await memory.sweep(["merging"])
+    assert (report.merged, report.skipped) == (0, 1)
+    assert {one.id for one in await memory.list()} == set(ids.values()) - {ids[taken]}
+
+
+def _away(store: Interrupted, memory_id: str) -> None:
+    PromptStore.write(store, lambda tx: tx.restand([memory_id], Standing.ARCHIVED))
+
+
+async def test_two_who_forget_the_same_at_once_forget_it_once(
+    memory: MemoryRouter, tmp_path: Path, clock: ManualClock
+) -> None:
+    await memory.store("The port is 6432", key="port")
+    async with memory_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
+        gone = await asyncio.gather(memory.forget("port"), other.forget("port"))
+    assert sum(one is not None for one in gone) == 1

@@ -1,0 +1,233 @@
+"""How useful threads are said to be, and what that makes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter
+from kingly_memory.attention.ratings import FLOOR, KEPT, Rating, Ratings, relevance, unused_together
+from kingly_memory.cognition.working import owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, memory_over
+
+AT = datetime(2026, 2, 1, 8, 0, tzinfo=UTC)
+
+histories = st.lists(st.booleans(), max_size=25)
+
+
+def ratings(*useful: bool) -> Ratings:
+    return Ratings(tuple(map(Rating, useful)))
+
+
+@pytest.mark.requirement("SMT-030")
+@pytest.mark.parametrize(
+    ("useful", "raw"),
+    [
+        ([True, False], 0.47619047619047616),
+        ([False], 0.0),
+        ([True] * 9 + [False], 0.8689655172413793),
+        ([False] * 30 + [True] * 10, 1.0),
+    ],
+)
+def test_the_raw_mean_is_that_of_the_seed(useful: Sequence[bool], raw: float) -> None:
+    assert ratings(*useful).raw == pytest.approx(raw, abs=1e-12)
+
+
+@pytest.mark.requirement("SMT-030", "SMT-031")
+def test_relevance_is_the_mean_with_one_useful_rating_that_nobody_gave() -> None:
+    assert relevance(Ratings()) == Ratings().raw == 1.0
+    assert relevance(ratings(False)) == 0.5
+    assert relevance(ratings(True, False)) == pytest.approx((1 + 1.0) / (1 + 2.1))
+    assert relevance(ratings(*[False] * 10)) == FLOOR
+
+
+def test_what_is_put_in_and_never_used_counts_for_less_and_less() -> None:
+    assert relevance(Ratings(), 1) == 0.9
+    assert relevance(Ratings(), 3) == pytest.approx(0.9**3)
+    assert relevance(ratings(False), 2) == pytest.approx(0.5 * 0.81)
+    assert relevance(Ratings(), 10**6) == FLOOR
+    assert relevance(Ratings(), -5) == 1.0
+
+
+def test_what_one_memory_of_a_thread_was_used_for_all_were() -> None:
+    assert [unused_together(counts) for counts in ([], [3], [3, 1, 7], [2, 0], [-4])] == [0, 3, 1, 0, 0]
+
+
+@given(histories, st.integers(0, 200))
+def test_relevance_stays_within_its_bounds(history: list[bool], unused: int) -> None:
+    assert FLOOR <= relevance(ratings(*history), unused) <= 1
+    assert 0 <= ratings(*history).raw <= 1
+
+
+@given(histories, st.integers(0, 20))
+def test_a_useful_rating_never_lowers(history: list[bool], unused: int) -> None:
+    before, after = ratings(*history), ratings(*history, True)
+    assert relevance(after, unused) >= relevance(before, unused) - 1e-12
+
+
+@given(histories, st.integers(0, 20))
+def test_a_session_without_use_never_lifts(history: list[bool], unused: int) -> None:
+    assert relevance(ratings(*history), unused + 1) <= relevance(ratings(*history), unused)
+
+
+@given(histories)
+def test_every_thread_can_recover(history: list[bool]) -> None:
+    assert relevance(ratings(*history, *[True] * 10)) == pytest.approx(1.0)
+
+
+@pytest.mark.requirement("SMT-029")
+def test_a_rating_is_kept_with_its_time_and_reason() -> None:
+    said = {
+        "ratings": [
+            {"useful": True, "timestamp": "2026-02-01T08:00:00", "reason": None},
+            {"useful": False, "timestamp": "2026-02-01T09:00:00", "reason": "outdated info"},
+        ]
+    }
+    read = Ratings.from_json(said)
+    assert read.latest == (Rating(True, AT), Rating(False, AT.replace(hour=9), "outdated info"))
+    assert Ratings.from_json(read.to_json()) == read
+
+
+@pytest.mark.requirement("SMT-049")
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        None,
+        7,
+        {},
+        {"ratings": None},
+        {"ratings": [None, 7, {}, {"useful": "yes"}, {"useful": 1}]},
+        {"ratings": {"useful": True}},
+    ],
+)
+def test_without_ratings_a_thread_is_as_any_other(damaged: Any) -> None:
+    assert relevance(Ratings.from_json(damaged)) == 1.0
+
+
+def test_of_a_damaged_rating_what_can_be_read_counts() -> None:
+    read = Ratings.from_json({"ratings": [{"useful": False, "timestamp": "soon", "reason": 7}]})
+    assert [(one.useful, one.reason) for one in read.latest] == [(False, None)]
+
+
+def test_only_the_latest_ratings_are_kept() -> None:
+    held = ratings(*[True] * KEPT)
+    assert len(held.rated(Rating(False, AT, "new"))) == KEPT
+    assert held.rated(Rating(False, AT, "new")).latest[-1].reason == "new"
+
+
+# --- in a router ------------------------------------------------------------------------------------------------------
+
+
+def elsewhere(store: PromptStore, clock: ManualClock) -> MemoryRouter:
+    """Another project of the same home."""
+    return memory_over(PromptStore(store.home), None, clock, project="other")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(AT)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+def injected(store: PromptStore, memory_id: str, unused: int = 0) -> None:
+    facet = {"times": 1, "last_s": AT.timestamp(), "unused": unused}
+    store.write(lambda tx: tx.set_facet("injected", memory_id, facet)).result()
+
+
+@pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033")
+async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory:
+        stored = await memory.store("the old api", context_id="thread_old_api")
+        injected(store, stored.id)
+        rated = await memory.attention.rate("thread_old_api", False, "API was\nredesigned")
+        assert rated.message == "Rated thread_old_api as not useful. Relevance score: 1.00 → 0.50"
+        assert (rated.before, rated.after, rated.raw, rated.ratings) == (1.0, 0.5, 0.0, 1)
+        clock.jump(3600)
+        again = await memory.attention.rate("thread_old_api", True)
+        assert again.message == "Rated thread_old_api as useful. Relevance score: 0.50 → 0.68"
+        whose = owner("app", "thread_old_api")
+        assert store.reader.facets("ratings", [whose])[whose] == {
+            "ratings": [
+                {"useful": False, "timestamp": "2026-02-01T08:00:00+00:00", "reason": "API was redesigned"},
+                {"useful": True, "timestamp": "2026-02-01T09:00:00+00:00", "reason": None},
+            ]
+        }
+
+
+async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory:
+        inside = await memory.store("the old api", key="api", context_id="thread_api")
+        alone = await memory.store("said by itself", key="alone")
+        for one in (inside, alone):
+            injected(store, one.id)
+        assert (await memory.attention.rate("api", False)).thread_id == "thread_api"
+        assert (await memory.attention.rate(inside.id, False)).ratings == 2
+        assert (await memory.attention.rate("alone", False)).thread_id == alone.id
+        assert store.reader.facets("ratings", [alone.id])
+
+
+@pytest.mark.requirement("SMT-034")
+async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory, elsewhere(store, clock) as other:
+        stored = await memory.store("unseen", context_id="thread_unseen")
+        foreign = await other.store("foreign", context_id="thread_foreign")
+        injected(store, foreign.id)
+        for name, problem in (
+            ("thread_unseen", "'thread_unseen' was never put into a prompt, so there is nothing to rate yet"),
+            (stored.id, "was never put into a prompt"),
+            ("thread_nobody", "there is no thread 'thread_nobody' in this project, and no such memory"),
+            ("thread_foreign", "there is no thread 'thread_foreign' in this project"),
+            (foreign.id, "there is no thread"),
+            ("", "is empty"),
+        ):
+            with pytest.raises(InvalidInput, match=problem) as raised:
+                await memory.attention.rate(name, useful=True)
+            assert raised.value.field == "thread_id"
+        assert store.reader.facets("ratings", [owner("app", "thread_unseen"), foreign.id]) == {}
+
+
+@pytest.mark.parametrize(("useful", "reason"), [("yes", None), (1, None), (None, None), (True, 7), (True, "x" * 513)])
+async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock, useful: Any, reason: Any) -> None:
+    async with memory_over(store, None, clock) as memory:
+        stored = await memory.store("the old api")
+        injected(store, stored.id)
+        with pytest.raises(InvalidInput):
+            await memory.attention.rate(stored.id, useful, reason)
+        assert store.reader.facets("ratings", [stored.id]) == {}
+
+
+async def test_what_is_rated_useful_was_used(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory:
+        stored = await memory.store("the old api", context_id="thread_api")
+        injected(store, stored.id, unused=7)
+        noise = await memory.attention.rate("thread_api", useful=False)
+        assert (noise.before, noise.after) == pytest.approx((0.9**7, 0.5 * 0.9**7))
+        assert store.reader.facets("injected", [stored.id])[stored.id]["unused"] == 7
+        assert (await memory.attention.rate("thread_api", useful=True)).after == pytest.approx((1 + 1.1) / (1 + 2.1))
+        assert store.reader.facets("injected", [stored.id])[stored.id]["unused"] == 0
+
+
+async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory:
+        await memory.store("deploys wait for reviews", context_id="thread_a")
+        gone = await memory.store("deploys wait for reviews", key="gone", context_id="thread_b")
+        injected(store, gone.id)
+        [merge] = (await memory.compact())["actions"]
+        kept, went = merge["threads"]
+        assert {kept, went} == {"thread_a", "thread_b"}
+        assert (await memory.attention.rate(went, useful=False)).thread_id == kept
+        assert not math.isnan((await memory.attention.rate("gone", useful=True)).raw)
+        assert set(store.reader.facets("ratings", [owner("app", one) for one in (kept, went)])) == {owner("app", kept)}

@@ -1,0 +1,337 @@
+"""What is forgotten is told no more: not by a summary, not by a summary of summaries, not by what was learned of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Draft, Imported, draft
+from kingly_memory.lifecycle.summaries import gist, originals, retold, summary
+from kingly_memory.models import Memory, MemoryType, Standing
+from kingly_memory.router import upkeep
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router_bench import PromptStore, memory_over
+from tests.strength_samples import NOON, memory
+from tests.test_summaries import NARROW, live_summaries, of
+from tests.test_sweep_machine import LASTING
+
+# --- the text -------------------------------------------------------------------------------------------------------
+
+
+def said_of(*memories: Memory) -> Memory:
+    return summary(of(*memories), [gist(one) for one in memories]).memory(
+        MemoryId("019b0000-0000-7000-8000-ffffffffffff"), "app", created_at=NOON, updated_at=NOON
+    )
+
+
+def test_the_sentence_goes_with_its_name_and_the_count() -> None:
+    one, two, three = (memory(number, content=f"Deploy {number} took an hour.") for number in (1, 2, 3))
+    after = retold(said_of(one, two, three), two.id)
+    assert after.content == "Deploy 1 took an hour.\nDeploy 3 took an hour."
+    assert (after.title, after.revision) == ("Summary of 2 memories about deploys", 2)
+    assert (after.metadata["summarises"], after.metadata["count"]) == ([one.id, three.id], 2)
+    assert retold(after, two.id) == after
+    assert retold(after, memory(4).id) == after
+
+
+def test_a_sentence_that_another_one_said_as_well_stays_until_that_one_is_forgotten() -> None:
+    one, two = (memory(number, content="The queue was full.") for number in (1, 2))
+    once = retold(said_of(one, two), one.id)
+    assert (once.content, originals(once)) == ("The queue was full.", [two.id])
+    twice = retold(once, two.id)
+    assert (twice.content, originals(twice)) == ("Summary of 0 memories about deploys", [])
+
+
+def test_another_sentence_is_told_in_its_place() -> None:
+    one, two = memory(1, content="It rained."), memory(2, content="It snowed.")
+    after = retold(said_of(one, two), one.id, "It was wet.")
+    assert after.content == "It was wet.\nIt snowed."
+    assert (after.title, originals(after)) == ("Summary of 2 memories about deploys", [one.id, two.id])
+    assert retold(after, one.id, "It was wet.") == after
+
+
+contents = st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8)
+
+
+@given(contents, st.data())
+def test_forgotten_one_by_one_nothing_is_left_in_the_end(texts: list[str], data: st.DataObject) -> None:
+    memories = [memory(number, content=text) for number, text in enumerate(texts, start=1)]
+    said, left = said_of(*memories), list(memories)
+    for one in data.draw(st.permutations(memories)):
+        left.remove(one)
+        said = retold(said, one.id)
+        told = {gist(each).sentence for each in left} - {""}
+        assert set(said.content.split("\n")) == (told or {said.title or ""})
+        assert said.metadata["count"] == len(left)
+    assert originals(said) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tells": None},
+        {"tells": "x"},
+        {"tells": [[], [], []]},
+        {"tells": [1, 2]},
+        {"tells": [[1], [{}]]},
+        {"summarises": None},
+        {"count": "many"},
+        {"topic": None},
+        {"record": "other"},
+    ],
+)
+def test_a_summary_from_a_file_may_say_anything_of_itself(changed: dict[str, Any]) -> None:
+    one, two = memory(1, content="It rained."), memory(2, content="It snowed.")
+    said = said_of(one, two)
+    odd = replace(said, metadata={**said.metadata, **changed})
+    assert originals(odd) == []
+    assert retold(odd, one.id).content in (odd.content, "It snowed.")
+
+
+# --- through the router ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PromptStore:
+    """Of a home whose tiers have room for two memories of a project."""
+    monkeypatch.setattr(upkeep, "SEEDS_TIERS", NARROW)
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(store, None, clock, settings=LASTING) as opened:
+        yield opened
+
+
+async def crowd(router: MemoryRouter, count: int = 5, **said: Any) -> None:
+    for number in range(count):
+        text = f"Deploy {number} took an hour."
+        await router.store(text, **{"tags": ["deploys"], "key": f"k{number}", **said})
+
+
+async def summed_up(router: MemoryRouter, **said: Any) -> tuple[Memory, list[Memory]]:
+    """A summary, and those that went behind it."""
+    await crowd(router, **said)
+    await router.sweep(["tiers"])
+    [written] = await live_summaries(router)
+    return written, [entry.memory for entry in (await router.archived()).entries]
+
+
+@pytest.mark.requirement("ARG-033")
+async def test_what_is_forgotten_goes_out_of_its_summary_at_once(router: MemoryRouter) -> None:
+    written, [gone, *others] = await summed_up(router)
+    assert gone.content in written.content
+    assert await router.forget(gone.id) == gone
+    [left] = await live_summaries(router)
+    assert gone.content not in left.content
+    assert gone.id not in str(left.to_json())
+    assert (left.id, left.revision, left.title) == (written.id, 2, "Summary of 2 memories about deploys")
+    assert sorted(left.content.split("\n")) == sorted(one.content for one in others)
+    found = await router.search(gone.content, include_archived=True)
+    assert all(gone.content not in hit.memory.content for hit in found)
+
+
+async def test_a_summary_that_tells_nothing_any_more_leaves_with_its_last_original(
+    router: MemoryRouter, store: PromptStore
+) -> None:
+    written, originals_of_it = await summed_up(router)
+    for one in originals_of_it:
+        await router.forget(one.id)
+    assert await live_summaries(router) == []
+    row = store.reader.row(written.id)
+    assert row is not None
+    assert row.standing is Standing.FORGOTTEN
+    back = await router.restore(written.id)
+    assert back is not None
+    assert back.content == "Summary of 0 memories about deploys"
+
+
+async def test_what_was_brought_back_and_revised_is_forgotten_as_it_was_told(router: MemoryRouter) -> None:
+    written, [gone, *_] = await summed_up(router)
+    assert gone.key is not None
+    await router.restore(gone.key)
+    await router.store("Deploys are quick now.", key=gone.key)
+    await router.forget(gone.key)
+    [left] = await live_summaries(router)
+    assert gone.content in written.content
+    assert gone.content not in left.content
+
+
+async def test_what_comes_back_is_not_told_again(router: MemoryRouter) -> None:
+    _, [gone, *_] = await summed_up(router)
+    await router.forget(gone.id)
+    assert await router.restore(gone.id) == gone
+    [left] = await live_summaries(router)
+    assert gone.content not in left.content
+
+
+async def test_remotes_get_the_summary_as_it_is_then(store: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with memory_over(store, remote, clock, settings=LASTING) as router:
+        written, originals_of_it = await summed_up(router)
+        await router.sync()
+        assert written.content in {one.content for one in remote.memories.values()}
+        gone, *others = originals_of_it
+        await router.forget(gone.id)
+        await router.sync()
+        assert gone.content not in " ".join(one.content for one in remote.memories.values())
+        for one in others:
+            await router.forget(one.id)
+        await router.sync()
+        assert not any(one.metadata.get("record") == "summary" for one in remote.memories.values())
+
+
+@pytest.mark.parametrize("standing", [Standing.ARCHIVED, Standing.FORGOTTEN])
+async def test_a_summary_that_is_away_itself_is_retold_too(
+    router: MemoryRouter, store: PromptStore, standing: Standing
+) -> None:
+    written, [gone, *_] = await summed_up(router)
+    store.write(lambda tx: tx.restand([written.id], standing))
+    await router.forget(gone.id)
+    row = store.reader.row(written.id)
+    assert row is not None
+    assert row.standing is standing
+    assert gone.content not in row.memory.content
+
+
+async def test_undo_still_takes_back_a_summary_of_which_something_was_forgotten(router: MemoryRouter) -> None:
+    _, [gone, *others] = await summed_up(router)
+    await router.forget(gone.id)
+    assert await router.undo_sweep() == len(others)
+    assert await live_summaries(router) == []
+
+
+async def test_summary_of_a_summary_tells_no_more_of_it_either(
+    router: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    [above] = await store_imports(router, [of_a_summary(await summed_up(router))])
+    written, [gone, *_] = (await live_summaries(router))[-1], (await router.archived()).entries
+    told = gone.memory.content
+    await store_sentence(store, above, told, written.id)
+    await router.forget(gone.memory.id)
+    for one in await live_summaries(router):
+        assert told not in one.content
+
+
+def of_a_summary(found: tuple[Memory, list[Memory]]) -> Draft:
+    written, _ = found
+    return summary(of(written), [gist(written)])
+
+
+async def store_imports(router: MemoryRouter, drafts: list[Draft]) -> list[MemoryId]:
+    ids = [MemoryId(f"019b0000-0000-7000-8000-{number:012x}") for number, _ in enumerate(drafts)]
+    await router.remember(Imported(one, id=each) for one, each in zip(drafts, ids, strict=True))
+    return ids
+
+
+async def store_sentence(store: PromptStore, above: MemoryId, sentence: str, of_whom: MemoryId) -> None:
+    """Let the upper summary tell just that sentence of the lower one."""
+    row = store.reader.row(above)
+    assert row is not None
+    assert originals(row.memory) == [of_whom]
+    store.write(lambda tx: tx.save(replace(row.memory, content=sentence), Standing.LIVE))
+
+
+async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
+    router: MemoryRouter, tmp_path: Path, clock: ManualClock
+) -> None:
+    written, [gone, *others] = await summed_up(router)
+    kept = [(one, standing) for one, standing in router.export() if one.id in {written.id, gone.id, others[0].id}]
+    elsewhere = PromptStore(tmp_path / "elsewhere")
+    async with memory_over(elsewhere, None, clock, settings=LASTING) as other:
+        first = [imported(one, standing) for one, standing in kept if one.id != written.id]
+        await other.remember(first)
+        await other.forget(gone.id)
+        await other.remember([imported(*each) for each in kept if each[0].id == written.id])
+        [left] = await live_summaries(other)
+        assert gone.content not in left.content
+        await other.forget(others[0].id)
+        [left] = await live_summaries(other)
+        assert others[0].content not in left.content
+
+
+def imported(one: Memory, standing: Standing) -> Imported:
+    said = draft(
+        one.content,
+        content_limit_bytes=10_000,
+        type=one.type,
+        significance=one.significance,
+        tags=one.tags,
+        title=one.title,
+        metadata=one.metadata,
+        created_at=one.created_at,
+        origin=one.origin,
+    )
+    return Imported(said, id=one.id, standing=standing, updated_at=one.updated_at)
+
+
+async def test_another_projects_summary_is_not_touched(router: MemoryRouter, store: PromptStore) -> None:
+    written, [gone, *_] = await summed_up(router)
+    other = replace(written, id=MemoryId("019b0000-0000-7000-8000-0000000000aa"))
+    other = replace(other, scope=replace(written.scope, project="other"))
+    store.write(lambda tx: tx.save(other, Standing.LIVE))
+    store.write(lambda tx: tx.set_facet("told", gone.id, {"in": [other.id]}))
+    await router.forget(gone.id)
+    row = store.reader.row(other.id)
+    assert row is not None
+    assert row.memory == other
+
+
+# --- what was learned -------------------------------------------------------------------------------------------------
+
+LONG = (
+    "We deployed the shop on Friday. It was sunny. The migration has 3 steps. "
+    "We must run it before the deploy. Somebody told a joke. The rollback took 12 minutes."
+)
+
+
+@pytest.mark.parametrize("which", ["summary", "text"])
+async def test_a_text_that_was_learned_is_forgotten_whole(router: MemoryRouter, store: PromptStore, which: str) -> None:
+    first = await router.compress_and_learn(LONG, key="friday")
+    again = await router.compress_and_learn(LONG + " Nobody was hurt.", key="friday")
+    assert first.original_id is not None
+    assert again.original_id is not None
+    await router.forget("friday" if which == "summary" else again.original_id)
+    found = await router.search("rollback migration", include_archived=True)
+    left = set() if which == "summary" else {first.original_id}  # learned before, of another text
+    assert {hit.memory.id for hit in found} == left
+    for memory_id in {first.original_id, again.original_id, again.memory_id} - left:
+        row = store.reader.row(memory_id)
+        assert row is not None
+        assert row.standing is Standing.FORGOTTEN
+
+
+async def test_restoring_what_was_learned_puts_its_text_back_into_the_archive(
+    router: MemoryRouter, store: PromptStore
+) -> None:
+    lesson = await router.compress_and_learn(LONG, key="friday")
+    assert lesson.original_id is not None
+    await router.forget("friday")
+    back = await router.restore("friday")
+    assert back is not None
+    assert back.type is MemoryType.EPISODIC
+    row = store.reader.row(lesson.original_id)
+    assert row is not None
+    assert (row.standing, row.memory.content) == (Standing.ARCHIVED, LONG)
+
+
+async def test_a_text_that_is_a_memory_of_its_own_by_now_stays(router: MemoryRouter) -> None:
+    lesson = await router.compress_and_learn(LONG, key="friday")
+    assert lesson.original_id is not None
+    await router.restore(lesson.original_id)
+    await router.forget("friday")
+    assert await router.get(lesson.original_id) is not None

@@ -1,0 +1,395 @@
+"""Suggestions: what is proposed for threads, with the command that does it, and that nothing is changed by asking."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
+from kingly_memory.errors import InvalidInput
+from kingly_memory.router.threads import courses, pairs
+from kingly_memory.testing import ManualClock
+from tests.cli_runner import Run, runner
+from tests.mcp_sessions import session
+from tests.router_bench import PromptStore, memory_over
+from tests.thread_samples import TOPICS
+
+NOW_S = 1_000 * 86_400.0
+LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9, semantic_lifetime_s=1e9)
+
+
+def suggest(*threads: Digest, pairs: tuple[Pair, ...] = (), related: tuple[str, ...] = ()) -> Suggestions:
+    return suggestions(threads, pairs, related, NOW_S, most_active=30)
+
+
+def fresh(count: int) -> tuple[Digest, ...]:
+    return tuple(Digest(f"t{number}") for number in range(count))
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-021")
+def test_threads_that_are_alike_may_be_merged_into_the_older_one() -> None:
+    young = Digest("young", topics=("login", "token"), first_s=2.0)
+    old = Digest("old", topics=("token", "login"), first_s=1.0)
+    pair = Pair(0.9166, ("young", "old"), ("login", "token"))
+    assert suggest(young, old, pairs=(pair,)).merge_candidates == (
+        {
+            "thread_a": "old",
+            "thread_b": "young",
+            "similarity": 0.92,
+            "reason": "Both about login and token",
+            "command": "ai_merge('old', 'young')",
+        },
+    )
+
+
+@pytest.mark.requirement("SMT-021")
+@pytest.mark.parametrize(("similarity", "count"), [(0.85, 0), (0.8501, 1), (1.0, 1)])
+def test_only_what_is_above_the_threshold_is_alike(similarity: float, count: int) -> None:
+    assert len(suggest(*fresh(2), pairs=(Pair(similarity, ("t0", "t1")),)).merge_candidates) == count
+
+
+def test_a_pinned_thread_only_takes_others_in() -> None:
+    pinned, older, other = (
+        Digest("pin", pinned=True, first_s=9.0),
+        Digest("older", first_s=1.0),
+        Digest("other", pinned=True),
+    )
+    pairs = (Pair(0.9, ("older", "pin")), Pair(0.99, ("other", "pin")))
+    [candidate] = suggest(pinned, older, other, pairs=pairs).merge_candidates
+    assert (candidate["thread_a"], candidate["thread_b"]) == ("pin", "older")
+
+
+def test_a_pair_with_a_thread_that_is_not_active_is_none() -> None:
+    assert suggest(*fresh(1), pairs=(Pair(0.9, ("t0", "gone")), Pair(0.9, ("t0", "t0")))).merge_candidates == ()
+
+
+def test_the_most_alike_come_first_and_the_rest_is_counted() -> None:
+    threads = fresh(14)
+    pairs = tuple(Pair(0.86 + number / 100, ("t0", f"t{number}")) for number in range(1, 14))
+    found = suggest(*threads, pairs=pairs)
+    assert [one["similarity"] for one in found.merge_candidates] == [round(0.99 - n / 100, 2) for n in range(10)]
+    assert found.more == {"merge_candidates": 3, "split_candidates": 0}
+
+
+# --- splitting --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-022", "SMT-023")
+def test_a_thread_that_drifted_may_be_split() -> None:
+    drifted = Digest("zzz", drift=("API design", "tests", "API design", "database schema"))
+    assert suggest(drifted).split_candidates == (
+        {
+            "thread_id": "zzz",
+            "reason": "Thread drifted from 'API design' to 'database schema'",
+            "topics_to_split": ["tests", "database schema"],
+            "command": "ai_split('zzz')",
+        },
+    )
+
+
+@pytest.mark.requirement("SMT-022")
+@pytest.mark.parametrize(
+    ("drift", "is_adrift"),
+    [("abc", False), ("abab", False), ("abca", True), ("abcdaaaaa", False), ("abcdabacc", True), ("", False)],
+)
+def test_more_than_three_topics_of_which_three_of_the_last_five_differ_are_drift(drift: str, is_adrift: bool) -> None:
+    assert bool(suggest(Digest("t", drift=tuple(drift))).split_candidates) is is_adrift
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=12))
+def test_what_to_split_off_is_among_the_last_five_topics_and_not_where_it_began(drift: list[str]) -> None:
+    for one in suggest(Digest("t", drift=tuple(drift))).split_candidates:
+        assert set(one["topics_to_split"]) == set(drift[-5:]) - {drift[-5:][0]}
+        assert repr(drift[-5:][0]) in one["reason"]
+
+
+# --- recalling --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-024", "SMT-025")
+def test_related_threads_that_were_never_recalled_are_hinted_at() -> None:
+    threads = (
+        Digest("a", topics=("Solana", "wallet"), last_s=NOW_S - 3 * 86_400),
+        Digest("b", topics=("rust", "solana"), last_s=NOW_S - 5 * 86_400),
+        Digest("c", title='It\'s about "time"', last_s=NOW_S - 70),
+        Digest("d", topics=("known",), recalled=True),
+        Digest("e", topics=("fourth",), last_s=NOW_S),
+        Digest("f", topics=("fifth",), last_s=NOW_S),
+    )
+    hints = suggest(*threads, related=("gone", "d", "a", "c", "e", "f")).recall_hints
+    assert hints == (
+        {"topic": "Solana", "last_mentioned": "3 days ago", "thread_count": 2, "command": "ai_recall('Solana')"},
+        {
+            "topic": 'It\'s about "time"',
+            "last_mentioned": "1 minute ago",
+            "thread_count": 1,
+            "command": r"""ai_recall('It\'s about "time"')""",
+        },
+        {"topic": "fourth", "last_mentioned": "just now", "thread_count": 1, "command": "ai_recall('fourth')"},
+    )
+
+
+@given(st.lists(st.text(), min_size=1, max_size=2))
+def test_a_command_can_be_read_back_whatever_the_names(names: list[str]) -> None:
+    written = command("ai_merge", *names)
+    assert "\n" not in written
+    read = eval(written, {"ai_merge": lambda *given: list(given)})  # noqa: S307  # our own literal
+    assert read == names
+    assert re.fullmatch(r"ai_merge\('.*'\)", written)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-5, "just now"),
+        (59, "just now"),
+        (60, "1 minute ago"),
+        (7_200, "2 hours ago"),
+        (86_400 * 29, "29 days ago"),
+        (86_400 * 31, "1 month ago"),
+        (86_400 * 800, "2 years ago"),
+    ],
+)
+def test_ages_are_said_in_words(seconds: float, words: str) -> None:
+    assert ago(seconds) == words
+
+
+# --- health -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-026")
+@pytest.mark.parametrize(("count", "pressure", "utilisation"), [(0, 0.0, 0.0), (3, 0.3, 0.1), (12, 1.0, 0.4)])
+def test_pressure_is_the_seeds_and_utilisation_stands_beside_it(
+    count: int, pressure: float, utilisation: float
+) -> None:
+    health = suggest(*fresh(count)).health
+    assert (health["active_threads"], health["context_pressure"], health["utilisation"]) == (
+        count,
+        pressure,
+        utilisation,
+    )
+
+
+@pytest.mark.requirement("SMT-026")
+def test_advice_rests_on_pressure_and_utilisation_together() -> None:
+    """Ten fresh threads are under full pressure already, and far from too many."""
+    pair = (Pair(0.9, ("t0", "t1")),)
+    drifted = Digest("d", drift=tuple("abcd"))
+    light = tuple(Digest(f"t{number}", weight=0.2) for number in range(25))
+    advice = [
+        suggest(*fresh(12)),
+        suggest(*fresh(12), pairs=pair),
+        suggest(*fresh(12), drifted),
+        suggest(*fresh(25), pairs=pair),
+        suggest(*light, pairs=pair),
+        suggest(*fresh(31)),
+        suggest(*fresh(31), pairs=pair),
+    ]
+    assert [one.health["recommendation"] for one in advice] == [
+        "Healthy state, no action needed",
+        "Healthy state; similar threads may be merged",
+        "Consider splitting threads that have drifted",
+        "Consider merging similar threads to reduce pressure",
+        "Healthy state; similar threads may be merged",
+        "More than 30 threads are active; ai_compact() archives the idle and the lightest",
+        "More than 30 threads are active; merge similar ones, or ai_compact() does it for all",
+    ]
+
+
+# --- through the router -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(store, None, clock, settings=LASTING) as router:
+        yield router
+
+
+async def talk(memory: MemoryRouter, name: str, *texts: str) -> None:
+    for text in texts:
+        await memory.store(text, context_id=name)
+
+
+async def kept(memory: MemoryRouter, clock: ManualClock) -> None:
+    """Until the briefs of all threads are written."""
+    await clock.advance(2.0)
+    assert memory._keeper is not None
+    await memory._keeper.complete()
+
+
+@pytest.mark.requirement("SMT-020")
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_suggestions_are_the_same_whether_briefs_were_kept_or_not(
+    memory: MemoryRouter, clock: ManualClock, is_kept: bool
+) -> None:
+    await talk(memory, "one", *TOPICS["deploys"])
+    await talk(memory, "two", *TOPICS["deploys"][1:])
+    for name in ("garden", "printer", "orders", "travel"):
+        await talk(memory, "mixed", *TOPICS[name])
+    clock.jump(3 * 86_400)
+    if is_kept:
+        await kept(memory, clock)
+    told = (await memory.threads.suggestions("tomatoes in the greenhouse")).to_json()
+    [merge], [split], hints = told["merge_candidates"], told["split_candidates"], told["recall_hints"]
+    assert merge["command"] == "ai_merge('one', 'two')"
+    assert merge["similarity"] > 0.85
+    assert "deploy" in merge["reason"]
+    assert split["command"] == "ai_split('mixed')"
+    assert len(split["topics_to_split"]) == 3
+    assert [hint["last_mentioned"] for hint in hints] == ["3 days ago"]
+    assert told["health"]["active_threads"] == 3
+
+
+@pytest.mark.requirement("SMT-020")
+async def test_every_command_works_and_then_is_suggested_no_more(memory: MemoryRouter) -> None:
+    await talk(memory, "it's one", *TOPICS["deploys"])
+    await talk(memory, "two", *TOPICS["deploys"][1:])
+    for name in ("garden", "printer", "orders", "travel"):
+        await talk(memory, "mixed", *TOPICS[name])
+    verbs = {f"ai_{verb}": getattr(memory.threads, verb) for verb in ("merge", "split", "recall")}
+    told = await memory.threads.suggestions("deploys wait for reviews")
+    assert told.recall_hints
+    for one in (*told.recall_hints, *told.merge_candidates, *told.split_candidates):
+        await eval(one["command"], verbs)  # noqa: S307  # our own call
+    after = await memory.threads.suggestions("deploys wait for reviews")
+    assert (after.merge_candidates, after.split_candidates, after.recall_hints) == ((), (), ())
+
+
+@pytest.mark.requirement("SMT-027")
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_suggestions_change_nothing(
+    store: PromptStore, memory: MemoryRouter, clock: ManualClock, is_kept: bool, tmp_path: Path
+) -> None:
+    await talk(memory, "one", *TOPICS["deploys"])
+    await talk(memory, "two", *TOPICS["deploys"])
+    if is_kept:
+        await kept(memory, clock)
+    before, used = rows(tmp_path / "home"), dict(memory._usage._used)
+    told = await memory.threads.suggestions("deploys")
+    assert told.merge_candidates
+    assert told.recall_hints
+    assert rows(tmp_path / "home") == before
+    assert memory._usage._used == used
+
+
+def rows(home: Path) -> list[tuple[object, ...]]:
+    """Everything that lies in the store."""
+    with closing(sqlite3.connect(home / "store" / "cache.db")) as connection:
+        return connection.execute("SELECT * FROM Cache ORDER BY rowid").fetchall()
+
+
+async def test_of_many_threads_without_briefs_all_are_compared(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "MOST_BY_INDEX", 1)
+    await talk(memory, "one", *TOPICS["deploys"])
+    await talk(memory, "two", *TOPICS["deploys"])
+    await talk(memory, "three", *TOPICS["garden"])
+    for _ in range(2):
+        [candidate] = (await memory.threads.suggestions()).merge_candidates
+        assert (candidate["thread_a"], candidate["thread_b"]) == ("one", "two")
+
+
+async def test_what_was_worked_out_is_not_worked_out_again(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk(memory, "one", *TOPICS["deploys"])
+    await talk(memory, "two", *TOPICS["deploys"])
+    told = await memory.threads.suggestions()
+    read: list[str] = []
+    monkeypatch.setattr(courses, "read", lambda *how: read.append(how[2].context_id))
+    assert await memory.threads.suggestions() == told
+    await talk(memory, "three", "something new")
+    await memory.threads.suggestions()
+    assert read == ["three"]
+
+
+async def test_a_memory_that_is_pinned_pins_its_thread(memory: MemoryRouter) -> None:
+    await talk(memory, "one", *TOPICS["deploys"])
+    pinned = await memory.attention.pin(" ".join(TOPICS["deploys"]))
+    [candidate] = (await memory.threads.suggestions()).merge_candidates
+    assert (candidate["thread_a"], candidate["thread_b"]) == (pinned.thread_id, "one")
+
+
+async def test_weights_and_names_are_those_of_the_threads(memory: MemoryRouter) -> None:
+    await talk(memory, "one", *TOPICS["deploys"])
+    await memory.attention.pin("Never deploy on Fridays")
+    told = await memory.threads.suggestions()
+    status = await memory.threads.status()
+    assert told.health["total_weight"] == 2.3
+    assert told.health["active_threads"] == status.active_threads
+    assert told.health["context_pressure"] == round(status.context_pressure, 4)
+
+
+@pytest.mark.parametrize("context", ["", "  "])
+async def test_an_empty_context_is_refused(memory: MemoryRouter, context: str) -> None:
+    with pytest.raises(InvalidInput, match="is empty; say what you are working on, or leave it out"):
+        await memory.threads.suggestions(context)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.setenv("KINGLY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KINGLY_PROJECT", "app")
+    return runner(capsys, monkeypatch)
+
+
+# --- faces ------------------------------------------------------------------------------------------------------------
+
+
+async def filled(home: Path) -> None:
+    async with MemoryRouter.open(home, False, project="app", settings=LASTING) as memory:
+        for name in ("one", "two"):
+            await talk(memory, name, *TOPICS["deploys"])
+
+
+@pytest.mark.requirement("SMT-020")
+async def test_a_host_asks_with_the_tool_of_the_design(tmp_path: Path) -> None:
+    await filled(tmp_path / "home")
+    async with session(tmp_path / "home", settings=LASTING) as client:
+        told = await client.ok("ai_suggestions", context="working on a deploy")
+        plain = await client.ok("ai_suggestions")
+        said = await client.error("ai_suggestions", context=" ")
+    assert list(told) == ["merge_candidates", "split_candidates", "recall_hints", "health", "more"]
+    assert [one["command"] for one in told["merge_candidates"]] == ["ai_merge('one', 'two')"]
+    assert told["recall_hints"][0]["last_mentioned"] == "just now"
+    assert plain == {**told, "recall_hints": []}
+    assert "context" in said
+
+
+def test_the_command_says_what_to_do_and_how(run: Run) -> None:
+    for name in ("one", "it's two"):
+        for text in TOPICS["deploys"]:
+            run("store", text, "--context", name)
+    told = run("suggestions", "working on a deploy").out.splitlines()
+    assert told[:2] == [
+        "Healthy state; similar threads may be merged",
+        "  2 active threads; pressure 0.20, utilisation 0.07",
+    ]
+    assert told[2].startswith("merge   one and it's two: 1.00 alike. Both about ")
+    assert told[3].strip() == """kingly-memory threads merge one 'it'"'"'s two'"""
+    assert told[4].startswith("recall  ")
+    assert told[5].strip().startswith("kingly-memory threads recall ")
+    assert run("suggestions", "--json").json["recall_hints"] == []
+    assert run("suggestions", "").code == 2

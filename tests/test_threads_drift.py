@@ -1,0 +1,136 @@
+"""Where a thread moves from one topic to another, told from its messages alone."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.attention.drift import ASKED, Said, history, is_adrift, segments, telling_words
+from kingly_memory.router.threads.dividing import by_drift, by_topics
+from tests.thread_samples import TOPICS
+
+
+def said(*names: str) -> list[Said]:
+    return [Said(text) for name in names for text in TOPICS[name]]
+
+
+@pytest.mark.parametrize("name", TOPICS)
+def test_a_thread_that_stays_with_its_topic_has_no_history(name: str) -> None:
+    messages = [Said(text) for text in TOPICS[name]]
+    assert history(messages) == ()
+    assert len({one.number for one in segments(messages)}) == 1
+
+
+def test_where_two_threads_are_joined_the_topic_shifts() -> None:
+    """At the seam, give or take a message, in nine of ten."""
+    pairs = list(combinations(TOPICS, 2))
+    found = [[one.first for one in segments(said(*pair))][1:] for pair in pairs]
+    seams = [len(TOPICS[one]) for one, _ in pairs]
+    hits = sum(any(abs(at - seam) <= 1 for at in ends) for ends, seam in zip(found, seams, strict=True))
+    assert hits / len(pairs) >= 0.9
+
+
+@pytest.mark.requirement("SMT-022", "SMT-023")
+def test_a_thread_of_four_topics_is_adrift_and_says_what_it_was_about() -> None:
+    told = history(said("deploys", "garden", "travel", "invoices"))
+    assert len(told) == 4
+    assert [any(word in label for word in words) for label, words in zip(told, WORDS, strict=True)] == [True] * 4
+    assert is_adrift(told)
+
+
+WORDS = (("deploy", "migration"), ("tomatoes", "greenhouse", "basil"), ("vienna", "opera"), ("invoice", "customer"))
+
+
+@pytest.mark.requirement("SMT-022")
+@pytest.mark.parametrize(
+    ("topics", "adrift"),
+    [
+        ((), False),
+        (("a", "b", "c"), False),
+        (("a", "b", "c", "a"), True),
+        (("a", "b", "a", "b"), False),
+        (("a", "b", "c", "d", "d", "d", "d"), False),
+        (("a", "b", "c", "x", "x", "x", "x"), False),
+        (("a", "b", "c", "x", "x"), True),
+    ],
+)
+def test_adrift_takes_more_than_three_topics_and_three_different_ones_of_the_last_five(
+    topics: tuple[str, ...], adrift: bool
+) -> None:
+    assert is_adrift(topics) is adrift
+
+
+def test_a_topic_that_comes_back_is_called_the_same() -> None:
+    labels = history(said("deploys", "garden", "deploys"))
+    assert len(labels) == 3
+    assert labels[0] == labels[2] != labels[1]
+
+
+def test_tags_name_the_parts_where_they_tell_them_apart() -> None:
+    messages = [Said(text, (tag, "work")) for tag in ("deploys", "garden") for text in TOPICS[tag]]
+    assert history(messages) == ("deploys", "garden")
+
+
+def test_what_a_file_says_comes_before_what_the_messages_say() -> None:
+    assert history(said("deploys"), ["api design", "database schema"]) == ("api design", "database schema")
+    assert history(said("deploys", "garden"), ["api design"])[0] == "api design"
+
+
+def test_what_is_said_all_over_a_long_talk_holds_no_two_topics_together() -> None:
+    messages = [Said(f"Wow! {one.text}") for one in said("deploys", "travel", "garden", "invoices")]
+    assert len(segments(messages)) == 4
+
+
+def test_two_messages_are_told_apart_only_when_somebody_asks() -> None:
+    two = [Said("Deploys wait for two reviews"), Said("The printer jams with thick paper")]
+    assert len(segments(two)) == 1
+    assert len(segments(two, ASKED)) == 2
+
+
+def test_words_are_shown_as_they_are_written() -> None:
+    texts = ["Deploying takes a while", "Deploying needs reviews", "we deploy with reviews"]
+    assert telling_words(texts, 2) == ("deploying", "reviews")
+    assert telling_words(["これはテストです"], 2) in ((), ("これはテストです",))
+    assert telling_words([], 3) == ()
+
+
+TEXTS = st.lists(
+    st.builds(
+        Said,
+        st.text(alphabet="abcdefgh äß😀\u3042", max_size=40),
+        st.lists(st.sampled_from(["x", "y", ""]), max_size=2),
+    ),
+    max_size=30,
+)
+
+
+@given(TEXTS, st.sampled_from(["unasked", "asked"]))
+def test_segments_cover_every_message_once_and_in_order(messages: list[Said], how: str) -> None:
+    found = segments(messages, ASKED) if how == "asked" else segments(messages)
+    assert [at for one in found for at in range(one.first, one.end)] == list(range(len(messages)))
+    assert all(one.label for one in found)
+    labels = {one.number: one.label for one in found}
+    assert len(set(labels.values())) == len(labels)
+    assert segments(messages) == segments(list(messages))
+
+
+@given(TEXTS.filter(bool), st.lists(st.sampled_from(["x", "ab", "cd ef", "nobody"]), max_size=3, unique=True))
+def test_however_a_thread_is_divided_each_message_is_in_one_share(messages: list[Said], topics: list[str]) -> None:
+    for shares in (by_drift(messages, topics), by_topics(messages, topics)):
+        assert sorted(at for one in shares for at in one.messages) == list(range(len(messages)))
+        assert all(one.messages for one in shares)
+
+
+def test_a_topic_takes_out_the_messages_that_bear_it_as_a_tag() -> None:
+    messages = [Said("one", ("a",)), Said("two", ("B", "a")), Said("three")]
+    assert [(one.messages, one.topic) for one in by_topics(messages, ["b"])] == [((0, 2), None), ((1,), "b")]
+
+
+def test_a_topic_without_a_tag_takes_out_the_part_that_speaks_of_it() -> None:
+    messages = said("deploys", "garden")
+    [rest, share] = by_topics(messages, ["greenhouse"])
+    assert (rest.topic, share.topic) == (None, "greenhouse")
+    assert share.messages == tuple(range(len(TOPICS["deploys"]), len(messages)))

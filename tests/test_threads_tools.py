@@ -1,0 +1,125 @@
+"""Threads as a client of the server meets them, and as somebody at a terminal does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.models import JsonObject
+from tests.cli_runner import Run, runner
+from tests.mcp_sessions import Session, session
+from tests.thread_samples import TOPICS
+
+
+async def fill(client: Session, *names: str, context_id: str | None = None) -> None:
+    for name in names:
+        for number, text in enumerate(TOPICS[name]):
+            said = {"key": f"{name} {number}", "content": text, "context_id": context_id or name}
+            await client.ok("memory_intelligent_store", **said)
+
+
+async def command(client: Session, printed: str) -> JsonObject:
+    """Call what a suggestion prints: `ai_merge('a', 'b')`."""
+    tool, given = re.fullmatch(r"(\w+)\((.*)\)", printed).groups()  # type: ignore[union-attr]  # else the test fails
+    names = re.findall(r"'([^']*)'", given)
+    [listed] = [one for one in (await client.client.list_tools()).tools if one.name == tool]
+    return await client.ok(tool, **dict(zip(listed.input_schema["properties"], names, strict=False)))
+
+
+@pytest.mark.requirement("SMT-021", "SMT-022", "SMT-024")
+async def test_every_command_that_a_suggestion_prints_can_be_called(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await fill(client, "deploys", "garden", "orders")
+        await fill(client, "travel", "printer", context_id="mixed")
+        merged = await command(client, "ai_merge('deploys', 'garden')")
+        assert merged["message"] == "Merged garden into deploys: 11 messages (weight=1.00)"
+        parted = await command(client, "ai_split('deploys')")
+        assert [(one["thread_id"], one["message_count"]) for one in parted["threads"]] == [
+            ("deploys", 6),
+            ("garden", 5),
+        ]
+        split = await command(client, "ai_split('mixed')")
+        assert [one["message_count"] for one in split["threads"]] == [6, 5]
+        recalled = await command(client, "ai_recall('tomatoes')")
+        assert [(one["thread_id"], one["recalls"]) for one in recalled["threads"]] == [("garden", 1)]
+        assert recalled["message"] == 'Recalled 1 thread for "tomatoes".'
+
+
+async def test_status_and_names_are_told(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        empty = await client.ok("ai_status")
+        assert (empty["active_threads"], empty["context_pressure"], empty["latest"]) == (0, 0.0, [])
+        await fill(client, "garden")
+        await client.ok("ai_focus", topic="tomatoes")
+        named = await client.ok("ai_rename", thread_id="garden", title="Under glass")
+        assert named["message"] == 'Renamed garden to "Under glass"'
+        status = await client.ok("ai_status")
+        assert status["message"] == "1 active thread; pressure 0.10, utilisation 0.03 of 30"
+        assert [one["title"] for one in status["latest"]] == ["Under glass"]
+        assert [one["topic"] for one in status["focus"]] == ["tomatoes"]
+
+
+async def test_a_long_message_is_cut_and_named(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        await client.ok("memory_intelligent_store", content="tomatoes " * 100, key="long", context_id="t")
+        [thread] = (await client.ok("ai_recall", topic="t"))["threads"]
+        [message] = thread["messages"]
+        assert (message["key"], len(message["content"]), message["content"][-1]) == ("long", 600, "…")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("ai_merge", {"thread_a": "garden", "thread_b": "garden"}, "thread_b: 'garden' cannot be merged with itself"),
+        ("ai_merge", {"thread_a": "garden", "thread_b": "nobody"}, "thread_b: there is no thread 'nobody'"),
+        ("ai_merge", {"thread_a": "garden"}, "thread_b: is missing"),
+        ("ai_split", {"thread_id": "nobody"}, "thread_id: there is no thread 'nobody'"),
+        ("ai_split", {"thread_id": "single"}, "thread_id: 'single' has one message"),
+        ("ai_split", {"thread_id": "garden", "topics": ["penguins"]}, "topics: nothing in 'garden' is about penguins"),
+        ("ai_recall", {"topic": ""}, "topic: is empty"),
+        ("ai_recall", {"topic": "x", "limit": 0}, "limit: "),
+        ("ai_recall", {"topic": "x", "restore": True}, "topic: there is no thread 'x'; restore takes the id of one"),
+        ("ai_rename", {"thread_id": "garden", "title": " "}, "title: is empty"),
+        ("ai_status", {"x": 1}, "x: unknown argument"),
+    ],
+)
+async def test_what_a_tool_cannot_do_is_one_sentence(
+    tmp_path: Path, tool: str, arguments: JsonObject, sentence: str
+) -> None:
+    async with session(tmp_path / "home") as client:
+        await fill(client, "garden")
+        await client.ok("memory_intelligent_store", content="only this", key="this", context_id="single")
+        said = await client.error(tool, **arguments)
+    assert said.startswith(sentence)
+    assert "\n" not in said
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_terminal(run: Run) -> None:
+    for name in ("deploys", "garden"):
+        for text in TOPICS[name]:
+            assert run("store", text, "--context", name).code == 0
+    listed = run("threads", "list").out.splitlines()
+    assert listed[0] == "2 active threads; pressure 0.20, utilisation 0.07 of 30"
+    assert [line.split()[0] for line in listed[2:]] == ["garden", "deploys"]
+    merged = run("threads", "merge", "deploys", "garden")
+    assert merged.out.splitlines()[0] == "Merged garden into deploys: 11 messages (weight=1.00)"
+    shown = run("threads", "show", "garden", "--limit", "2")
+    assert "merged into deploys, which is shown here" in shown.out
+    assert shown.out.splitlines()[-1] == "more: --first 2"
+    assert "\nmore:" not in run("threads", "show", "garden", "--first", "9").out
+    assert run("threads", "list", "--status", "merged-into", "--json").json["threads"][0]["into"] == "deploys"
+    assert run("threads", "split", "deploys").out.splitlines()[0] == "split deploys into 2"
+    recalled = run("threads", "recall", "tomatoes", "in", "the", "greenhouse").out
+    assert recalled.splitlines()[1] == "garden  Tomatoes go into the greenhouse in April (5 messages)"
+    assert run("threads", "rename", "garden", "Under glass").out == "garden is called Under glass\n"
+    assert run("threads", "show", "garden", "--json").json["recalls"] == 1
+    refused = run("threads", "merge", "garden", "garden")
+    assert (refused.code != 0, "cannot be merged with itself" in refused.err) == (True, True)
+    assert "no thread" in run("threads", "list", "--project", "elsewhere").out
