@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.app.sync import SyncMemoryRouter
     from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+    from kingly_memory.cognition.experience.items import MemoryItem
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.tasks import Task
     from kingly_memory.cognition.thoughts import Thought
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Assessment",
+    "CognitiveMemory",
     "DeliveryState",
     "Hit",
     "InvalidInput",
@@ -50,6 +53,7 @@ __all__ = [
     "Link",
     "LinkState",
     "Memory",
+    "MemoryItem",
     "MemoryRouter",
     "MemoryType",
     "Origin",
@@ -75,6 +79,8 @@ _HOMES = {
     "get_hybrid_memory_search": "kingly_memory.app.hybrid_search",
     "Settings": "kingly_memory.settings",
     "Assessment": "kingly_memory.cognition.confidence",
+    "CognitiveMemory": "kingly_memory.cognition.experience.cognitive",
+    "MemoryItem": "kingly_memory.cognition.experience.items",
     "Link": "kingly_memory.cognition.links",
     "Task": "kingly_memory.cognition.tasks",
     "Thought": "kingly_memory.cognition.thoughts",

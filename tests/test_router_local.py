@@ -312,7 +312,7 @@ def test_sync_router_offers_every_verb_of_the_router() -> None:
     def verbs(owner: type) -> set[str]:
         return {name for name in dir(owner) if not name.startswith("_")}
 
-    doors = {"find", "put"}  # for the rooms beneath, which hold values that are checked
+    doors = {"find", "put", "cognitive_waiting"}  # for the rooms beneath and for the sync router
     assert verbs(MemoryRouter) - doors == verbs(SyncMemoryRouter)
 
 

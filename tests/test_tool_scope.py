@@ -55,6 +55,7 @@ def asked_for_all(foreign_id: str, own_id: str) -> dict[str, dict[str, Any]]:
         "ai_pin": {"content": "keep this"},
         "ai_unpin": {"thread_id": foreign_id},
         "ai_rate_context": {"thread_id": foreign_id, "useful": True},
+        "retrieve_memory": {"agent_id": "H001"},
         "ai_status": {},
         "ai_suggestions": {"context": sought},
         "ai_recall": {"topic": sought},
