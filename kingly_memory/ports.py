@@ -152,6 +152,11 @@ class MemoryReader(Protocol):
         """
         ...
 
+    def in_time(self, query: Query, standings: Sequence[Standing], limit: int | None = None) -> list[int]:
+        """Positions of the rows that pass the filters which the index knows, `since` and `until`, created last first;
+        of one instant, those stored later first. What stands there is not looked at."""
+        ...
+
     def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
         """Memories of every project whose lifetime facet ended, whatever their standing, the longest ended first, from
         `offset` on."""

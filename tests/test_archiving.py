@@ -32,6 +32,21 @@ async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
         yield opened
 
 
+@pytest.mark.parametrize("is_swept", [False, True], ids=["not swept", "swept"])
+async def test_what_has_ended_is_listed_on_request_as_it_is_found(
+    router: MemoryRouter, clock: ManualClock, is_swept: bool
+) -> None:
+    for kind in ("working", "episodic"):
+        await router.store(f"The port of {kind} is 6432", type=kind)
+    clock.jump(40 * 86_400.0)
+    if is_swept:
+        await router.sweep(["lifetimes"])
+    found = [hit.memory.content for hit in await router.search("port", include_archived=True)]
+    listed = [one.content for one in (await router.list(include_archived=True)).memories]
+    assert found == listed == ["The port of episodic is 6432"]
+    assert not len((await router.list()).memories) + len(await router.search("port"))
+
+
 @pytest.mark.requirement("ARG-035")
 @pytest.mark.parametrize("significance", [0.1, 0.5, 1.0])
 async def test_what_somebody_asks_to_rest_goes_to_the_archive_from_any_tier(

@@ -131,6 +131,7 @@ def test_records_of_strangers_are_shown_as_far_as_they_go(run: Run, folder: Path
     ("argv", "sentence"),
     [
         (["audit", "tail"], "folder: there is no audit in "),
+        (["audit", "show", "memory_updates.jsonl:1"], "folder: there is no audit in "),
         (["audit", "stats", "--folder", "nowhere"], "folder: there is no audit in nowhere; name another --folder"),
         (["audit", "tail", "-n", "0"], "n: 0 is outside 1 to 100,000"),
         (["audit", "tail", "-n", "few"], "n: 'few' is not a whole number"),
@@ -144,6 +145,15 @@ def test_what_cannot_be_shown_is_one_sentence(run: Run, argv: list[str], sentenc
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"kingly-memory: {sentence}")
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("two_years")
+def test_a_line_of_a_file_that_cannot_be_read_is_one_sentence(run: Run, folder: Path) -> None:
+    (folder / "consolidations.jsonl").unlink()
+    (folder / "consolidations.jsonl").symlink_to(folder / "memory_updates.jsonl")
+    said = run("audit", "show", "consolidations.jsonl:1")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"kingly-memory: folder: the audit in {folder} cannot be read (")
 
 
 @pytest.mark.usefixtures("two_years", "run")

@@ -584,3 +584,35 @@ def test_a_household_remembers_across_the_years_of_a_simulation() -> None:
     assert [year for year, count in consolidated if count] == list(range(5, 51, 5))
     assert "Year 41: A flood occurred causing $41,000 in damages" in memory.retrieve(20, 50)
     assert len(memory.place.working) == 10
+
+
+def test_tags_that_can_be_read_only_once_narrow_everything() -> None:
+    memory = CognitiveMemory("H001")
+    memory.add_working("new", tags=["flood"])
+    memory.add_working("other")
+    memory.add_episodic("old", tags=["flood"])
+    memory.add_episodic("another")
+    once: Any = (tag for tag in ("flood",))
+    assert memory.retrieve(tags=once) == ["new", "old"]
+
+
+@pytest.mark.parametrize("place", ["working", "episodic"])
+def test_a_memory_with_far_more_than_it_has_room_for_shrinks_with_one_change(place: str) -> None:
+    memory = CognitiveMemory("H001")
+    memory.add_working("one", 0.7, 1)
+    data = memory.serialize()
+    one = data["working"].pop()
+    data[place] = [{**one, "content": f"{n}", "importance": 0.7 + n % 7 / 100, "order": n} for n in range(60_000)]
+    huge = CognitiveMemory.restore(data)
+    assert len(huge.retrieve(100_000)) == 60_000
+    huge.add_working("new", 0.1, 1)
+    assert len(huge.place.working) <= 10
+    best = [item for item in huge.place.episodic if item.importance == 0.76]
+    assert len(best) == len(huge.place.episodic) == 50
+    assert best == sorted(best, key=lambda item: int(item.content))
+
+
+def test_tags_of_a_set_are_in_the_same_order_in_every_process() -> None:
+    words = [f"tag {n:02}" for n in range(30)]
+    assert MemoryItem("a", tags=set(words)).tags == words  # type: ignore[arg-type]
+    assert MemoryItem("a", tags=words[::-1]).tags == words[::-1]

@@ -157,6 +157,7 @@ async def test_a_dissent_from_nothing_is_refused_and_nothing_is_stored(memory: M
         (dissent(note.id), "debate_id: .* is no consensus"),
         (dissent(debate_id, content=""), "content: is empty"),
         (replace(dissent(debate_id), agent=""), "agent: is empty"),
+        (dissent(debate_id, acknowledged="no"), "acknowledged: expected true or false, not 'no'"),
         (DATABASE, "record: expected a DissentRecord, not ConsensusRecord"),
     ):
         with pytest.raises(InvalidInput, match=why):
@@ -210,6 +211,26 @@ async def test_similar_debates_come_best_first_and_the_same_topic_before_all(mem
     assert similarities[:2] == [1.0, 1.0]
     assert 0 < similarities[3] < similarities[2] < 1
     assert len(await consensus.find_similar(DATABASE.topic, limit=1)) == 1
+
+
+@pytest.mark.requirement("ARG-039")
+async def test_of_debates_of_one_topic_the_latest_comes_first_whenever_it_was_stored(memory: MemoryRouter) -> None:
+    for year in (2021, 2024, 2019):
+        await memory.consensus.store_consensus(replace(DATABASE, timestamp=NINE.replace(year=year)))
+    found = await memory.consensus.find_similar(DATABASE.topic)
+    assert [one.consensus.timestamp for one in found] == [NINE.replace(year=year) for year in (2024, 2021, 2019)]
+
+
+async def test_only_debates_that_are_answered_count_as_used(memory: MemoryRouter) -> None:
+    ids = [
+        await memory.consensus.store_consensus(ConsensusRecord(f"Which tea for {room}?", "Green."))
+        for room in ("the hall", "the hall", "the shop", "the shed")
+    ]
+    found = await memory.consensus.find_similar("which tea for the hall", limit=3)
+    answered = [one.consensus.id for one in found]
+    assert answered[:2] == [ids[1], ids[0]]
+    used = [one for one in ids[2:] if memory._usage.last_use(one) is not None]
+    assert used == answered[2:]
 
 
 async def test_only_consensus_is_found_and_only_of_the_project(tmp_path: Path, clock: ManualClock) -> None:
@@ -287,6 +308,11 @@ def test_a_topic_has_the_same_digest_in_every_process_and_however_it_is_written(
     assert (
         len({topic_hash(one) for one in ("Adopt C", "Adopt C++", "Adopt C#", "Adopt v1.2", "Adopt v12", "?", "!")}) == 7
     )
+
+
+def test_what_is_no_text_is_no_topic() -> None:
+    with pytest.raises(InvalidInput, match="topic: expected text, not NoneType"):
+        topic_hash(None)  # type: ignore[arg-type]
 
 
 @given(st.text(st.characters()))

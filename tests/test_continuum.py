@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from kingly_memory.cognition.continuum import (
     MemoryEntry,
     MemoryTier,
     Strategy,
+    is_settled,
     retrieved,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Tier
+from kingly_memory.models import Query, Results, Tier
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router.minds.continuum import ContinuumMemory
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -87,6 +89,19 @@ async def test_an_entry_is_placed_where_it_is_asked_to_be_and_comes_back_as_it_w
     assert told["tier"]["name"] == tier
 
 
+async def test_an_entry_is_seen_while_it_rests_and_not_once_it_is_forgotten(memory: MemoryRouter) -> None:
+    stored = await memory.continuum.store("The ford is deep", Tier.FAST, 0.6)
+    await memory.archive(stored.id)
+    assert await memory.continuum.entry(stored.id) == stored
+    await memory.forget(stored.id)
+    assert await memory.continuum.entry(stored.id) is None
+    await memory.restore(stored.id)
+    back = await memory.continuum.entry(stored.id)
+    assert back is not None
+    assert (back.content, back.tier) == (stored.content, Tier.FAST)
+    assert await memory.continuum.entry("nowhere") is None
+
+
 async def test_what_was_stored_otherwise_stands_where_its_significance_places_it(memory: MemoryRouter) -> None:
     for significance in (0.9, 0.6, 0.4, 0.1):
         await memory.store(f"The ford {significance}", significance=significance, metadata={"topic": 7})
@@ -100,9 +115,10 @@ async def test_what_was_stored_otherwise_stands_where_its_significance_places_it
     [
         ({"content": ""}, "content: is empty"),
         ({"tier": "hot"}, "tier: 'hot' is unknown; choose one of fast, medium, slow, glacial"),
-        ({"importance": -0.1}, "significance: -0.1 is outside 0 to 1"),
+        ({"importance": -0.1}, "importance: -0.1 is outside 0 to 1"),
         ({"topic": "a\nb"}, "topic: contains control characters"),
         ({"metadata": []}, "metadata: expected a JSON object"),
+        ({"source": "bo", "metadata": {"source": "cy"}}, "metadata: names another source than the entry has"),
     ],
 )
 async def test_an_entry_that_makes_no_sense_is_refused_and_nothing_is_stored(
@@ -172,6 +188,40 @@ async def test_comprehensive_merges_all_tiers_and_says_everything_once(continuum
     assert [entry.similarity for entry in found] == sorted((entry.similarity or 0 for entry in found), reverse=True)
 
 
+@pytest.mark.requirement("ARG-009", "ARG-010")
+@pytest.mark.parametrize("strategy", ["fast_first", "weighted"])
+async def test_a_near_tier_comes_first_although_more_than_can_be_seen_at_once_answer_better(
+    continuum: ContinuumMemory, strategy: str
+) -> None:
+    for number in range(3):
+        await continuum.store(f"a ford by the mill, {number}", Tier.FAST)
+    for number in range(90):
+        await continuum.store(f"ford {number}")
+    found = await continuum.retrieve("ford", limit=4, strategy=strategy)
+    tiers = [Tier.FAST, Tier.FAST, Tier.FAST, Tier.SLOW]
+    assert [entry.tier for entry in found] == tiers
+    best = await continuum.retrieve("ford", limit=4, strategy="comprehensive")
+    assert [entry.tier for entry in best] == [Tier.SLOW] * 4
+
+
+async def test_a_wider_look_that_runs_out_of_time_loses_nothing(
+    continuum: ContinuumMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await continuum.store("ford", Tier.MEDIUM)
+    for number in range(70):
+        await continuum.store(f"ford {number}")
+    seeker, sizes = continuum._seeker, []
+
+    async def look(query: Query) -> Results:
+        sizes.append(query.limit)
+        results = await seeker.look(query)
+        return results if len(sizes) == 1 else replace(results, hits=())
+
+    monkeypatch.setattr(continuum, "_seeker", replace(seeker, look=look))
+    assert contents(await continuum.retrieve("ford", [Tier.MEDIUM])) == ["ford"]
+    assert sizes == [64, 256]
+
+
 async def test_only_the_tiers_that_are_named_answer(continuum: ContinuumMemory) -> None:
     await in_every_tier(continuum)
     for strategy in Strategy:
@@ -238,6 +288,18 @@ async def test_what_only_a_remote_finds_must_be_similar_enough_too(tmp_path: Pat
         assert await memory.continuum.retrieve("ford", min_similarity=theirs.similarity + 0.01) == []
 
 
+@pytest.mark.requirement("ARG-014")
+async def test_what_was_only_said_beside_an_answer_must_be_similar_enough_too(memory: MemoryRouter) -> None:
+    for text in ("Where shall we cross the ford?", "Perhaps tomorrow"):
+        await memory.store(text, type="episodic", context_id="a-talk")
+    beside = (await memory.continuum.retrieve("cross the ford", min_similarity=0.0))[1]
+    assert beside.content == "Perhaps tomorrow"
+    assert beside.similarity == pytest.approx(0.5)
+    assert contents(await memory.continuum.retrieve("cross the ford", min_similarity=0.6)) == [
+        "Where shall we cross the ford?"
+    ]
+
+
 @pytest.mark.requirement("ARG-015")
 async def test_retrieval_is_a_use_of_what_it_answers_with_and_of_nothing_else(
     memory: MemoryRouter, clock: ManualClock, tmp_path: Path
@@ -275,6 +337,57 @@ async def test_an_outcome_is_noted_on_every_memory_that_it_refers_to_or_on_none(
     with pytest.raises(InvalidInput, match="keys_or_ids: nothing is stored under 'nowhere'"):
         await continuum.update_outcome([one, "nowhere"], success=True)
     assert await continuum.entry(one.id) == first
+
+
+async def test_a_memory_that_is_named_by_its_id_and_by_its_key_is_noted_once(memory: MemoryRouter) -> None:
+    receipt = await memory.store("one", key="k")
+    assert await memory.continuum.update_outcome(["k", receipt.id], success=True, actual_usefulness=1.0) == 1
+    entry = await memory.continuum.entry("k")
+    assert entry is not None
+    assert (entry.success_references, entry.access_count) == (1, 1)
+    assert entry.surprise_score == pytest.approx(0.3 * 0.5)
+
+
+async def test_a_single_memory_is_named_without_a_list(continuum: ContinuumMemory) -> None:
+    entry = await continuum.store("one")
+    assert await continuum.update_outcome(entry, success=True) == 1
+    assert await continuum.update_outcome(entry.id, success=True) == 1
+    after = await continuum.entry(entry.id)
+    assert after is not None
+    assert after.success_references == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"memory_ids": None}, "memory_ids: expected a list of ids or entries, not NoneType"),
+        ({"memory_ids": [3]}, "memory_ids: expected text, not int"),
+        ({"success": "no"}, "success: expected true or false, not 'no'"),
+        ({"actual_usefulness": 2}, "actual_usefulness: 2 is outside 0 to 1"),
+        ({"predicted_relevance": "high"}, "predicted_relevance: expected a number from 0 to 1, not str"),
+    ],
+)
+async def test_an_outcome_that_makes_no_sense_is_refused_and_nothing_is_noted(
+    continuum: ContinuumMemory, said: dict[str, Any], why: str
+) -> None:
+    entry = await continuum.store("one")
+    with pytest.raises(InvalidInput, match=why):
+        await continuum.update_outcome(**{"memory_ids": [entry], "success": True, **said})
+    assert await continuum.entry(entry.id) == entry
+
+
+@pytest.mark.parametrize(
+    ("context", "why"),
+    [
+        ([0.5], "retrieval_context: expected a mapping, not list"),
+        ({"actual_usefulness": "high"}, "actual_usefulness: expected a number from 0 to 1, not str"),
+        ({"predicted_relevance": None}, "predicted_relevance: expected a number from 0 to 1, not None"),
+    ],
+)
+async def test_a_surprise_that_makes_no_sense_is_refused(continuum: ContinuumMemory, context: Any, why: str) -> None:
+    entry = await continuum.store("one")
+    with pytest.raises(InvalidInput, match=why):
+        await continuum.update_surprise_score(entry, context)
 
 
 async def test_a_surprise_follows_the_seeds_average(continuum: ContinuumMemory) -> None:
@@ -372,6 +485,22 @@ def test_an_answer_is_the_best_of_what_may_be_answered(
     assert len(answer) == min(limit, len(allowed))
     assert all(one in allowed for one in answer)
     assert [rank(one, strategy) for one in answer] == sorted(rank(one, strategy) for one in allowed)[:limit]
+
+
+@given(candidates(), st.sampled_from(Strategy), st.integers(1, 8), st.integers(0, 30), st.sets(st.sampled_from(TIERS)))
+def test_what_is_settled_is_not_changed_by_what_is_less_relevant(
+    found: list[Candidate], strategy: Strategy, limit: int, seen: int, some: set[Tier]
+) -> None:
+    wanted = some or set(TIERS)
+    in_order = sorted(found, key=lambda one: -one.relevance)
+    chosen = retrieved((one for one in in_order[:seen] if one.tier in wanted), strategy, limit)
+    floor = in_order[:seen][-1].relevance if in_order[:seen] else 1.0
+    if is_settled(chosen, strategy, limit, wanted, floor):
+        everything = retrieved((one for one in in_order if one.tier in wanted), strategy, limit)
+        assert [rank(one, strategy) for one in chosen] == [rank(one, strategy) for one in everything]
+    elif len(chosen) == limit:
+        nearest = min(wanted, key=TIERS.index)
+        assert rank(replace(chosen[-1], tier=nearest, relevance=floor), strategy) <= rank(chosen[-1], strategy)
 
 
 @given(candidates(), st.sampled_from(Strategy))

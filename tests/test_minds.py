@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +22,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory.cognition.audit.trail import AuditTrail, year_end
 from kingly_memory.cognition.experience.cognitive import CognitiveMemory
 from kingly_memory.cognition.experience.rules import ExperienceRules
-from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
+from kingly_memory.errors import InvalidInput, RouterClosed, StoreBusy, StoreUnwritable
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.ports import Transaction
-from kingly_memory.router.minds import records
+from kingly_memory.router.minds import editions, keeper, records
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
 from tests.mind_process import RULES, live
@@ -46,21 +48,27 @@ def router(
 
 
 class MoodyStore(PromptStore):
-    """Fails as many of the next writes as it is told to; with `after`, they are done all the same."""
+    """Fails as many of the next writes as it is told to; with `after`, they are done all the same. While `held_up` is a
+    list, writes go there and are not done."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self.failures = 0
+        self.error: Exception = StoreUnwritable("here", "disk full")
         self.after = False
+        self.held_up: list[Future[Any]] | None = None
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        if self.held_up is not None:
+            self.held_up.append(Future())
+            return self.held_up[-1]
         if not self.failures:
             return super().write(change)
         self.failures -= 1
         if self.after:
             super().write(change).result()
         failed: Future[T] = Future()
-        failed.set_exception(StoreUnwritable("here", "disk full"))
+        failed.set_exception(self.error)
         return failed
 
 
@@ -182,12 +190,63 @@ async def test_a_mind_loads_without_what_somebody_made_it_forget(tmp_path: Path)
         assert (await memory.cognitive("H001")).retrieve() == ["c", "a"]
 
 
+@pytest.mark.parametrize("taken_away", [MemoryRouter.forget, MemoryRouter.archive])
+async def test_an_open_mind_is_without_what_is_forgotten_or_put_away_at_once(
+    tmp_path: Path, taken_away: Callable[[MemoryRouter, str], Coroutine[Any, Any, object]]
+) -> None:
+    async with router(tmp_path) as memory, await memory.cognitive("H001") as mind:
+        for name in ("a", "b"):
+            mind.add_working(name, 0.9)
+        mind.consolidate()
+        await mind.saved()
+        await taken_away(memory, mind.place.working[0].id or "")
+        assert mind.retrieve() == ["b"]
+        assert [len(place) for place in mind.place] == [1, 1]
+        assert "'a'" not in str(mind.serialize())
+        mind.add_working("c")
+        await mind.saved()
+        assert (await memory.cognitive("H001")).place == mind.place
+
+
+async def test_what_another_process_forgets_is_gone_with_the_next_change(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory, router(tmp_path) as elsewhere:
+        mind = await memory.cognitive("H001")
+        item = mind.add_working("a")
+        await mind.saved()
+        await elsewhere.forget(item.id or "")
+        mind.add_working("b")
+        await mind.saved()
+        assert mind.retrieve() == ["b"]
+
+
+async def test_what_is_restored_before_the_mind_goes_on_is_in_it_again(tmp_path: Path) -> None:
+    async with router(tmp_path) as memory:
+        mind = await memory.cognitive("H001")
+        item = mind.add_working("a")
+        await mind.saved()
+        await memory.forget(item.id or "")
+        await memory.restore(item.id or "")
+        mind.add_working("b")
+        await mind.saved()
+        assert mind.retrieve() == ["b", "a"]
+
+
+def test_without_await_too_an_open_mind_is_without_what_is_forgotten(tmp_path: Path) -> None:
+    with SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as memory:
+        mind = memory.cognitive("H001")
+        item = mind.add_episodic("a", 0.9)
+        memory.forget(item.id or "")
+        assert mind.retrieve() == []
+        assert mind.add_episodic("b").content == "b"
+        assert mind.retrieve() == memory.cognitive("H001").retrieve() == ["b"]
+
+
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = PromptStore(tmp_path)
     async with memory_over(store, None, ManualClock()) as memory:
         async with await memory.cognitive("H001") as mind:
             mind.add_working("rain")
-        name = records.owner("app", "H001")
+        name = editions.owner("app", "H001")
         edition = store.reader.facets("mind", [name])[name]["edition"]
         store.write(lambda transaction: transaction.set_facet("mind", name, {"edition": edition, "items": 5})).result()
         again = await memory.cognitive("H001")
@@ -248,6 +307,24 @@ async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: 
         assert len(await memory.list()) == 1
 
 
+async def test_a_verb_does_not_wait_for_changes_that_are_still_on_their_way(tmp_path: Path) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive("H001")
+        store.held_up = []
+        mind.add_working("first")
+        mind.add_working("second")
+        first, second = store.held_up
+        first.set_exception(StoreUnwritable("here", "disk full"))
+        with pytest.raises(StoreUnwritable):
+            mind.add_working("told")
+        assert not second.done()
+        store.held_up = None
+        second.set_exception(records.Moved())
+        await mind.saved()
+        assert (await memory.cognitive("H001")).retrieve() == mind.retrieve() == ["second", "first"]
+
+
 async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
         mind = await memory.cognitive("H001")
@@ -260,6 +337,28 @@ async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -
     assert "too late" not in mind.retrieve()
     async with router(tmp_path) as memory:
         assert set((await memory.cognitive("H001")).retrieve(2)) == {"other", "mine 49"}
+
+
+async def test_what_is_experienced_while_the_router_closes_is_saved_or_refused(tmp_path: Path) -> None:
+    memory = router(tmp_path)
+    await memory.__aenter__()
+    minds = [await memory.cognitive("H001") for _ in range(2)]
+    experienced: set[str | None] = set()
+
+    async def live(mind: CognitiveMemory) -> None:
+        with suppress(RouterClosed):
+            while True:
+                experienced.add(mind.add_working("more").id)
+                await asyncio.sleep(0)
+
+    lives = [asyncio.create_task(live(mind)) for mind in minds]
+    await asyncio.sleep(0)
+    await memory.close()
+    await asyncio.gather(*lives)
+    async with router(tmp_path) as again:
+        rows = [again._store.reader.row(one or "") for one in experienced]
+    assert len(rows) >= len(minds)
+    assert all(rows)
 
 
 async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
@@ -306,6 +405,23 @@ async def test_two_who_are_the_same_agent_have_one_memory_between_them(tmp_path:
             [f"mine {n}" for n in range(7)] + [f"yours {n}" for n in range(6)]
         )
         assert len(everything) == 13
+
+
+async def test_a_years_end_notes_what_it_took_over_and_not_what_was_read_anew(tmp_path: Path) -> None:
+    noted: list[dict[str, Any]] = []
+
+    class Sink:
+        def append(self, kind: str, record: dict[str, Any]) -> None:
+            noted.append(record["consolidation"])
+
+    async with router(tmp_path) as memory:
+        mine, other = await memory.cognitive_waiting("H001"), await memory.cognitive_waiting("H001")
+        mine.add_episodic("long known", 0.9)
+        mine.add_working("lasting", 0.8)
+        other.add_episodic("another's", 0.9)
+        assert year_end(mine, 1, AuditTrail(Sink())) == 1
+        assert len(mine.place.episodic) == 3
+    assert (noted[0]["transferred_count"], noted[0]["transferred_items"]) == (1, ["lasting"])
 
 
 def test_processes_that_are_the_same_agent_lose_nothing(tmp_path: Path) -> None:
@@ -372,6 +488,22 @@ async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None
         mind.add_working("third")
         assert mind.retrieve() == ["third", "first"]
         assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
+
+
+async def test_without_await_a_change_that_others_are_always_quicker_than_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "MOST_TURNS", 3)
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        mind = await memory.cognitive_waiting("H001")
+        store.failures, store.error = 1_000, records.Moved()
+        with pytest.raises(StoreBusy):
+            mind.add_working("first")
+        assert mind.retrieve() == []
+        store.failures = 0
+        mind.add_working("second")
+        assert mind.retrieve() == (await memory.cognitive("H001")).retrieve() == ["second"]
 
 
 # --- one behaviour ----------------------------------------------------------------------------------------------------

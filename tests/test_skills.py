@@ -242,6 +242,7 @@ def test_a_wrong_field_is_named_with_its_file_and_skill(fields: str, problem: st
         ("memory_updates: {1: {}}", "a skill without a name"),
         ("memory_updates: &a {rest: *a}", "has an alias (*name)"),
         ("a: " + "[" * 100_000, "is nested deeper than 16 levels"),
+        ("memory_updates: {x: {template: " + "1:" * 50_000 + "5}}", "has a value of 100,001 characters, at most 2,000"),
         ("memory_updates: !!python/object/apply:os.system [exit]", "is no YAML"),
         ("#" * (LIMIT_BYTES + 1), "has more than 262,144 bytes"),
     ],

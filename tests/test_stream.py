@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition import stream as streams
 from kingly_memory.cognition.stream import START, MemoryEvent, Subscription
 from kingly_memory.errors import InvalidInput, RouterClosed
-from kingly_memory.models import MemoryType
+from kingly_memory.models import Memory, MemoryType
+from kingly_memory.ports import Row
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
 from tests.router_bench import CALM, PromptStore, memory_over
+from tests.store_samples import behind_triggers
 from tests.tier_samples import subject
 
 DAY_S = 86_400.0
@@ -32,8 +36,8 @@ NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def clock() -> WatchedClock:
+    return WatchedClock()
 
 
 @pytest.fixture
@@ -56,10 +60,22 @@ async def some(subscription: Subscription, count: int) -> list[str]:
     return [(await anext(subscription)).content for _ in range(count)]
 
 
-async def at_rest(clock: ManualClock) -> None:
-    """Until both sleep that do: the reader, and the router's own task that writes uses down."""
-    while clock.sleepers < 2:  # noqa: ASYNC110  # the clock tells nobody who lies down
-        await asyncio.sleep(0)
+class WatchedClock(ManualClock):
+    """Knows when a reader has looked in vain and lies down; the router's own tasks sleep for other times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reader_rests = asyncio.Event()
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        if seconds == CALM.poll_s:
+            self.reader_rests.set()
+        return await super().wait(event, seconds)
+
+
+async def at_rest(clock: WatchedClock) -> None:
+    await clock.reader_rests.wait()
+    await clock.settle()
 
 
 # --- recording --------------------------------------------------------------------------------------------------------
@@ -119,7 +135,7 @@ async def test_a_stream_needs_to_know_whose_it_is(memory: MemoryRouter) -> None:
 
 @pytest.mark.requirement("ARG-043")
 async def test_recall_answers_with_what_is_relevant_then_with_what_is_recent(
-    memory: MemoryRouter, clock: ManualClock
+    memory: MemoryRouter, clock: WatchedClock
 ) -> None:
     stream = memory.stream("scout")
     for text in ("The ford is deep", "Rain at noon", "The bridge is out", "Supper was late"):
@@ -146,7 +162,7 @@ async def test_recall_shows_an_agent_nothing_of_another(memory: MemoryRouter) ->
 @pytest.mark.requirement("ARG-043")
 @pytest.mark.parametrize("is_swept", [False, True], ids=["not swept", "swept"])
 async def test_an_old_event_is_recalled_behind_any_number_of_newer_ones(
-    memory: MemoryRouter, clock: ManualClock, is_swept: bool
+    memory: MemoryRouter, clock: WatchedClock, is_swept: bool
 ) -> None:
     stream = memory.stream("scout")
     await stream.record(MemoryEvent("The ford lies behind the old mill"))
@@ -167,12 +183,20 @@ async def test_what_was_forgotten_is_no_part_of_the_stream(memory: MemoryRouter)
     assert await stream.summarize((None, None)) == "Nothing is known of scout."
 
 
+async def test_to_ask_for_the_latest_is_no_search_in_vain(memory: MemoryRouter) -> None:
+    await memory.stream("scout").record(MemoryEvent("The ford is deep"))
+    assert len(await memory.stream("scout").recall("ford")) == 1
+    for query in ("", " \n"):
+        assert len(await memory.stream("scout").recall(query)) == 1
+    assert (await memory.stats())["hit_rate"] == 1.0
+
+
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("ARG-045")
 async def test_events_stand_in_the_order_of_time_whenever_they_were_recorded(
-    memory: MemoryRouter, clock: ManualClock
+    memory: MemoryRouter, clock: WatchedClock
 ) -> None:
     stream = memory.stream("scout")
     clock.set_wall(NINE)
@@ -189,6 +213,79 @@ async def test_events_stand_in_the_order_of_time_whenever_they_were_recorded(
     assert said(await stream.events()) == in_time
     assert said(await stream.events(limit=2)) == in_time[-2:]
     assert said(await stream.recall("", limit=4)) == in_time[:-5:-1]
+
+
+@pytest.mark.requirement("ARG-044", "ARG-045")
+async def test_parts_of_a_second_and_the_ends_of_time_have_their_place(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    half, far = NINE + timedelta(milliseconds=500), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    at = {
+        "half": half,
+        "last": far,
+        "nine": NINE,
+        "first": datetime(1, 1, 1, tzinfo=UTC),
+        "later": half.replace(second=1),
+    }
+    for text, moment in at.items():
+        await stream.record(MemoryEvent(text, moment))
+    assert said(await stream.events()) == ["first", "nine", "half", "later", "last"]
+    assert said(await stream.events(limit=2)) == ["later", "last"]
+    for since, until, within in (
+        (NINE, half, ["nine", "half"]),
+        (half, half, ["half"]),
+        (half, None, ["half", "later", "last"]),
+        (None, NINE, ["first", "nine"]),
+        (NINE + timedelta(microseconds=1), half - timedelta(microseconds=1), []),
+    ):
+        lines = (await stream.summarize((since, until))).splitlines()
+        assert [line.rpartition(" ")[2] for line in lines[1:]] == within
+
+
+@pytest.mark.requirement("ARG-043")
+async def test_the_latest_are_those_that_may_be_shown_and_no_more_are_read(
+    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = memory.stream("scout")
+    receipts = [await stream.record(MemoryEvent(f"event {number}")) for number in range(60)]
+    await memory.forget(receipts[59].id)
+    await memory.archive(receipts[58].id)
+    await memory.store("of nobody", type="episodic")
+    await memory.stream("cook").record(MemoryEvent("soup"))
+    read: list[int] = []
+    whole = store.reader.rows_at
+
+    def noted(positions: list[int], deadline_s: float) -> list[Row]:
+        read.extend(positions)
+        return whole(positions, deadline_s)
+
+    monkeypatch.setattr(store.reader, "rows_at", noted)
+    assert said(await stream.recall("", limit=3)) == ["event 58", "event 57", "event 56"]
+    assert len(read) == 3
+
+
+async def test_rows_that_cannot_be_read_hide_no_event(tmp_path: Path, clock: WatchedClock) -> None:
+    home = tmp_path / "home"
+    async with memory_over(PromptStore(home), None, clock) as memory:
+        for number in range(5):
+            await memory.stream("scout").record(MemoryEvent(f"event {number}"))
+    with behind_triggers(home) as connection:
+        for number, value in enumerate(("no JSON", '{"created_at": "zzz"}', '{"created_at": 9e99}')):
+            row = (value, f"%event {number}%")
+            assert connection.execute("UPDATE Cache SET value = ? WHERE value LIKE ?", row).rowcount == 1
+    async with memory_over(PromptStore(home), None, clock) as memory:
+        stream = memory.stream("scout")
+        assert said(await stream.recall("", limit=2)) == ["event 4", "event 3"]
+        assert said(await stream.events()) == ["event 3", "event 4"]
+        assert (await stream.summarize((None, None))).startswith("2 events of scout: 2 event.")
+
+
+async def test_events_that_are_found_are_not_told_again_among_the_latest(memory: MemoryRouter) -> None:
+    stream = memory.stream("scout")
+    for text in ("Rain", "Supper", "The ford is deep", "A ford again"):
+        await stream.record(MemoryEvent(text))
+    heard = said(await stream.recall("ford", limit=3))
+    assert sorted(heard[:2]) == ["A ford again", "The ford is deep"]
+    assert heard[2] == "Supper"
 
 
 @pytest.mark.requirement("ARG-045")
@@ -244,6 +341,18 @@ async def test_a_summary_of_very_much_shows_what_mattered_and_counts_the_rest(me
     assert lines[-1] == "- and 10 more that mattered less"
 
 
+def test_a_line_of_a_summary_takes_no_longer_to_find_in_a_very_long_event() -> None:
+    read: list[int] = []
+
+    def gist(text: str) -> str:
+        read.append(len(text))
+        return text.partition(".")[0]
+
+    event = replace(subject().memory, content="Smoke over the hill. " * 40_000)
+    assert streams.told("scout", [event], None, None, gist).endswith(": Smoke over the hill")
+    assert read == [streams.READ]
+
+
 @pytest.mark.parametrize(
     ("time_range", "why"),
     [
@@ -274,7 +383,7 @@ async def test_a_subscription_tells_of_what_comes_after_it_and_of_its_agent_alon
 
 
 async def test_a_store_in_this_process_wakes_a_waiting_reader_without_any_time_passing(
-    memory: MemoryRouter, clock: ManualClock
+    memory: MemoryRouter, clock: WatchedClock
 ) -> None:
     async with memory.stream("scout").subscribe() as news:
         waiting = asyncio.create_task(some(news, 1))
@@ -315,6 +424,12 @@ async def test_a_new_revision_is_no_new_event(tmp_path: Path) -> None:
             await memory.store(text, key="report", type="episodic")
             await memory.store(f"after the {text}", type="episodic")
         assert await some(news, 3) == ["final", "after the draft", "after the final"]
+        forgotten = await memory.store("anew", key="report", type="episodic")
+        await memory.forget(forgotten.id)
+        again = await memory.store("anew", key="report", type="episodic")
+        assert again.id == forgotten.id
+        await memory.store("the last", type="episodic")
+        assert await some(news, 1) == ["the last"]
 
 
 async def test_all_types_are_told_of_when_they_are_asked_for(tmp_path: Path) -> None:
@@ -324,12 +439,17 @@ async def test_all_types_are_told_of_when_they_are_asked_for(tmp_path: Path) -> 
             await memory.store(kind, type=kind)
         assert await some(everything, 4) == ["working", "episodic", "semantic", "procedural"]
         assert await some(skills, 1) == ["procedural"]
-        with pytest.raises(InvalidInput, match="types: 'dreams' is unknown"):
-            memory.stream().subscribe(types=["dreams"])
+        assert await some(memory.stream().subscribe(START, types=[]), 4) == await some(
+            memory.stream().subscribe(START, types=None), 4
+        )
+        assert await some(memory.stream().subscribe(START, types="procedural"), 1) == ["procedural"]
+        for types, why in ((["dreams"], "'dreams' is unknown"), (3, "expected a list of types, not int")):
+            with pytest.raises(InvalidInput, match=f"types: {why}"):
+                memory.stream().subscribe(types=types)  # type: ignore[arg-type]
 
 
 async def test_another_router_over_the_same_home_is_heard_at_the_next_look(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock, tmp_path: Path
+    memory: MemoryRouter, store: PromptStore, clock: WatchedClock, tmp_path: Path
 ) -> None:
     news = memory.stream("scout").subscribe()
     waiting = asyncio.create_task(some(news, 1))
@@ -365,7 +485,7 @@ async def test_rows_that_are_erased_and_their_places_given_again_lose_no_event(
     assert await some(news, 1) == ["in an old place"]
 
 
-async def test_closing_a_subscription_ends_who_waits_for_it(memory: MemoryRouter, clock: ManualClock) -> None:
+async def test_closing_a_subscription_ends_who_waits_for_it(memory: MemoryRouter, clock: WatchedClock) -> None:
     news = memory.stream("scout").subscribe()
     waiting = asyncio.create_task(anext(news, None))
     await at_rest(clock)
@@ -374,7 +494,7 @@ async def test_closing_a_subscription_ends_who_waits_for_it(memory: MemoryRouter
     assert await waiting is None
 
 
-async def test_closing_the_router_ends_its_subscriptions(store: PromptStore, clock: ManualClock) -> None:
+async def test_closing_the_router_ends_its_subscriptions(store: PromptStore, clock: WatchedClock) -> None:
     async with memory_over(store, None, clock) as memory:
         stream = memory.stream("scout")
         news = stream.subscribe()
@@ -385,7 +505,28 @@ async def test_closing_the_router_ends_its_subscriptions(store: PromptStore, clo
         stream.subscribe()
 
 
-async def test_a_wait_that_is_cancelled_loses_nothing(memory: MemoryRouter, clock: ManualClock) -> None:
+async def test_what_is_being_read_when_the_router_closes_ends_with_it(store: PromptStore, clock: WatchedClock) -> None:
+    begun, closed = threading.Event(), threading.Event()
+
+    def see(memories: Iterable[Memory]) -> list[Memory]:
+        one = iter(memories)
+        first = next(one)
+        begun.set()
+        assert closed.wait(60)
+        return [first, *one]
+
+    async with memory_over(store, None, clock) as memory:
+        stream = memory.stream("scout")
+        for number in range(40):
+            await stream.record(MemoryEvent(f"event {number}"))
+        looking = asyncio.create_task(stream._timeline.look(see))
+        assert await asyncio.to_thread(begun.wait, 60)
+    closed.set()
+    with pytest.raises(RouterClosed):
+        await looking
+
+
+async def test_a_wait_that_is_cancelled_loses_nothing(memory: MemoryRouter, clock: WatchedClock) -> None:
     stream = memory.stream("scout")
     async with aclosing(stream.subscribe()) as news:
         for number in range(20):

@@ -34,6 +34,17 @@ class Agents(Learner):
         raises and has changed nothing."""
         return await self._minds.open_waiting(self._minded(agent_id), rules)
 
+    async def forget(self, key_or_id: str) -> Memory | None:
+        gone = await super().forget(key_or_id)
+        if gone is not None:
+            self._take_away(gone)
+        return gone
+
+    async def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
+        resting = await super().archive(key_or_id, reason)
+        self._take_away(resting)
+        return resting
+
     async def close(self) -> None:
         """See `Spine.close`; what agents experienced is stored first."""
         try:
@@ -61,6 +72,11 @@ class Agents(Learner):
         if agent is None:
             raise InvalidInput("agent_id", "is missing; name an agent here, or when the memory is opened")
         return agent
+
+    def _take_away(self, memory: Memory) -> None:
+        """No mind that is open here remembers it any longer."""
+        if "_minds" in self.__dict__:
+            self._minds.take_away(memory)
 
     def _after_experience(self, new: Memory | None, changed: tuple[MemoryId, ...]) -> None:
         if new is not None:

@@ -169,7 +169,7 @@ class SyncContinuumMemory:
 
     def update_outcome(
         self,
-        memory_ids: Iterable[str | MemoryEntry],
+        memory_ids: Iterable[str | MemoryEntry] | MemoryEntry,
         success: bool,
         *,
         actual_usefulness: float | None = None,

@@ -21,7 +21,7 @@ from kingly_memory.cognition.links import LinkDraft
 from kingly_memory.cognition.outcomes import spoken
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import KEY_LIMIT, RESULTS_LIMIT, Draft
+from kingly_memory.intake import KEY_LIMIT, Draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Receipt
 from kingly_memory.ports import Searcher, Writer
 
@@ -149,17 +149,14 @@ class ConsensusMemory:
         """Earlier debates of the same topic, the latest first, then those that are like it, best first, with their
         dissents. All that ever were are searched. Raises InvalidInput."""
         asked = intake.query(spoken("topic", topic), project=self._project, limit=limit, tags=[CONSENSUS])
-        same = await self._shelf.tagged(CONSENSUS, TOPIC_TAG + topic_hash(topic))
-        found = {memory.id: (memory, 1.0) for memory in reversed(same)}
-        if len(found) < asked.limit:
-            wide = replace(asked, include_archived=True, neighbours=False, limit=_room(asked.limit, len(found)))
-            for hit in await self._searcher.find(wide, include_semantic=False):
-                found.setdefault(hit.memory.id, (hit.memory, hit.relevance))
-        debates = [
-            (record, similarity)
-            for memory, similarity in found.values()
-            if (record := consensus_of(memory)) is not None
-        ]
+        topic_tag = TOPIC_TAG + topic_hash(topic)
+        same = await self._shelf.tagged(CONSENSUS, topic_tag)
+        found = [(memory, 1.0) for memory in reversed(_in_time(same))]
+        if (room := asked.limit - len(found)) > 0:
+            others = replace(asked, limit=room, without_tags=frozenset({topic_tag}))
+            wide = replace(others, include_archived=True, neighbours=False)
+            found += [(hit.memory, hit.relevance) for hit in await self._searcher.find(wide, include_semantic=False)]
+        debates = [(record, similarity) for memory, similarity in found if (record := consensus_of(memory)) is not None]
         return [
             SimilarDebate(record, alike, await self._dissents(record.id)) for record, alike in debates[: asked.limit]
         ]
@@ -175,7 +172,10 @@ class ConsensusMemory:
 
 def topic_hash(topic: str) -> str:
     """A digest of a topic, the same in every process. Large and small letters, room between words, and the mark that
-    ends it make no difference; what stands within it does: `C` is not `C++`."""
+    ends it make no difference; what stands within it does: `C` is not `C++`. Raises InvalidInput for what is no text.
+    """
+    if not isinstance(topic, str):
+        raise InvalidInput("topic", f"expected text, not {type(topic).__name__}")
     plain = unicodedata.normalize("NFKC", intake.mended(topic)).casefold()
     line = " ".join(plain.split())
     normal = line.rstrip(_ENDS) or line
@@ -217,6 +217,8 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
     if consensus is None:
         raise InvalidInput("debate_id", f"{intake.shown(record.debate_id)!r} is no consensus; store that first")
     content, reasoning = spoken("content", record.content), _perhaps("reasoning", record.reasoning)
+    if not isinstance(record.acknowledged, bool):
+        raise InvalidInput("acknowledged", f"expected true or false, not {intake.shown(record.acknowledged)!r}")
     said = {
         "record": DISSENT,
         "debate_id": debate.id,
@@ -224,7 +226,7 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
         "content": content,
         "dissent_type": intake.required("dissent_type", record.dissent_type),
         "reasoning": reasoning,
-        "acknowledged": bool(record.acknowledged),
+        "acknowledged": record.acknowledged,
         "rebuttal": _perhaps("rebuttal", record.rebuttal),
     }
     return intake.draft(
@@ -290,13 +292,12 @@ def dissent_of(memory: Memory) -> DissentRecord | None:
 
 
 def _dissents(memories: Iterable[Memory]) -> list[DissentRecord]:
-    ordered = sorted(memories, key=lambda one: one.created_at)
-    return [record for memory in ordered if (record := dissent_of(memory)) is not None]
+    return [record for memory in _in_time(memories) if (record := dissent_of(memory)) is not None]
 
 
-def _room(limit: int, known: int) -> int:
-    """What is known already may be found again."""
-    return min(limit + known, RESULTS_LIMIT)
+def _in_time(memories: Iterable[Memory]) -> list[Memory]:
+    """Oldest first; of one instant, in the order they were stored."""
+    return sorted(memories, key=lambda one: one.created_at)
 
 
 def _agents(record: ConsensusRecord) -> tuple[list[str], list[str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -128,6 +128,18 @@ def retrieved(
     return ordered[:limit]
 
 
+def is_settled(
+    chosen: Sequence[Candidate], strategy: Strategy, limit: int, tiers: Collection[Tier], floor: float
+) -> bool:
+    """Whether nothing of those tiers that is less relevant than `floor` could be among the `limit` best."""
+    if len(chosen) < limit:
+        return False
+    last = chosen[limit - 1]
+    nearest = min(tiers, key=_NEARNESS.__getitem__)
+    unseen = replace(last, tier=nearest, relevance=floor)
+    return _ORDERS[strategy](last) <= _ORDERS[strategy](unseen)
+
+
 def strategy(value: object) -> Strategy:
     """Raises InvalidInput."""
     known = [one.value for one in Strategy]
@@ -161,6 +173,9 @@ def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> Js
     """What is kept beside the content of an entry. Raises InvalidInput."""
     checked = intake.draft("x", content_limit_bytes=1, metadata=own).metadata
     said = {name: _perhaps(name, value) for name, value in ((SOURCE, source), (TOPIC, topic))}
+    for name, value in said.items():
+        if value and checked.get(name, value) != value:
+            raise InvalidInput("metadata", f"names another {name} than the entry has; leave it out of one of them")
     return {**checked, **{name: value for name, value in said.items() if value}}
 
 

@@ -33,6 +33,8 @@ MOST_TOLD = 20
 """Events that a summary has a line for, the most significant; the others are counted."""
 LINE = 300
 """Characters of an event that a summary shows."""
+READ = 8_000
+"""Characters of an event in which a summary looks for what is most important: one may hold a million."""
 
 T = TypeVar("T")
 Gist = Callable[[str], str]
@@ -71,8 +73,16 @@ class MemoryEvent:
 class Timeline(Protocol):
     """One agent's episodic memories, archived ones included."""
 
-    async def look(self, see: Callable[[Iterable[Memory]], T]) -> T:
-        """What a function makes of all of them, shown in the order they were stored. Raises RouterClosed."""
+    async def look(
+        self,
+        see: Callable[[Iterable[Memory]], T],
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        most: int | None = None,
+    ) -> T:
+        """What a function makes of those that happened from a time to another, both included, or of the latest so many
+        of them, shown in the order they were stored. Raises RouterClosed, StoreError."""
         ...
 
     def follow(self, after: str, types: Sequence[MemoryType] | None) -> Tail:
@@ -170,31 +180,35 @@ class MemoryStream:
             agent=self.agent,
             include_archived=True,
         )
-        results = await self._searcher.find(replace(asked, neighbours=False), include_semantic=False)
-        found = [hit.memory for hit in results]
+        found: list[Memory] = []
+        if asked.text.strip():  # who asks for nothing has not searched in vain
+            results = await self._searcher.find(replace(asked, neighbours=False), include_semantic=False)
+            found += [hit.memory for hit in results]
         room = asked.limit - len(found)
         if room > 0:
             known = {memory.id for memory in found}
-            found += await self._timeline.look(partial(latest, limit=room, known=known))
+            others = partial(latest, limit=room, known=known)
+            found += await self._timeline.look(others, most=asked.limit)  # what is known may be among those
         return [event_of(memory) for memory in found]
 
     async def events(self, limit: int = 100) -> list[MemoryEvent]:
         """The latest events in the order of time, the latest last; of one instant, in the order they were recorded.
         Raises InvalidInput."""
         most = intake.count("limit", limit, most=RESULTS_LIMIT)
-        found = await self._timeline.look(partial(latest, limit=most))
+        found = await self._timeline.look(partial(latest, limit=most), most=most)
         return [event_of(memory) for memory in reversed(found)]
 
     async def summarize(self, time_range: tuple[datetime | str | None, datetime | str | None]) -> str:
         """What happened from a time to another, both included, as text: how many events of which kind, and a line for
         each of the most significant. None leaves an end open. Raises InvalidInput."""
         since, until = bounds(time_range)
-        return await self._timeline.look(lambda memories: told(self.agent, memories, since, until, self._gist))
+        tell = partial(told, self.agent, since=since, until=until, gist=self._gist)
+        return await self._timeline.look(tell, since=since, until=until)
 
     def subscribe(self, after: str = NOW, *, types: Sequence[str] | None = ("episodic",)) -> Subscription:
         """The agent's memories as they are stored, by any process: those from this call on, from the `start`, or behind
         the memory whose id is given. `types` are those of memories; None is all of them. Raises InvalidInput."""
-        named = None if types is None else tuple(intake.memory_type("types", one) for one in types)
+        named = intake.query("", project=self._project, types=types).types
         return Subscription(self._timeline.follow(intake.required("after", after), named))
 
 
@@ -254,18 +268,16 @@ def bounds(time_range: object) -> tuple[datetime | None, datetime | None]:
 
 
 def told(agent: str, memories: Iterable[Memory], since: datetime | None, until: datetime | None, gist: Gist) -> str:
-    """A text about what happened to an agent from one time to another."""
+    """A text about what happened to an agent from one time to another: these memories."""
     kinds: Counter[str] = Counter()
 
-    def within() -> Iterable[tuple[datetime, int, MemoryEvent]]:
+    def counted() -> Iterable[tuple[datetime, int, MemoryEvent]]:
         for order, memory in enumerate(memories):
-            at = memory.created_at
-            if (since is None or since <= at) and (until is None or at <= until):
-                event = event_of(memory)
-                kinds[event.kind] += 1
-                yield at, order, event
+            event = event_of(memory)
+            kinds[event.kind] += 1
+            yield memory.created_at, order, event
 
-    weightiest = heapq.nlargest(MOST_TOLD, within(), key=lambda one: (one[2].significance, *one[:2]))
+    weightiest = heapq.nlargest(MOST_TOLD, counted(), key=lambda one: (one[2].significance, *one[:2]))
     count = kinds.total()
     if not count:
         return f"Nothing is known of {agent}{_span(since, until)}."
@@ -277,7 +289,7 @@ def told(agent: str, memories: Iterable[Memory], since: datetime | None, until: 
 
 
 def _line(at: datetime, event: MemoryEvent, gist: Gist) -> str:
-    said = " ".join(gist(event.content).split())
+    said = " ".join(gist(event.content[:READ]).split())
     shown = said if len(said) <= LINE else f"{said[: LINE - 1].rstrip()}…"
     return f"- {_moment(at)} {event.kind}: {shown}"
 

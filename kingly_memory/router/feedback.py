@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import new_id
 from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiers import Placement, TierRules, placed
@@ -13,6 +14,7 @@ from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import records, usage
 from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router.minds import editions
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.usage import Used
@@ -79,6 +81,7 @@ def put_away(key_or_id: str, reason: str | None, desk: Desk) -> Callable[[Transa
         if _subject(transaction, memory).pinned:
             raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
         shelve(transaction, {memory.id: Archived(desk.now_s, REQUEST, reason or ASKED)})
+        editions.renew(transaction, memory, new_id(desk.now))
         return memory
 
     return change

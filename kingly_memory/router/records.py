@@ -17,6 +17,7 @@ from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import archive, contexts, delivery, retelling, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.minds import editions
 from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
 from kingly_memory.router.usage import Used
 
@@ -127,6 +128,7 @@ def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
 def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     transaction.save(memory, Standing.FORGOTTEN)
     transaction.set_facet("lifetime", memory.id, None)
+    editions.renew(transaction, memory, new_id(desk.now))
     for remote in remotes_of(transaction, desk.project):
         _forget_at(transaction, remote, memory.id, desk.now_s)
 

@@ -60,8 +60,7 @@ class View:
         """The most recently stored memories that pass the query's filters."""
         standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
         rows = self._store.reader.page(query, standings, query.limit, before)
-        now_s = self._now_s()
-        alive = [row for row in rows if self._local.is_alive(row, now_s)]
+        alive = self._local.shown(rows, query, self._now_s())
         archived = frozenset(row.memory.id for row in alive if row.standing is Standing.ARCHIVED)
         last = rows[-1].position if len(rows) == query.limit else None
         return Page(tuple(row.memory for row in alive), last, archived)

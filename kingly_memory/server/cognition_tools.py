@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
+from kingly_memory import intake
 from kingly_memory.cognition.experience.guideline import MAX_RETRIEVE
 from kingly_memory.errors import InvalidInput
 from kingly_memory.server.arguments import Most, Tags, Year
@@ -53,7 +54,7 @@ class CognitionTools:
         Example: {"agent_id": "H001", "current_year": 3, "tags": ["flood"]}
         """
         router = await self._memory.get()
-        memory = await router.cognitive(agent_id)
+        memory = await router.cognitive(intake.required("agent_id", agent_id))
         called = _registry().invoke(
             TOOL, AGENT_TYPE, memory, top_k=top_k, current_year=current_year, tags=tags or None, query=query
         )

@@ -25,6 +25,7 @@ LEAST_ROTATE_BYTES = 1_024
 LOCK_WAIT_S = 2.0
 """For another process; once that was in vain, a record does not wait until one has been written again."""
 MOST_KEPT = 100
+MAKE_ROOM = "without its records. Free some space or make the folder writable: no restart is needed"
 
 
 class AuditFiles:
@@ -54,14 +55,14 @@ class AuditFiles:
         try:
             line = line_of(record)
         except Unwritable as error:
-            self._lose(f"a record of {kind} {error}")
+            self._lose(f"a record of {kind} {error}", "without it; put less into one record")
             return
         with self._lock:
             try:
                 self._write(kind, line)
             except OSError as error:
                 self._is_locked_out = error.errno == errno.EBUSY
-                self._lose(f"{self.folder} cannot be written ({error.strerror or error})")
+                self._lose(f"{self.folder} cannot be written ({error.strerror or error})", MAKE_ROOM)
                 return
             self.written += 1
             self._is_failing = self._is_locked_out = False
@@ -112,15 +113,11 @@ class AuditFiles:
             if younger.exists():
                 younger.replace(places.named(self.folder, kind, age))
 
-    def _lose(self, problem: str) -> None:
+    def _lose(self, problem: str, instead: str) -> None:
         self.lost += 1
         if not self._is_failing:
             self._is_failing = True
-            log.warning(
-                "audit: %s; the simulation goes on without its records. Free some space or make the folder writable: "
-                "no restart is needed",
-                problem,
-            )
+            log.warning("audit: %s; the simulation goes on %s", problem, instead)
 
 
 def mended_size(descriptor: int) -> int:

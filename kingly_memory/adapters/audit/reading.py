@@ -96,10 +96,13 @@ class AuditReader:
         file = Path(name if name.endswith(".jsonl") else f"{name}.jsonl").name
         path = self.folder / file
         kind = file.partition(".")[0]
-        if not line.isdecimal() or path not in places.files_of(self.folder, kind):
-            raise InvalidInput("record", f"{mended(name)[:60]}:{line[:20]} is no FILE:LINE of {self.folder}")
+        if not line.isdecimal() or kind not in self.kinds() or path not in places.files_of(self.folder, kind):
+            raise InvalidInput("record", f"{mended(name)[:60]}:{mended(line)[:20]} is no FILE:LINE of {self.folder}")
         with ExitStack() as files:
-            lines = whole_lines(files.enter_context(self._open(path)))
+            try:
+                lines = whole_lines(files.enter_context(self._open(path)))
+            except OSError as error:
+                raise self._unreadable(error) from None
             found = next(islice(lines, int(line[:12]) - 1, None), None) if int(line[:12]) else None
         one = None if found is None else noted(kind, found)
         if one is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -21,6 +22,9 @@ from kingly_memory.ports import Beside, Corpus, Match, Matches, Row
 from kingly_memory.writing import has_unbroken
 
 _LAST_POSITION = 2**62
+_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+_ALL = -1
 _LAST_CHARACTER = "\U0010ffff"
 _TRIGRAM = 3
 _ROWS_AT_ONCE = 20
@@ -73,6 +77,13 @@ class Reader:
                 break
             position = raw[-1][0]
         return found[:limit]
+
+    def in_time(self, query: Query, standings: Sequence[Standing], limit: int | None = None) -> list[int]:
+        since, until = query.since or _FIRST_MOMENT, query.until or _LAST_MOMENT
+        expression = rows.match_expression(query, standings=standings)
+        within = (since.isoformat(), until.isoformat())
+        found = self._all(sql.IN_TIME, (expression, *within, _ALL if limit is None else limit))
+        return [position for (position,) in found]
 
     def expired(self, now_s: float, limit: int, offset: int = 0) -> list[MemoryId]:
         return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit, offset))]

@@ -173,6 +173,12 @@ _PAGE = (
 )
 PAGE_DOWN = _PAGE.format(beyond="<", order="DESC")
 PAGE_UP = _PAGE.format(beyond=">", order="ASC")
+IN_TIME = (
+    "SELECT position FROM (SELECT c.rowid AS position, "
+    "CASE WHEN json_valid(c.value) THEN json_extract(c.value, '$.created_at') END AS at "
+    "FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid WHERE km_text MATCH ?) "
+    "WHERE at BETWEEN ? AND ? ORDER BY at DESC, position DESC LIMIT ?"
+)
 MATCHES = (
     "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
     "ORDER BY score, rowid DESC LIMIT ? OFFSET ?"

@@ -126,9 +126,14 @@ class AuditTrail:
 
 def year_end(memory: CognitiveMemory, year: int, audit: AuditTrail | None = None) -> int:
     """End a year: consolidate, and note it. Says how many memories are new among the episodes."""
-    before = {id(item) for item in memory.place.episodic}
+    working, episodic = (set(map(_name, place)) for place in memory.place)
     count = memory.consolidate()
     if audit is not None:
-        taken_over = [item.content for item in memory.place.episodic if id(item) not in before]
+        taken_over = [one.content for one in memory.place.episodic if _name(one) in working - episodic]
         audit.log_consolidation(memory.agent_id, year, count, taken_over, memory)
     return count
+
+
+def _name(item: MemoryItem) -> str | int:
+    """Of that very item: one of a store may have been read anew."""
+    return item.id or id(item)

@@ -6,7 +6,6 @@ year. Retrieving changes nothing, and the same state gives the same answer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -14,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 from kingly_memory import intake
 from kingly_memory.cognition.experience import holdings, recalling
+from kingly_memory.cognition.experience.amounts import dollars
 from kingly_memory.cognition.experience.episodes import Episodes, Kept, Scored
 from kingly_memory.cognition.experience.holdings import Holdings
-from kingly_memory.cognition.experience.items import IMPORTANCE, LATEST_YEAR, MemoryItem
+from kingly_memory.cognition.experience.items import IMPORTANCE, MemoryItem, checked_year
 from kingly_memory.cognition.experience.rules import SEEDS, ExperienceRules
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
@@ -50,6 +50,10 @@ class Change(NamedTuple):
 
 class Keeper(Protocol):
     """Keeps a memory elsewhere as well. What it raises, the verb raises."""
+
+    def look(self) -> None:
+        """Told before anything is looked at. Others may have taken something away."""
+        ...
 
     def admit(self, item: MemoryItem | None) -> MemoryItem | None:
         """Asked before a change is made, which raising prevents. Gives the item as it is to be remembered."""
@@ -113,15 +117,15 @@ class CognitiveMemory:
 
     def update_after_flood(self, damage: float, year: int) -> MemoryItem:
         """A flood that did damage is an episode of importance 0.9. Raises InvalidInput."""
-        cost = _amount("damage", damage)
-        content = f"Year {_year(year)}: A flood occurred causing ${cost:,.0f} in damages"
+        cost = dollars("damage", damage)
+        content = f"Year {checked_year(year)}: A flood occurred causing ${cost:,.0f} in damages"
         return self.add_episodic(content, 0.9, year, ("flood", "damage"))
 
     def update_after_decision(self, decision: str, year: int) -> MemoryItem:
         """A decision is in working memory: of importance 0.7, or 0.3 for `do_nothing`. Raises InvalidInput."""
         name = intake.required("decision", decision)
         importance = 0.3 if name == "do_nothing" else 0.7
-        return self.add_working(f"Year {_year(year)}: I decided to {name}", importance, year, ("decision",))
+        return self.add_working(f"Year {checked_year(year)}: I decided to {name}", importance, year, ("decision",))
 
     def consolidate(self) -> int:
         """At a year's end, remember what lasts of working memory, which stays as it is. Says how many are new among the
@@ -139,6 +143,7 @@ class CognitiveMemory:
 
     @property
     def place(self) -> Place:
+        self._look()
         return Place(tuple(self._working), tuple(self._episodes.items))
 
     @property
@@ -149,6 +154,7 @@ class CognitiveMemory:
     @property
     def _episodic(self) -> list[MemoryItem]:
         """The seed's name, for looking."""
+        self._look()
         return list(self._episodes.items)
 
     def retrieve(
@@ -181,12 +187,14 @@ class CognitiveMemory:
         memory first of equals alone. Changes nothing. Raises InvalidInput.
         """
         most = top_k if type(top_k) is int and 0 <= top_k <= MOST else intake.count("top_k", top_k, least=0, most=MOST)
-        year = _year(current_year, "current_year") or self._latest_year
+        year = checked_year(current_year, "current_year") or self._latest_year
         reserved = intake.count("reserve_episodic", reserve_episodic, least=0, most=MOST) if reserve_episodic else 0
+        self._look()
         latest = recalling.latest_first(self._working, ascending=self._is_ascending)
         episodes = self._episodes.best_first(year, self._latest_year)
         if tags is not None:
-            latest, episodes = _tagged(tags, latest), _tagged(tags, episodes)
+            wanted = frozenset(intake.tag_list("tags", tags))
+            latest, episodes = _tagged(wanted, latest), _tagged(wanted, episodes)
         if query is not None:
             return recalling.answering(_asked(query), most, [*latest, *episodes])
         return recalling.chosen(most, reserved, latest, episodes)
@@ -224,6 +232,7 @@ class CognitiveMemory:
     @property
     def holdings(self) -> Holdings:
         """Everything that is kept, and in which order it was experienced."""
+        self._look()
         working = tuple(Kept(order, item) for order, item in zip(self._orders, self._working, strict=True))
         return Holdings(self._latest_year, working, self._episodes.kept(), self._experienced)
 
@@ -254,6 +263,10 @@ class CognitiveMemory:
             return MemoryItem(content, importance, year, tags=said)
         return MemoryItem(content, importance, year, self._now(), said)
 
+    def _look(self) -> None:
+        if self._keeper is not None:
+            self._keeper.look()
+
     def _take_in(self, verb: Verb, item: MemoryItem) -> MemoryItem:
         if self._keeper is None:
             self._make(verb, item)
@@ -274,9 +287,9 @@ class CognitiveMemory:
             else:
                 self._episodes.enter(item, self._experienced)
             self._experienced += 1
-        while len(self._working) > self.rules.working_capacity:
-            self._evict()
-        self._make_room()
+        if len(self._working) > self.rules.working_capacity:
+            self._evict(len(self._working) - self.rules.working_capacity)
+        self._episodes.keep_best(self.rules.episodic_capacity, self._latest_year)
 
     def _hold(self, item: MemoryItem) -> None:
         if self._working and item.timestamp <= self._working[-1].timestamp:
@@ -285,25 +298,22 @@ class CognitiveMemory:
         self._orders.append(self._experienced)
 
     def _consolidate(self) -> None:
-        """One by one, each with room made for it: what has no place does not take another's."""
-        for order, item in zip(self._orders, self._working, strict=True):
-            if self.rules.is_lasting(item) and item not in self._episodes:
-                self._episodes.enter(item, order)
-                self._make_room()
+        self._remember(self._orders, self._working)
 
-    def _evict(self) -> None:
-        order, gone = self._orders.pop(0), self._working.pop(0)
+    def _evict(self, count: int) -> None:
+        orders, gone = self._orders[:count], self._working[:count]
+        del self._orders[:count], self._working[:count]
         self._is_ascending = self._is_ascending or recalling.is_ascending(self._working)
-        if self.rules.is_lasting(gone) and gone not in self._episodes:
-            self._episodes.enter(gone, order)
+        self._remember(orders, gone)
 
-    def _make_room(self) -> None:
-        while len(self._episodes) > self.rules.episodic_capacity:
-            self._episodes.let_go(self._latest_year)
+    def _remember(self, orders: Iterable[int], items: Iterable[MemoryItem]) -> None:
+        """What lasts of that, and is no episode yet."""
+        lasting = [Kept(order, item) for order, item in zip(orders, items, strict=True) if self.rules.is_lasting(item)]
+        for order, item in self._episodes.lacking(lasting) if lasting else ():
+            self._episodes.enter(item, order)
 
 
-def _tagged(tags: Collection[str], scored: Iterator[Scored]) -> Iterator[Scored]:
-    wanted = frozenset(intake.tag_list("tags", tags))
+def _tagged(wanted: frozenset[str], scored: Iterator[Scored]) -> Iterator[Scored]:
     return (one for one in scored if wanted.issubset(one.item.tags))
 
 
@@ -311,15 +321,3 @@ def _asked(query: object) -> str:
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
     return query
-
-
-def _year(value: int, field: str = "year") -> int:
-    if type(value) is int and 0 <= value <= LATEST_YEAR:
-        return value
-    return intake.count(field, value, least=0, most=LATEST_YEAR)
-
-
-def _amount(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InvalidInput(field, f"must be an amount from 0, not {intake.shown(value)}")
-    return float(value)

@@ -68,9 +68,10 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __contains__(self, item: object) -> bool:
-        """That very one, not one that says the same."""
-        return any(item is one for one in self.items)
+    def lacking(self, kept: Iterable[Kept]) -> list[Kept]:
+        """Those that are not here: that very one, not one that says the same."""
+        here = set(map(id, self.items))
+        return [one for one in kept if id(one.item) not in here]
 
     def kept(self) -> tuple[Kept, ...]:
         """In the order in which they came in."""
@@ -87,8 +88,15 @@ class Episodes:
         self._entered += 1
         self.items.append(item)
 
-    def let_go(self, latest_year: int) -> MemoryItem:
-        """The one that scores lowest, of equals the one experienced first, is forgotten."""
+    def keep_best(self, most: int, latest_year: int) -> None:
+        """Of more than that, those that score lowest, of equals those experienced first, are forgotten."""
+        surplus = len(self.items) - most
+        if surplus == 1:
+            self._let_go(latest_year)
+        elif surplus > 1:
+            self._let_go_of_many(surplus, latest_year)
+
+    def _let_go(self, latest_year: int) -> None:
         group = self._lowest(latest_year)
         gone = group.entries[0] if len(group.entries) == 1 else min(group.entries, key=_order)
         group.entries.remove(gone)
@@ -99,7 +107,15 @@ class Episodes:
             if one is gone.item:
                 del self.items[place]
                 break
-        return gone.item
+
+    def _let_go_of_many(self, surplus: int, latest_year: int) -> None:
+        """At once: one by one takes hours for what a strange file may hold."""
+        standings = [(self._score(group, latest_year), one) for group in self._groups for one in group.entries]
+        standings.sort(key=lambda standing: (standing[0], standing[1].order))
+        staying = sorted(one for _, one in standings[surplus:])
+        self.items, self._by_kind, self._groups = [], {}, []
+        for one in staying:
+            self.enter(one.item, one.order)
 
     def best_first(self, year: int, latest_year: int) -> Iterator[Scored]:
         """Of equals that which came in first."""

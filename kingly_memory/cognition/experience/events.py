@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import NamedTuple, Protocol
 
-from kingly_memory import intake
+from kingly_memory.cognition.experience.amounts import dollars
 from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.items import MemoryItem
-from kingly_memory.errors import InvalidInput
+from kingly_memory.cognition.experience.items import MemoryItem, checked_year
 
 MAJOR_FROM = 50_000.0
 MODERATE_FROM = 10_000.0
 """Dollars of damage."""
-MOST = 1e18
-"""Dollars that anything can cost here: beyond that a figure is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ def update_memory_from_flood(
 
     `moderate`: damage from 10,000 to 50,000 is that, of importance 0.7, and not minor. Raises InvalidInput.
     """
-    cost = _dollars("total_damage", damage.total_damage)
+    cost, year = dollars("total_damage", damage.total_damage), checked_year(year)
     if cost > 0:
         name, importance = severity(cost, moderate=moderate)
         content = f"Year {year}: A {name} flood caused ${cost:,.0f} in damages"
@@ -95,17 +91,11 @@ def update_memory_from_claim(memory: CognitiveMemory, outcome: Claim, year: int)
     InvalidInput."""
     if not outcome.claim_filed:
         return None
+    year = checked_year(year)
     if not outcome.claim_approved:
         return memory.add_episodic(
             f"Year {year}: My insurance claim was denied", 0.8, year, ("insurance", "claim", "denied")
         )
-    payout = _dollars("insurance_payout", outcome.insurance_payout)
+    payout = dollars("insurance_payout", outcome.insurance_payout)
     content = f"Year {year}: Insurance paid ${payout:,.0f} for my claim"
     return memory.add_episodic(content, 0.7, year, ("insurance", "claim", "approved"))
-
-
-def _dollars(field: str, value: object) -> float:
-    amount = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -1.0
-    if not 0 <= amount <= MOST:
-        raise InvalidInput(field, f"must be an amount of dollars from 0, not {intake.shown(value)}")
-    return amount

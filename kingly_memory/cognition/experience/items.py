@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -39,12 +39,12 @@ class MemoryItem:
         if type(self.importance) is not float or not 0.0 <= self.importance <= 1.0:
             self._mend("importance", intake.share("importance", self.importance))
         if type(self.year) is not int or not 0 <= self.year <= LATEST_YEAR:
-            self._mend("year", intake.count("year", self.year, least=0, most=LATEST_YEAR))
+            self._mend("year", checked_year(self.year))
         if type(self.timestamp) is not datetime or self.timestamp.tzinfo is not UTC:
             self._mend("timestamp", intake.moment("timestamp", self.timestamp) or datetime.now(UTC))
         tags: object = self.tags
         if tags or type(tags) is not list:
-            self._mend("tags", [] if tags is None else list(intake.tag_list("tags", tags)))
+            self._mend("tags", [] if tags is None else _tags(tags))
 
     def to_json(self) -> JsonObject:
         named = {} if self.id is None else {"id": self.id}
@@ -70,6 +70,19 @@ class MemoryItem:
 
     def _mend(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+
+def checked_year(value: object, field: str = "year") -> int:
+    """A whole year from 0. Raises InvalidInput."""
+    if type(value) is int and 0 <= value <= LATEST_YEAR:
+        return value
+    return intake.count(field, value, least=0, most=LATEST_YEAR)
+
+
+def _tags(said: object) -> list[str]:
+    """In their order; those of a set, which has none that would be the same tomorrow, by the alphabet."""
+    tags = intake.tag_list("tags", said)
+    return sorted(tags) if isinstance(said, Set) else list(tags)
 
 
 def _said(content: object) -> str:

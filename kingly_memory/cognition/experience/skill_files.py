@@ -14,6 +14,8 @@ from kingly_memory.intake import mended
 
 LIMIT_BYTES = 262_144
 MOST_SKILLS = 1_000
+LONGEST = 2_000
+"""Characters of one value: a long row of figures and colons takes minutes to read as the number it is in YAML."""
 DEPTH = 16
 """Levels of lists and names: skills take 4."""
 UPDATES, TOOLS = "memory_updates", "memory_tools"
@@ -172,6 +174,8 @@ def _check_shape(yaml: Any, data: bytes, file: str) -> None:
     for event in yaml.parse(data, yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             raise _fault(file, "has an alias (*name); write the value out")
+        if isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST:
+            raise _fault(file, f"has a value of {len(event.value):,} characters, at most {LONGEST:,} are allowed")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
             raise _fault(file, f"is nested deeper than {DEPTH} levels")

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from kingly_memory import intake
 from kingly_memory.cognition import continuum
 from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, ConsolidationResult, MemoryEntry, Strategy
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import RESULTS_LIMIT
 from kingly_memory.lifecycle.steward import TIERS
@@ -22,7 +23,8 @@ from kingly_memory.lifecycle.tier_stats import Activity, memory_stats
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, USUAL_RELEVANCE, Placement, TierRules, placed, utilisation
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
-from kingly_memory.retrieval.blending import VECTORS, is_worded
+from kingly_memory.retrieval.blending import VECTORS
+from kingly_memory.retrieval.fusion import NAMED
 from kingly_memory.router import feedback, records, sweeps
 from kingly_memory.router.access import Access
 from kingly_memory.router.minds.shelf import Keep
@@ -34,7 +36,9 @@ WIDE = 64
 """Hits that are sorted out by tier, at least: ten for each one wanted if that is more."""
 PER_ENTRY = 10
 FURTHER = 4
-"""How many times as many are looked at when too few of them are in the tiers that are wanted."""
+"""How many times as many are looked at when what was not seen could come before what was."""
+FOUND_BY_WORDS = {"bm25", NAMED}
+"""The scores of a hit that holds words of the query. What was said beside one has a relevance of its own alone."""
 AT_ONCE = 200
 """Facets read by one statement."""
 
@@ -96,12 +100,12 @@ class ContinuumMemory:
     ) -> MemoryEntry:
         """Store a semantic memory of that significance in that tier, whatever tier its significance would give it.
         Raises InvalidInput, StoreError."""
-        there = continuum.tier(tier)
+        there, significance = continuum.tier(tier), intake.share("importance", importance)
         draft = intake.draft(
             content,
             content_limit_bytes=self._content_limit_bytes,
             type=MemoryType.SEMANTIC.value,
-            significance=importance,
+            significance=significance,
             metadata=continuum.metadata(metadata, source, topic),
         )
         desk = self._access.desk()
@@ -128,31 +132,37 @@ class ContinuumMemory:
         `fast_first` takes from the nearest tier first and from the next ones while short of `limit`; `weighted` holds
         relevance times the weight of the tier against each other, `comprehensive` relevance alone. What no word of the
         query points to must be `min_similarity` near in meaning. Chosen from the best 64 hits (ten times `limit` if
-        that is more), and from up to 1,000 while fewer than `limit` of them are in the tiers asked for. Raises
+        that is more), and from up to 1,000 while one that was not seen could come before one that was. Raises
         InvalidInput.
         """
         how, wanted = continuum.strategy(strategy), continuum.tiers(tiers)
         least = intake.share("min_similarity", min_similarity)
         asked = intake.query(query, project=self._project, limit=limit, without_tags=intake.unsought(None))
         size = min(max(WIDE, PER_ENTRY * asked.limit), RESULTS_LIMIT)
+        wide = replace(asked, remote_limit=size)  # a remote need not send a thousand because a tier is far down here
+        found: dict[MemoryId, Hit] = {}  # a wider look may run out of time, and then sees less
         while True:
-            results = await self._seeker.look(replace(asked, limit=size))
-            candidates = await self._access.read(partial(self._candidates, results.hits))
+            results = await self._seeker.look(replace(wide, limit=size))
+            found |= {hit.memory.id: hit for hit in results}
+            candidates = await self._access.read(partial(self._candidates, tuple(found.values())))
             chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
-            if len(chosen) >= asked.limit or len(results) < size or size == RESULTS_LIMIT:
+            floor = min((hit.relevance for hit in results), default=0.0)
+            is_settled = continuum.is_settled(chosen, how, asked.limit, wanted, floor)
+            if is_settled or len(results) < size or size == RESULTS_LIMIT:
                 break
             size = min(size * FURTHER, RESULTS_LIMIT)
         self._seeker.note([one.memory.id for one in chosen])
         return await self._access.read(lambda: self._entries(chosen))
 
     async def entry(self, memory_id: str) -> MemoryEntry | None:
-        """A memory of the project by its id or key, whatever its standing, without using it. Raises InvalidInput."""
+        """A memory of the project by its id or key, also one that rests in the archive, without using it; None for what
+        is not there or was forgotten. Raises InvalidInput."""
         name = intake.required("memory_id", memory_id)
 
         def look() -> MemoryEntry | None:
             reader = self._access.reader
             row = reader.row(reader.id_of_key(self._project, name) or name)
-            if row is None or row.memory.scope.project != self._project:
+            if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.project != self._project:
                 return None
             tier = self._placements([row.memory])[row.memory.id].tier
             return self._entries([Candidate(row.memory, tier, 0.0, 0.0, is_worded=False)], similarities=False)[0]
@@ -161,7 +171,7 @@ class ContinuumMemory:
 
     async def update_outcome(
         self,
-        memory_ids: Iterable[str | MemoryEntry],
+        memory_ids: Iterable[str | MemoryEntry] | MemoryEntry,
         success: bool,
         *,
         actual_usefulness: float | None = None,
@@ -170,15 +180,19 @@ class ContinuumMemory:
         """Note that memories were referred to in something that was a success or not, and how useful they were if that
         is known (0 to 1, against what had been predicted): all of it or nothing. Says how many memories. Raises
         InvalidInput, StoreError."""
-        names = [one.id if isinstance(one, MemoryEntry) else intake.required("memory_ids", one) for one in memory_ids]
+        names = [_named("memory_ids", one) for one in _several(memory_ids)]
+        if not isinstance(success, bool):
+            raise InvalidInput("success", f"expected true or false, not {intake.shown(success)!r}")
+        predicted = intake.share("predicted_relevance", predicted_relevance)
+        actual = None if actual_usefulness is None else intake.share("actual_usefulness", actual_usefulness)
         desk, rules = self._access.desk(), self._rules
 
         def change(transaction: Transaction) -> int:
             count = feedback.used(names, desk, rules, succeeded=success)(transaction)
-            if actual_usefulness is not None:
-                for name in dict.fromkeys(names):
-                    judge = feedback.judged(name, desk, rules, predicted=predicted_relevance, actual=actual_usefulness)
-                    judge(transaction)
+            if actual is not None:
+                rows = (records.find(transaction, desk.project, name) for name in names)
+                for memory_id in dict.fromkeys(row.memory.id for row in rows if row is not None):
+                    feedback.judged(memory_id, desk, rules, predicted=predicted, actual=actual)(transaction)
             return count
 
         return await self._access.write(change)
@@ -188,15 +202,14 @@ class ContinuumMemory:
     ) -> float:
         """Note how useful a memory was (`actual_usefulness`) against what had been predicted (`predicted_relevance`),
         each 0.5 unless said. Answers with its surprise, a moving average. Raises InvalidInput, StoreError."""
-        said = retrieval_context or {}
-        name = memory_id.id if isinstance(memory_id, MemoryEntry) else intake.required("memory_id", memory_id)
-        judged = feedback.judged(
-            name,
-            self._access.desk(),
-            self._rules,
-            predicted=said.get("predicted_relevance", USUAL_RELEVANCE),
-            actual=said.get("actual_usefulness", USUAL_RELEVANCE),
+        said = {} if retrieval_context is None else retrieval_context
+        if not isinstance(said, Mapping):
+            raise InvalidInput("retrieval_context", f"expected a mapping, not {type(said).__name__}")
+        predicted, actual = (
+            intake.share(name, said.get(name, USUAL_RELEVANCE)) for name in ("predicted_relevance", "actual_usefulness")
         )
+        name = _named("memory_id", memory_id)
+        judged = feedback.judged(name, self._access.desk(), self._rules, predicted=predicted, actual=actual)
         return (await self._access.write(judged)).surprise
 
     async def needs_consolidation(self) -> bool:
@@ -286,6 +299,19 @@ class ContinuumMemory:
         return row is not None and row.standing is Standing.LIVE
 
 
+def _named(field: str, value: object) -> str:
+    return value.id if isinstance(value, MemoryEntry) else intake.required(field, value)
+
+
+def _several(value: object) -> list[object]:
+    """A single id or entry is one of them."""
+    if isinstance(value, str | MemoryEntry):
+        return [value]
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+        raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(value).__name__}")
+    return list(value)
+
+
 def _candidate(hit: Hit, tier: Tier) -> Candidate:
     is_local = "local" in hit.layers
     return Candidate(
@@ -293,7 +319,7 @@ def _candidate(hit: Hit, tier: Tier) -> Candidate:
         tier=tier,
         relevance=hit.relevance,
         similarity=max(hit.relevance, hit.scores.get(VECTORS, 0.0)),
-        is_worded=is_local and is_worded(hit.scores),
+        is_worded=is_local and not FOUND_BY_WORDS.isdisjoint(hit.scores),
     )
 
 

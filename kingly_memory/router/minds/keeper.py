@@ -14,8 +14,10 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from weakref import WeakSet
 
 from kingly_memory.cognition.experience.cognitive import Change, CognitiveMemory, Verb
+from kingly_memory.cognition.experience.episodes import Kept
 from kingly_memory.cognition.experience.holdings import Holdings
 from kingly_memory.cognition.experience.items import MemoryItem
 from kingly_memory.errors import KinglyMemoryError, StoreBusy
@@ -41,7 +43,8 @@ _TYPES = {Verb.HOLD: MemoryType.WORKING, Verb.REMEMBER: MemoryType.EPISODIC}
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a keeper needs of its router. `written` is told, from any thread, what is in the store now: the new memory,
-    if there is one, and those that are of another type. `unsaved` has the keepers that wait for the store."""
+    if there is one, and those that are of another type. `keepers` has all there are, `unsaved` those that wait for the
+    store."""
 
     store: LocalStore
     landing: Landing
@@ -51,6 +54,7 @@ class Surroundings:
     written: Callable[[Memory | None, tuple[MemoryId, ...]], None]
     content_limit_bytes: int
     unsaved: set[StoreKeeper]
+    keepers: WeakSet[StoreKeeper]
 
 
 class _Entry(NamedTuple):
@@ -73,20 +77,36 @@ class StoreKeeper:
         self._waiting: deque[_Entry] = deque()
         self._is_told = False
         self._memory: CognitiveMemory | None = None
+        self._taken_away: set[str] = set()
+        around.keepers.add(self)
 
     def keep(self, memory: CognitiveMemory, loaded: Loaded) -> None:
         """From now on that one, which is to hold what was loaded."""
         self._memory = memory
         self._take_up(loaded)
 
+    def take_away(self, memory_id: MemoryId) -> None:
+        """Somebody had it forgotten or put away: the mind is without it when next it is looked at. From any thread."""
+        self._taken_away.add(memory_id)
+
     # --- the keeper's promise -----------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        if not self._taken_away:
+            return
+        gone, self._taken_away = self._taken_away, set()
+        held = self._mind().holdings
+        left = held._replace(working=_without(held.working, gone), episodic=_without(held.episodic, gone))
+        self._mind().take_up(left)
 
     def admit(self, item: MemoryItem | None) -> MemoryItem | None:
         """Raises InvalidInput, RouterClosed, and the StoreError of an earlier change, which is then tried again."""
         self._around.check_open()
+        self.look()
         if self._is_behind():
             trouble = self._trouble()
-            self._catch_up()
+            if self._waits or self._is_settled():  # whoever does not wait is not held up by what is still on its way
+                self._catch_up()
             if trouble is not None:
                 raise trouble
         if item is None:
@@ -98,8 +118,13 @@ class StoreKeeper:
 
     def changed(self, change: Change) -> None:
         self._submit(change)
-        if self._waits:
+        if not self._waits:
+            return
+        try:
             self._wait()
+        except KinglyMemoryError:
+            self._give_up()
+            raise
 
     async def saved(self) -> None:
         """Wait until everything is in the store. Raises StoreError."""
@@ -110,6 +135,8 @@ class StoreKeeper:
                     await self._around.landing.of(self._waiting[-1].future)
             if not self._is_behind():
                 return
+            if not self._is_settled():  # somebody added to it meanwhile
+                continue
             trouble = self._trouble()
             failures += trouble is not None
             if trouble is not None and failures == FAILURES:
@@ -121,7 +148,7 @@ class StoreKeeper:
     # --- within -------------------------------------------------------------------------------------------------------
 
     def _wait(self) -> None:
-        """Until the last change is in the store, or is taken back. Raises StoreError."""
+        """Until the last change is in the store. Raises StoreError."""
         began = time.monotonic()
         for _ in range(MOST_TURNS):
             wait([entry.future for entry in self._waiting])
@@ -129,12 +156,16 @@ class StoreKeeper:
                 return
             trouble = self._trouble()
             if trouble is not None:
-                self._take_up(self._load())
-                self._waiting.clear()
-                self._around.unsaved.discard(self)
                 raise trouble
             self._catch_up()
         raise StoreBusy(time.monotonic() - began)
+
+    def _give_up(self) -> None:
+        """Take the last change back. Where the store cannot even be read, that shows with the next change."""
+        self._waiting.clear()
+        self._around.unsaved.discard(self)
+        with suppress(KinglyMemoryError):
+            self._take_up(self._load())
 
     def _submit(self, change: Change) -> None:
         desk = self._around.desk()
@@ -172,6 +203,8 @@ class StoreKeeper:
             self._around.written(step.new, tuple(step.types))
             if step.edition == self._edition:
                 self._around.unsaved.discard(self)
+                if step.edition != self._edition:  # another change was submitted at this very moment
+                    self._around.unsaved.add(self)
         elif not isinstance(error, Moved):
             log.warning("an experience is not stored yet: %s", error)
 
@@ -180,6 +213,9 @@ class StoreKeeper:
         while self._waiting and self._waiting[0].future.done() and self._failure() is None:
             self._waiting.popleft()
         return bool(self._waiting) and self._waiting[0].future.done()
+
+    def _is_settled(self) -> bool:
+        return all(entry.future.done() for entry in self._waiting)
 
     def _failure(self) -> BaseException | None:
         return self._waiting[0].future.exception()
@@ -222,3 +258,7 @@ class StoreKeeper:
         if self._memory is None:
             raise AssertionError("no memory was given to keep")
         return self._memory
+
+
+def _without(kept: tuple[Kept, ...], gone: set[str]) -> tuple[Kept, ...]:
+    return tuple(one for one in kept if one.item.id not in gone)

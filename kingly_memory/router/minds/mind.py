@@ -8,11 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 from kingly_memory import intake
 from kingly_memory.cognition.experience.cognitive import CognitiveMemory
 from kingly_memory.cognition.experience.rules import SEEDS, ExperienceRules
-from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.errors import KinglyMemoryError, RouterClosed
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.ports import LocalStore
@@ -69,15 +70,18 @@ class Minds:
         self._loop = asyncio.get_running_loop()
         self._read = read
         self._stored = stored
+        self._check_router = check_open
+        self._has_ended = False
         self._around = Surroundings(
             store=store,
             landing=landing,
             project=project,
             desk=desk,
-            check_open=check_open,
+            check_open=self._check_open,
             written=self._written,
             content_limit_bytes=content_limit_bytes,
             unsaved=set(),
+            keepers=WeakSet(),
         )
 
     async def open(self, agent_id: str, rules: ExperienceRules = SEEDS) -> Mind:
@@ -95,13 +99,25 @@ class Minds:
         keeper.keep(memory, loaded)
         return memory
 
+    def take_away(self, memory: Memory) -> None:
+        """Somebody had a memory forgotten or put away: whoever remembers it here is without it at once."""
+        for keeper in self._around.keepers:
+            keeper.take_away(memory.id)
+
     async def settle(self) -> None:
-        """Before the router closes: bring into the store what waits for it. What cannot be is told by the log."""
+        """Before the router closes: change no mind any more, and bring into the store what waits for it. What cannot be
+        is told by the log."""
+        self._has_ended = True
         for keeper in list(self._around.unsaved):
             try:
                 await keeper.saved()
             except KinglyMemoryError as error:
                 log.error("what an agent experienced is lost with this process: %s", error)
+
+    def _check_open(self) -> None:
+        self._check_router()
+        if self._has_ended:
+            raise RouterClosed
 
     async def _load(self, agent_id: str) -> Loaded:
         around = self._around

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from kingly_memory import intake
@@ -19,11 +17,11 @@ from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Sta
 from kingly_memory.ports import MemoryReader, Row, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router.minds.editions import FACET, owner
 from kingly_memory.router.records import Desk
 
 log = logging.getLogger("kingly_memory.router")
 
-FACET = "mind"
 POLICY = "mind"
 REASONS = {
     MemoryType.WORKING: "it left the working memory of its agent",
@@ -57,11 +55,6 @@ class Step:
     new: Memory | None
     types: Mapping[MemoryId, MemoryType]
     left: Mapping[MemoryId, MemoryType]
-
-
-def owner(project: str, agent_id: str) -> str:
-    """Which facet a mind has."""
-    return sha256(json.dumps([project, agent_id]).encode()).hexdigest()[:32]
 
 
 def memory_of(item: MemoryItem, agent_id: str, desk: Desk, *, content_limit_bytes: int) -> Memory:

@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from math import inf
 from typing import TypeVar
 
 from kingly_memory import intake
@@ -16,7 +18,6 @@ from kingly_memory.ports import Clock, MemoryReader, Row
 from kingly_memory.router.access import Access
 from kingly_memory.router.minds.bell import Bell
 from kingly_memory.router.subjects import PAUSE_S, STEP
-from kingly_memory.router.view import pages
 
 MARKS = 64
 """Memories by which a place is known, the last ones before it. Positions change when a damaged store is put together
@@ -39,11 +40,19 @@ class AgentTimeline:
         self._poll_s = poll_s
         self._bell = bell
 
-    async def look(self, see: Callable[[Iterable[Memory]], T]) -> T:
+    async def look(
+        self,
+        see: Callable[[Iterable[Memory]], T],
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        most: int | None = None,
+    ) -> T:
         """On a thread of its own: those that searches read on are for searches."""
         if self._bell.has_ended:
             raise RouterClosed
-        return await asyncio.to_thread(lambda: see(self._memories()))
+        query = Query("", self._project, types=(MemoryType.EPISODIC,), agent=self._agent, since=since, until=until)
+        return await asyncio.to_thread(lambda: see(self._memories(query, most)))
 
     def follow(self, after: str, types: Sequence[MemoryType] | None) -> StoreTail:
         if self._bell.has_ended:
@@ -52,12 +61,17 @@ class AgentTimeline:
         marks = self._marks(after, query)
         return StoreTail(query, marks, access=self._access, clock=self._clock, poll_s=self._poll_s, bell=self._bell)
 
-    def _memories(self) -> Iterator[Memory]:
-        query = Query("", self._project, types=(MemoryType.EPISODIC,), agent=self._agent)
-        for number, row in enumerate(pages(self._access.reader, query), start=1):
-            if number % STEP == 0:
-                time.sleep(PAUSE_S)
-            yield row.memory
+    def _memories(self, query: Query, most: int | None) -> Iterator[Memory]:
+        """The index knows no time, so the store looks up that of every event; only those wanted are read."""
+        reader = self._access.reader
+        positions = sorted(reader.in_time(query, SHOWN, most))
+        for first in range(0, len(positions), STEP):
+            time.sleep(PAUSE_S)
+            if self._bell.has_ended:
+                raise RouterClosed
+            for row in reader.rows_at(positions[first : first + STEP], inf):
+                if row.standing in SHOWN and query.admits(row.memory):
+                    yield row.memory
 
     def _marks(self, after: str, query: Query) -> list[Row]:
         """The last memories before the place, the last of them last. Read at once: a moment later is too late."""

@@ -1,0 +1,28 @@
+"""Which edition of a mind the store has: whoever goes by another one reads the mind anew before changing it."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from kingly_memory.models import EXPERIENCE, Memory
+from kingly_memory.ports import Transaction
+
+FACET = "mind"
+
+
+def owner(project: str, agent_id: str) -> str:
+    """Which facet a mind has."""
+    return sha256(json.dumps([project, agent_id]).encode()).hexdigest()[:32]
+
+
+def renew(transaction: Transaction, memory: Memory, edition: str) -> None:
+    """Somebody took that memory away: the mind that holds it, if one does, is not what its holders know any more. It
+    still names the memory, which comes back to it if it is restored in time."""
+    scope = memory.scope
+    if memory.metadata.get("record") != EXPERIENCE or scope.agent is None:
+        return
+    name = owner(scope.project, scope.agent)
+    facet = transaction.facet(FACET, name)
+    if facet is not None:
+        transaction.set_facet(FACET, name, {**facet, "edition": edition})
