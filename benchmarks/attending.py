@@ -27,6 +27,8 @@ SETTINGS = by_words(durability="process")
 ROUNDS = 3
 NEVER_S = 1e9
 SUGGESTED = (Goal("p95", 200.0),)
+FIRST = (Goal("max", 500.0),)
+NEW = (Goal("max", 30_000.0),)
 INJECTED = (Goal("p95", 20.0),)
 KEPT = (Goal("max", 60_000.0),)
 STORED = (Goal("ratio", 1.2), Goal("ratio_p99", 1.5))
@@ -46,7 +48,7 @@ async def measure(plan: Plan) -> list[Figure]:
             await _keeping(memory, count)
         async with _opened(home) as memory:
             return [
-                figure(f"suggestions, {count:,} threads, none in brief", [first]),
+                figure(f"suggestions, {count:,} threads, none in brief", [first], goals=NEW),
                 kept,
                 *await _asking(memory, questions, count),
                 *meanwhile,
@@ -93,8 +95,10 @@ async def _asking(memory: MemoryRouter, questions: Sequence[Question], count: in
     candidates = await memory.threads.suggestions()
     found = len(candidates.merge_candidates) + candidates.more["merge_candidates"]
     injected = [await timed(memory.inject(one.text)) for one in questions]
+    await _guide(memory, questions)
+    guided = [await timed(memory.inject(one.text)) for one in questions]
     return [
-        figure(f"suggestions, {count:,} threads, first of a process", [first]),
+        figure(f"suggestions, {count:,} threads, first of a process", [first], goals=FIRST),
         figure(
             f"suggestions, {count:,} threads",
             plain,
@@ -103,7 +107,18 @@ async def _asking(memory: MemoryRouter, questions: Sequence[Question], count: in
         ),
         figure("the same with hints for a context", hinted, goals=SUGGESTED),
         figure(f"notes beside a prompt, {count:,} threads", injected, goals=INJECTED),
+        figure("the same with topics in focus, a pin and a rating", guided, goals=INJECTED),
     ]
+
+
+async def _guide(memory: MemoryRouter, questions: Sequence[Question]) -> None:
+    """Two topics and a thread are in focus, one memory is pinned, and one thread was of no use."""
+    about = [max(one.note.content.split(), key=len) for one in questions[:2]]
+    for topic in (*about, "thread 7"):
+        await memory.attention.focus(topic)
+    await memory.attention.pin(f"Always look up {about[0]} first")
+    shown = [thread for one in questions[:10] for thread in (await memory.inject(one.text)).threads.values()]
+    await memory.attention.rate(shown[0], useful=False)
 
 
 async def _stores(memory: MemoryRouter, questions: Sequence[Question], count: int) -> list[Figure]:

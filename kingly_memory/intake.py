@@ -35,6 +35,11 @@ KEY_LIMIT = 512
 TAGS_LIMIT = 64
 METADATA_LIMIT_BYTES = 64_000
 METADATA_DEPTH = 32
+OF_A_SUMMARY = frozenset(
+    "compression_ratio compression_factor compression_level original_length original_id summary_by key_facts "
+    "constraints patterns decisions".split()
+)
+"""What metadata say of a summary of a learned text: of another text it is not true."""
 _SHORT_QUERY = 64
 """Characters of a query that nobody takes for a long one: too few for 33 words."""
 RESULTS_LIMIT = 1_000
@@ -92,6 +97,9 @@ class Draft:
         kept = {name: getattr(old, name) for name in self.unsaid - {"context_id"}}
         if "context_id" in self.unsaid:
             kept["context_id"] = old.scope.context_id
+        is_summary = {"summary_by", "original_length"} <= old.metadata.keys()
+        if "metadata" in kept and is_summary and self.content != old.content:
+            kept["metadata"] = {name: one for name, one in old.metadata.items() if name not in OF_A_SUMMARY}
         return replace(self, **kept)
 
     def memory(
@@ -297,16 +305,21 @@ def seconds(name: str, value: object) -> float:
     return float(value)
 
 
-def tag_list(name: str, value: object) -> tuple[str, ...]:
-    """Tags in the order given, without repeats. A single text is one tag."""
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """Texts in the order given, without repeats. A single one is a list of it."""
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
-    tags = dict.fromkeys(required(name, tag) for tag in value)
+    return tuple(dict.fromkeys(required(name, text) for text in value))
+
+
+def tag_list(name: str, value: object) -> tuple[str, ...]:
+    """Tags, as `texts` are taken in."""
+    tags = texts(name, value)
     if len(tags) > TAGS_LIMIT:
         raise InvalidInput(name, f"{len(tags)} tags, at most {TAGS_LIMIT} are allowed")
-    return tuple(tags)
+    return tags
 
 
 def moment(name: str, value: object) -> datetime | None:

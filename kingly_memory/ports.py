@@ -86,6 +86,10 @@ class Transaction(Protocol):
 
     def id_of_key(self, project: str, key: str) -> MemoryId | None: ...
 
+    def is_said_in(self, project: str, context_id: str) -> bool:
+        """Whether any live or archived memory of the project belongs to that context."""
+        ...
+
     def save(self, memory: Memory, standing: Standing) -> None:
         """Write the memory, its key and its index entries, replacing what was there under the same id."""
         ...
@@ -348,6 +352,11 @@ class LocalStore(Protocol):
         ...
 
 
+UNNAMED = ""
+"""Under this name, which no session can have, is noted what was put in for none in particular: so it can be rated, but
+who has used it is not known, and it is never held against a memory."""
+
+
 class InjectionLog(Protocol):
     """Which memories were put into which session's prompts. Kept beside the store, since a hook does not write to it;
     a log that cannot be written to or read is as good as an empty one."""
@@ -366,6 +375,14 @@ class InjectionLog(Protocol):
 
     def ever(self, session: str) -> Mapping[str, float]:
         """The same with those that it has lost."""
+        ...
+
+    def hear(self, session: str, at_s: float) -> None:
+        """What was said in the session by then has been listened to: whether it drew on what was put in is known."""
+        ...
+
+    def heard(self, session: str) -> float:
+        """By when what was said in the session was last listened to, in Unix seconds; 0 when nobody did."""
         ...
 
     def sessions(self) -> Mapping[str, float]:

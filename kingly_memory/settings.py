@@ -44,6 +44,8 @@ _COUNT = Range(least=1)
 _TIME = Range(above=True)
 """A time that a loop waits or a try is given: with 0 the one would never rest and the other never succeed."""
 _SHARE = Range(most=1)
+MOST_SURPRISE = 0.65
+"""A few complete surprises in a row do not reach more."""
 _DURABILITIES: Choices = ("power", "process")
 _MODES: Choices = tuple(RetrievalMode)
 _LEVELS: Choices = ("none", "light", "medium", "aggressive")
@@ -115,10 +117,40 @@ class Settings:
     sweep_interval_s: float = _setting(0.0, "how often an open router sweeps by itself; 0 for never")
     decay_enabled: bool = _setting(True, "whether memories fade; off, the policy `strength` archives nothing")
     half_life_days: float = _setting(30.0, "days without use after which half of a memory's strength is left", _TIME)
+    working_half_life_days: float = _setting(0.0, "the same of working memories; 0 for `half_life_days`")
+    episodic_half_life_days: float = _setting(0.0, "the same of episodic memories; 0 for `half_life_days`")
+    semantic_half_life_days: float = _setting(0.0, "the same of semantic memories; 0 for `half_life_days`")
+    procedural_half_life_days: float = _setting(0.0, "the same of procedural memories; 0 for `half_life_days`")
+    decaying_accesses: bool = _setting(False, "whether what uses have added to a memory's strength fades too")
     forget_threshold: float = _setting(0.1, "strength below which a memory may be forgotten", _SHARE)
     auto_forget_enabled: bool = _setting(False, "whether a sweep asks the policy `strength` without being told to")
     tiers_enabled: bool = _setting(False, "whether a sweep asks the policy `tiers` without being told to")
+    fast_threshold: float = _setting(0.8, "significance from which a memory is placed in `fast`", _SHARE)
+    fast_ttl_s: float = _setting(60.0, "how long a memory may be idle in `fast`", _TIME)
+    fast_max_items: int = _setting(1_000, "memories of a project that `fast` has room for", _COUNT)
+    fast_half_life_hours: float = _setting(1.0, "hours in which importance halves in `fast`", _TIME)
+    medium_threshold: float = _setting(0.5, "significance from which a memory is placed in `medium`", _SHARE)
+    medium_ttl_s: float = _setting(3_600.0, "how long a memory may be idle in `medium`", _TIME)
+    medium_max_items: int = _setting(500, "memories of a project that `medium` has room for", _COUNT)
+    medium_half_life_hours: float = _setting(24.0, "hours in which importance halves in `medium`", _TIME)
+    slow_threshold: float = _setting(
+        0.3, "significance from which a memory is placed in `slow`, less is `glacial`", Range(above=True, most=1)
+    )
+    slow_ttl_s: float = _setting(86_400.0, "how long `slow` keeps a memory that has just come or was revised", _TIME)
+    slow_max_items: int = _setting(200, "memories of a project that `slow` has room for", _COUNT)
+    slow_half_life_hours: float = _setting(168.0, "hours in which importance halves in `slow`", _TIME)
+    glacial_ttl_s: float = _setting(604_800.0, "how long a memory may be idle in `glacial`", _TIME)
+    glacial_max_items: int = _setting(100, "memories of a project that `glacial` has room for", _COUNT)
+    glacial_half_life_hours: float = _setting(720.0, "hours in which importance halves in `glacial`", _TIME)
+    promotion_accesses: int = _setting(5, "uses since its last move that lift a memory by a tier", _COUNT)
+    surprise_threshold: float = _setting(
+        0.6, "surprise from which a memory is lifted by a tier", Range(above=True, most=MOST_SURPRISE)
+    )
+    success_references: int = _setting(2, "successes since its last move that lift a memory by a tier", _COUNT)
     merging_enabled: bool = _setting(False, "whether a sweep asks the policy `merging` without being told to")
+    merging_threshold: float = _setting(
+        0.85, "share of their words that two memories have in common at least to be merged", Range(above=True, most=1)
+    )
     remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
     verification_threshold: float = _setting(
         0.7, "confidence, or share of its words in a source, from which a memory is verified without a model", _SHARE
@@ -136,6 +168,10 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             _check(one, getattr(self, one.name))
+        for upper, lower in (("fast_threshold", "medium_threshold"), ("medium_threshold", "slow_threshold")):
+            high, low = getattr(self, upper), getattr(self, lower)
+            if high <= low:
+                raise InvalidSetting(upper, f"{high:g} is not above {lower}, which is {low:g}; raise it or lower that")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, home: Path | None = None) -> Settings:

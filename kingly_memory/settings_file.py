@@ -5,7 +5,7 @@ Loaded only where there is a file: nobody else pays for its parser.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,10 @@ from kingly_memory.errors import InvalidSetting
 
 LIMIT_BYTES = 65_536
 """A file of settings takes a few hundred."""
+DEPTH = 8
+"""Lists and tables within each other; the seed's keys take three."""
+DOTS = 200
+"""In one line of TOML: its parser takes a time that grows with the square of a key's parts."""
 
 SEEDS_KEYS: Mapping[str, str] = {
     "alma.decay.enabled": "decay_enabled",
@@ -53,7 +57,7 @@ def read(path: Path, known: Collection[str]) -> dict[str, tuple[str, object]]:
 def _parsed(path: Path) -> Mapping[object, object]:
     text = _text(path)
     try:
-        data = _toml(text) if path.suffix == ".toml" else _yaml(text, path)
+        data = _toml(text, path) if path.suffix == ".toml" else _yaml(text, path)
     except RecursionError:
         raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read") from None
     if data is None:
@@ -78,26 +82,44 @@ def _text(path: Path) -> str:
         raise InvalidSetting("KINGLY_CONFIG", f"{path} is no text in UTF-8") from None
 
 
-def _toml(text: str) -> object:
+def _toml(text: str, path: Path) -> object:
     import tomllib
 
+    if any(line.count(".") > DOTS for line in text.splitlines()):
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidSetting("KINGLY_CONFIG", f"the settings file is no TOML: {error}") from None
+    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} is no TOML: {error}") from None
 
 
 def _yaml(text: str, path: Path) -> object:
     import yaml  # type: ignore[import-untyped,unused-ignore]  # typed where its stubs are installed
 
     try:
+        _check_shape(yaml.parse(text, yaml.SafeLoader), yaml, path)
         return yaml.safe_load(text)
+    except InvalidSetting:
+        raise
     except (yaml.YAMLError, ValueError) as error:
         where = getattr(error, "problem_mark", None)
         line = "" if where is None else f" (line {where.line + 1})"
         raise InvalidSetting(
             "KINGLY_CONFIG", f"{path} is no YAML{line}; indent with spaces, one name per line"
         ) from None
+
+
+def _check_shape(events: Iterable[Any], yaml: Any, path: Path) -> None:
+    """Look at the text as far as it is harmless: PyYAML takes a time that grows with the square of the depth, and what
+    an alias stands for may be large many times over. Raises InvalidSetting."""
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise InvalidSetting("KINGLY_CONFIG", f"{path} refers to a part of itself (*name); write the value again")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH:
+            raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read")
 
 
 def _leaves(data: Mapping[Any, Any], path: Path, before: str = "") -> Iterator[tuple[str, object]]:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from kingly_memory.adapters.files import ai_layout, ai_threads
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
+from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.models import Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.attending.ratings import rate
@@ -335,11 +337,136 @@ def test_a_file_says_nothing_of_a_thread_that_was_begun_here(home: Home) -> None
     assert home.facet("attention", "mine") is None
 
 
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_a_file_cannot_change_what_another_project_says_of_its_memory(home: Home, *, is_pinned: bool) -> None:
+    async def theirs() -> str:
+        async with memory_over(Lent(home.store), None, home.clock, project="theirs") as memory:
+            stored = await memory.store("Deploys need two reviews", origin="user")
+            return stored.id
+
+    memory_id = asyncio.run(theirs())
+    said = {"id": memory_id, "is_alone": True, "title": "Owned", "weight": 0, "topics": ["evil"], "ratings": [False]}
+    tags = {"tags": ["pinned"]} if is_pinned else {}
+    names = ("thread", "attention", "ratings", "thread_file")
+    thread = parsed({**said, **tags, "messages": [{"content": "evil", "memory_id": memory_id}]})
+    home.take_in(thread)
+    assert {name: home.store.reader.facets(name, [memory_id]) for name in names} == {name: {} for name in names}
+    [(taken, _)] = home.memories()
+    assert taken.id != memory_id
+    assert home.store.reader.facets("thread", [taken.id])[taken.id] == {"title": "Owned", "topics": ["evil"]}
+    before = home.image()
+    home.take_in(thread)
+    assert home.image() == before
+
+
+def test_a_memory_that_was_begun_here_under_the_id_made_for_this_project_stays_as_it_is(home: Home) -> None:
+    async def theirs() -> str:
+        async with memory_over(Lent(home.store), None, home.clock, project="theirs") as memory:
+            return (await memory.store("Deploys need two reviews")).id
+
+    given = asyncio.run(theirs())
+    own = derived_id(given, "app")
+
+    def begin(transaction: Transaction) -> None:
+        row = transaction.row(given)
+        assert row is not None
+        scope = replace(row.memory.scope, project="app")
+        transaction.save(replace(row.memory, id=MemoryId(own), scope=scope, origin=Origin.USER), Standing.LIVE)
+
+    home.store.write(begin).result()
+    said = {"id": given, "is_alone": True, "title": "Owned", "messages": [{"content": "evil", "memory_id": given}]}
+    assert home.take_in(parsed(said)) == [{"stored": 0, "revised": 0, "unchanged": 0, "kept": 1}]
+    assert home.store.reader.facets("thread", [own, given]) == {}
+
+
+def test_a_memory_that_has_gone_into_a_thread_is_not_told_of_alone(home: Home) -> None:
+    said = {"id": "0" * 8 + "-0000-8000-8000-" + "0" * 12, "is_alone": True, "title": "One"}
+    alone = {**said, "messages": [{"content": "a note", "memory_id": said["id"]}]}
+    home.take_in(parsed(alone))
+
+    async def merge() -> None:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            await memory.store("Deploys need two reviews", context_id="other")
+            await memory.threads.merge("other", str(said["id"]))
+
+    asyncio.run(merge())
+    home.take_in(parsed({**alone, "title": "Another", "weight": 3}))
+    assert home.store.reader.facets("thread", [str(said["id"])]) == {}
+
+
+@pytest.mark.parametrize("between", [(), ("middle",)])
+def test_no_file_has_a_thread_go_on_as_one_that_was_begun_here(home: Home, between: tuple[str, ...]) -> None:
+    async def begin() -> None:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            await memory.store("Deploys need two reviews", context_id="login", origin="user")
+
+    async def look() -> tuple[float, bool, int, tuple[str, ...]]:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            seen = await memory.threads.get("login")
+            return seen.weight, seen.pinned, len(seen.messages), seen.merged
+
+    async def merge(gone: str) -> None:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            await memory.threads.merge("login", gone)
+
+    asyncio.run(begin())
+    for one in between:
+        home.take_in(parsed({"id": one, "messages": [{"content": f"{one} says"}]}))
+        asyncio.run(merge(one))
+    before = asyncio.run(look())
+    evil = parsed(
+        {
+            "id": "evil",
+            "status": "merged",
+            "merged_into": next(iter(between), "login"),
+            "weight": 9,
+            "tags": ["pinned"],
+            "messages": [{"content": "evil words"}],
+        }
+    )
+    home.take_in(evil)
+    assert asyncio.run(look()) == before
+    assert "into" not in (home.facet("thread", "evil") or {})
+    image = home.image()
+    home.take_in(evil)
+    assert home.image() == image
+
+
+def test_a_file_pins_nothing_that_no_file_brought(home: Home) -> None:
+    async def begin() -> str:
+        async with memory_over(Lent(home.store), None, home.clock) as memory:
+            return (await memory.store("Deploys need two reviews", context_id="login", origin="user")).id
+
+    memory_id = asyncio.run(begin())
+    said = {"content": "Deploys need two reviews", "memory_id": memory_id, "source": "agent_pin"}
+    home.take_in(parsed({"id": "evil", "tags": ["pinned"], "messages": [{"content": "x"}, said]}))
+    assert home.store.reader.facets("attention", [memory_id]) == {}
+
+
+def test_a_pin_that_was_taken_off_here_stays_off_when_the_file_is_taken_in_again(home: Home) -> None:
+    pinned = {**OLD, "tags": ["pinned"]}
+    home.take_in(parsed(pinned))
+    [(memory, _)] = home.memories()
+    home.store.write(lambda transaction: transaction.set_facet("attention", memory.id, None)).result()
+    home.take_in(parsed(pinned))
+    assert home.store.reader.facets("attention", [memory.id]) == {}
+
+
+def test_a_message_that_a_pinned_thread_says_later_is_pinned_too(home: Home) -> None:
+    pinned = {**OLD, "tags": ["pinned"]}
+    home.take_in(parsed(pinned))
+    home.take_in(parsed({**pinned, "messages": [*OLD["messages"], {"content": "said later"}]}))
+    [_, (later, _)] = home.memories()
+    assert home.store.reader.facets("attention", [later.id])[later.id]["pinned"] is True
+
+
 @pytest.mark.requirement("SMT-029", "SMT-030")
 def test_ratings_that_are_given_here_stand_behind_those_of_the_file(home: Home) -> None:
     several = [*THREAD["ratings"], *([True] * 98)]
     home.take_in(parsed({**THREAD, "ratings": several}))
-    given = rate(THREAD["id"], owner("app", THREAD["id"]), Rating(useful=False, at=home.clock.now(), reason="old"), [])
+    shown_s = home.clock.now().timestamp() + 90 * 86_400  # since the file's ratings
+    one = Rating(useful=False, at=home.clock.now(), reason="old")
+    given = rate(THREAD["id"], owner("app", THREAD["id"]), one, [], [shown_s])
     home.store.write(given).result()
     now = {"useful": False, "timestamp": home.clock.now().replace(tzinfo=None).isoformat(), "reason": "old"}
     document = home.document(THREAD["id"])

@@ -63,6 +63,7 @@ async def test_a_focus_is_set_updated_shown_and_cleared(tmp_path: Path) -> None:
             "affected_threads": 3,
             "more": False,
             "clamped": False,
+            "thread_id": None,
         }
         heavy = await client.ok("ai_focus", topic="AUTH", weight=3)
         assert (heavy["weight"], heavy["clamped"]) == (1.0, True)
@@ -119,6 +120,7 @@ async def test_what_was_put_in_is_rated(tmp_path: Path) -> None:
             "raw_score": 0.0,
             "ratings": 1,
             "reason": "one review now",
+            "replaced": False,
         }
         explained = await client.ok("memory_inject", prompt="how many reviews do deploys wait for?", explain=True)
         [candidate] = explained["considered"]

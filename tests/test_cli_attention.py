@@ -59,8 +59,11 @@ def test_what_was_put_into_a_prompt_is_rated(run: Run, tmp_path: Path) -> None:
         assert memory.inject("how many reviews do deploys wait for?", session="s1").put_in
     said = run("rate", "thread_deploys", "noise", "--reason", "one review now").out
     assert said == "Rated thread_deploys as not useful. Relevance score: 1.00 → 0.50\n"
-    rated = run("rate", "rule", "useful", "--json").json
-    assert (rated["relevance_before"], rated["relevance_score"], rated["ratings"]) == (0.5, 0.6774, 2)
+    instead = run("rate", "rule", "useful", "--json").json
+    assert (instead["relevance_before"], instead["relevance_score"], instead["ratings"]) == (0.5, 1.0, 1)
+    assert run("--agent", "claude-code", "inject", "how many reviews do deploys wait for?").out
+    rated = run("rate", "rule", "noise", "--json").json
+    assert (rated["relevance_before"], rated["relevance_score"], rated["ratings"]) == (1.0, 0.6452, 2)
 
 
 @pytest.mark.parametrize(

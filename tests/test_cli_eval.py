@@ -273,7 +273,7 @@ def test_what_is_cut_short_or_unanswered_is_said_below_the_table(
     [
         (["eval", "missing.json"], "file: missing.json cannot be read"),
         (["eval", "."], "file: . is neither a file nor a folder"),
-        (["eval", "empty.json"], "json: cannot be read"),
+        (["eval", "empty.json"], "json: empty.json is empty"),
         (["eval", "boats.jsonl", "--config", "best"], "config: 'best' is unknown; choose from local, local-no-repair"),
         (["eval", "boats.jsonl", "--limit", "0"], "limit: 0 is outside 1 to"),
         (["eval"], "FILE"),
@@ -355,3 +355,22 @@ def test_configurations_have_names_of_their_own_and_the_help_lists_them() -> Non
     assert ", ".join(names) in option.help
     assert [one.name for one in chosen(["hub", "local", "hub"])] == ["hub", "local"]
     assert [one.name for one in chosen(None)] == names[:4]
+
+
+def test_what_takes_long_says_now_and_then_how_far_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    from kingly_memory.cli.evaluate import NOTE_S, _Progress
+    from kingly_memory.cli.output import Output
+
+    now = [0.0]
+    progress = _Progress(Output(as_json=False), lambda: now[0])
+    for at, line in (
+        (0.0, "one"),
+        (NOTE_S - 0.1, "two"),
+        (NOTE_S, "three"),
+        (NOTE_S + 1, "four"),
+        (2 * NOTE_S, "five"),
+    ):
+        now[0] = at
+        progress.at(line)
+    progress.over()
+    assert capfd.readouterr().err == "kingly-memory: three\nkingly-memory: five\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -255,3 +256,57 @@ def test_memories_are_put_away_by_name_and_brought_back(run: Run) -> None:
     assert run("get", "port").code == 1
     run("archive", "restore", "port")
     assert live(run) == {"port"}
+
+
+def test_several_are_put_away_together_or_not_at_all(run: Run) -> None:
+    for key in ("one", "two"):
+        run("store", f"note {key}", "--key", key)
+    refused = run("archive", "add", "one", "nobody", "two")
+    assert (refused.code, live(run)) == (2, {"one", "two"})
+    run("archive", "add", "one", "--reason", "first")
+    assert run("archive", "add", "one", "two", "--reason", "second").out.splitlines() == [
+        "was archived already: one  note one",
+        "archived: two  note two",
+        "undo: kingly-memory archive restore KEY_OR_ID",
+    ]
+    reasons = {one["key"]: one["archived"]["reason"] for one in run("archive", "list", "--json").json["entries"]}
+    assert reasons == {"one": "first", "two": "second"}
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"spared": 1}, "  1 memory stays as the last of its category"),
+        ({"spared": 2}, "  2 memories stay, each the last of its category"),
+        ({"skipped": 1}, "  1 memory was touched meanwhile and is left as it is"),
+        ({"waiting": 3}, "  3 memories stay until the remote has acknowledged them"),
+        ({"elsewhere": 1}, "  1 memory of another project had ended and was put away too"),
+        ({"elsewhere": 2, "dry_run": True}, "  2 memories of other projects had ended and would be put away too"),
+    ],
+)
+def test_what_stays_or_goes_along_is_said_of_one_and_of_many(said: dict[str, Any], line: str) -> None:
+    assert line in list(sweep_lines(SweepReport(**said), {}))
+
+
+def test_a_sweep_shows_nothing_of_another_projects_memories(run: Run, tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="other", settings=LASTING, clock=clock) as memory:
+        theirs = memory.store("a secret of theirs", key="theirs", type="episodic")
+    for options in (["--dry-run"], []):
+        said = run("sweep", *options).out.splitlines()
+        assert said[0].startswith("0 memories ")
+        assert said[1:] == [
+            "  live 0 → 0; archive 0 → 0  (lifetimes)",
+            f"  1 memory of another project had ended and {'would be' if options else 'was'} put away too",
+        ]
+        assert theirs.id not in "\n".join(said)
+
+
+def test_a_memory_that_was_only_brought_back_by_an_undo_has_no_day_of_a_use(run: Run, tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", settings=LASTING, clock=clock) as memory:
+        for key in ("one", "two"):
+            memory.store(f"note {key}", key=key, significance=0.4)
+    run("sweep", "--policy", "strength")
+    run("sweep", "--undo")
+    assert "uses      0" in run("get", "one", "--explain").out.splitlines()

@@ -68,6 +68,8 @@ def test_remote_without_an_address_takes_none_from_the_command(argv: list[str], 
         (["search", "x", "--limit", "3.5"], "limit: '3.5' is not a whole number"),
         (["search", "x", "--lim", "3"], "unrecognized arguments: --lim 3"),
         (["get", "a", "b"], "unrecognized arguments: b"),
+        (["inject", "-how"], "'-how' is no option; put -- before a text that begins with a dash (see `kingly-memory"),
+        (["search", "-x"], "'-x' is no option; put -- before a text that begins with a dash"),
         (["store", "x", "--token", "secret"], "unrecognized arguments: --token secret"),
     ],
 )

@@ -230,3 +230,17 @@ def test_a_backup_that_comes_home_leaves_who_said_what_as_it_is(run: Run, tmp_pa
     run("export", str(tmp_path / "all.jsonl"))
     assert run("import", str(tmp_path / "all.jsonl"), "--json").json["unchanged"] == 1
     assert run("get", "tabs", "--json").json["origin"] == "user"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code", "problem"),
+    [
+        ("empty.json", b" \n", 2, "json: empty.json is empty"),
+        ("latin.json", b"\xff{", 2, "json: latin.json is not UTF-8 text"),
+        ("empty.jsonl", b"", 0, "empty.jsonl holds nothing to import"),
+    ],
+)
+def test_a_file_with_nothing_to_read_is_named(run: Run, name: str, data: bytes, code: int, problem: str) -> None:
+    Path(name).write_bytes(data)
+    ran = run("import", name)
+    assert (ran.code, problem in ran.err) == (code, True)

@@ -411,7 +411,7 @@ async def test_compaction_does_not_run_beside_a_sweep(memory: MemoryRouter, cloc
 async def test_compaction_puts_off_no_sweep(memory: MemoryRouter, clock: ManualClock) -> None:
     await busy(memory, clock)
     await memory.sweep()
-    swept_s = memory._sweeper.last_s()
+    swept_s = memory._sweeper.last_s("app")
     clock.jump(60)
     await memory.compact()
-    assert memory._sweeper.last_s() == swept_s
+    assert memory._sweeper.last_s("app") == swept_s

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kingly_memory import Settings, topics
+from kingly_memory.app.parts import Leadership
 from kingly_memory.attention.suggestions import ALIKE
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import RouterClosed
@@ -23,10 +25,11 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, records, usage
 from kingly_memory.router.archive import Archived
 from kingly_memory.router.records import Desk
+from kingly_memory.router.sweeper import Lock
 from kingly_memory.router.threads import courses, keeper
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Course, Read
-from kingly_memory.router.threads.keeper import COLLECT_S, Keeping
+from kingly_memory.router.threads.keeper import COLLECT_S, Keeper, Keeping
 from kingly_memory.router.threads.pairs import Comparing
 from kingly_memory.router.usage import Used
 from kingly_memory.testing import ManualClock
@@ -251,6 +254,85 @@ async def test_what_was_forgotten_is_read_in_no_brief(store: PromptStore) -> Non
         keep(store, clock.now().timestamp())
     assert briefs(store) == {}
     assert store.reader.threads.named(TOPIC, 10) == []
+
+
+async def test_what_another_process_wrote_of_a_thread_that_is_no_more_is_tidied_away(store: PromptStore) -> None:
+    clock = ManualClock()
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await memory.store(TEXTS[0], context_id="alpha")
+        own = Keeper(PROJECT, memory._briefs, store=store, clock=clock)
+        await own.complete()
+        for name in ("beta", "gamma"):
+            await memory.store(TEXTS[2], context_id=name)
+        keep(store, clock.now().timestamp())  # as another process does
+        await memory.threads.merge("beta", "gamma")
+        for _ in range(2 * keeper.TIDIED):
+            await own.complete()
+        own.stop()
+    kept = [courses.from_json(facet, PROJECT) for facet in briefs(store).values()]
+    assert {one.context_id for one in kept if one is not None} == {"alpha", "beta"}
+
+
+async def test_one_keeper_at_a_time_writes_briefs_and_the_next_takes_over(store: PromptStore, tmp_path: Path) -> None:
+    clock = ManualClock()
+    briefs_of = Briefs(store.reader, PROJECT)
+    path = tmp_path / "threads.lock"
+    first, second = (
+        Keeper(PROJECT, briefs_of, store=store, clock=clock, lock=Lock(lead.take, lead.give_up))
+        for lead in (Leadership(path), Leadership(path))
+    )
+    assert await first._lead()
+    assert not await second._lead()
+    first.stop()
+    assert await second._lead()
+    second.stop()
+
+
+async def test_who_does_not_hold_the_lock_writes_no_brief(store: PromptStore) -> None:
+    clock = ManualClock()
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await memory.store(TEXTS[0], context_id="alpha")
+        free = [False]
+        own = Keeper(PROJECT, memory._briefs, store=store, clock=clock, lock=Lock(lambda: free[0]))
+        await own._catch_up_if_possible()
+        assert briefs(store) == {}
+        free[0] = True
+        await own._catch_up_if_possible()
+        assert len(briefs(store)) == 1
+        own.stop()
+
+
+def test_what_is_forgotten_while_it_is_read_is_not_written_down(
+    store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = ManualClock().now().timestamp()
+    desk = Desk(PROJECT, None, None, Lifetimes.of(LASTING), ManualClock().now())
+    one = draft(TEXTS[4], content_limit_bytes=10_000, context_id="alpha")
+    stored = store.write(records.store(one, desk)).result()
+    read = courses.read
+
+    def then_forget(*given: Any) -> Read | None:
+        found = read(*given)
+        store.write(records.forget(stored.receipt.id, desk)).result()
+        return found
+
+    monkeypatch.setattr(courses, "read", then_forget)
+    keep(store, now_s)
+    assert briefs(store) == {}
+    assert store.reader.threads.named(TOPIC, 10) == []
+
+
+def test_what_somebody_else_has_written_down_meanwhile_is_not_worked_out_again(
+    store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = ManualClock().now().timestamp()
+    desk = Desk(PROJECT, None, None, Lifetimes.of(LASTING), ManualClock().now())
+    one = draft(TEXTS[0], content_limit_bytes=10_000, context_id="alpha")
+    store.write(records.store(one, desk)).result()
+    late = Keeping(store, PROJECT, Briefs(store.reader, PROJECT).survey(now_s), now_s)
+    keep(store, now_s)
+    monkeypatch.setattr(courses, "read", lambda *_: pytest.fail("it is known"))
+    assert not late.some()
 
 
 def test_two_who_write_like_threads_at_once_find_each_other(

@@ -71,6 +71,9 @@ class Shelf:
     def owners(self, facet: str) -> list[str]:
         return [name.partition(":")[2] for name in self.beside if name.startswith(facet + ":")]
 
+    def is_said_in(self, project: str, context_id: str) -> bool:
+        return False
+
     def facet_names(self, beginning: str) -> list[str]:
         return sorted({name.partition(":")[0] for name in self.beside if name.startswith(beginning)})
 

@@ -185,8 +185,10 @@ def test_only_what_the_user_or_the_own_agent_said_is_put_in(origin: Origin, agen
     assert reasons(Candidate(memory("x", origin=origin, agent=agent))) == [expected]
 
 
-def test_without_an_agent_only_the_user_is_quoted() -> None:
-    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent=None)), agent=None) == [Omission.STRANGER]
+def test_to_nobody_in_particular_own_is_what_nobody_in_particular_said() -> None:
+    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent=None)), agent=None) == [None]
+    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent=None)), agent="helper") == [Omission.STRANGER]
+    assert reasons(Candidate(memory("x", origin=Origin.AGENT, agent="helper")), agent=None) == [Omission.STRANGER]
 
 
 def test_what_is_left_out_has_a_reason() -> None:

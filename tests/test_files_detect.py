@@ -59,9 +59,9 @@ def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name
     ("text", "message"),
     [
         ("7", "file: .* holds nothing that can be imported; name its format with --format"),
-        ("hello", "json: cannot be read: Expecting value at line 1, column 1"),
-        ("", "json: cannot be read"),
-        ("[" * 100_000, "json: is nested too deeply"),
+        ("hello", "json: .*file cannot be read: Expecting value at line 1, column 1"),
+        ("", "json: .*file is empty"),
+        ("[" * 100_000, "json: .*file is nested too deeply"),
     ],
 )
 def test_a_file_that_is_nothing_we_know_is_refused(tmp_path: Path, text: str, message: str) -> None:

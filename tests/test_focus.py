@@ -170,7 +170,7 @@ async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: Man
         await memory.store("tokens last an hour", title="Authentication", context_id="thread_a")
         await memory.store("and refresh for a day", title="authentication again", context_id="thread_a")
         await memory.store("logins are logged", tags=["AUTHENTICATION"])
-        await memory.store("authentication is only spoken of here", context_id="thread_b")
+        await memory.store("It goes on. Of authentication is only spoken here", context_id="thread_b")
         focused = await memory.attention.focus("authentication")
         assert focused.message == 'Focus set on "authentication" (weight=0.8). 2 threads will be prioritized.'
         assert (focused.threads, focused.more, focused.clamped) == (2, False, False)
@@ -284,6 +284,139 @@ async def test_a_damaged_focus_is_no_failure(tmp_path: Path, clock: ManualClock)
         assert await memory.attention.focused() == ()
         await memory.attention.focus("ui")
         assert [one.topic for one in await memory.attention.focused()] == ["ui"]
+
+
+# --- what a thread is about without anybody having said so ------------------------------------------------------------
+
+GARDEN = (
+    "It was dry all week. Tomatoes in the greenhouse got water",
+    "Water the tomatoes every second evening",
+    "Ana looks after the greenhouse and its tomatoes in May",
+)
+
+
+def keep_briefs(store: PromptStore, clock: ManualClock) -> None:
+    """What is done in the background."""
+    from kingly_memory.router.threads.briefs import Briefs
+    from kingly_memory.router.threads.keeper import Keeping
+
+    now_s = clock.now().timestamp()
+    keeping = Keeping(store, "app", Briefs(store.reader, "app").survey(now_s), now_s)
+    while keeping.some():
+        pass
+
+
+@pytest.mark.requirement("SMT-007")
+async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path, clock: ManualClock) -> None:
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock) as memory:
+        for text in GARDEN:
+            await memory.store(text, context_id="summer", origin="user")
+        assert "greenhouse" in (await memory.threads.get("summer")).topics
+        keep_briefs(store, clock)
+        assert (await memory.attention.focus("Greenhouse")).threads == 1
+        found = await memory.inject("is there enough water for the evening?", explain=True)
+        assert {one.why for one in found.considered} == {"in focus: Greenhouse"}
+        await memory.attention.unfocus()
+        assert "greenhouse" not in {
+            why for one in (await memory.inject("water", explain=True)).considered for why in one.topics
+        }
+
+
+async def test_a_thread_about_the_topic_is_looked_for_beyond_the_search(tmp_path: Path, clock: ManualClock) -> None:
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock) as memory:
+        for text in GARDEN:
+            await memory.store(text, context_id="summer", origin="user")
+        for number in range(60):
+            await memory.store(f"much water every evening, {number}", origin="user")
+        keep_briefs(store, clock)
+        prompt = "how much water every evening?"
+        assert GARDEN[1] not in (await memory.inject(prompt)).text
+        await memory.attention.focus("greenhouse", 1.0)
+        assert GARDEN[1] in (await memory.inject(prompt)).text
+
+
+async def test_before_there_is_a_brief_a_memory_goes_by_how_it_begins(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.store("Deploys need two reviews. Lunch is at noon", context_id="rules", origin="user")
+        focused = await memory.attention.focus("deploys")
+        assert focused.threads == 1
+        hint = "So far nothing is about that: say a topic or tag of a thread, words of a title"
+        assert hint not in focused.message
+        nothing = await memory.attention.focus("lunch")
+        assert (nothing.threads, hint in nothing.message) == (0, True)
+        [one] = (await memory.inject("what do deploys need?", explain=True)).considered
+        assert one.priority.boost == pytest.approx(0.2 * 0.8)
+
+
+@pytest.mark.requirement("SMT-008")
+async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.store("Invoices are checked by Ben", key="finance", origin="user")
+        await memory.store("Deploys need two reviews", key="reviews", context_id="release", origin="user")
+        await memory.store("A rollback takes a minute", context_id="friday", origin="user")
+        await memory.threads.merge("release", "friday")
+        for name, thread_id in (("reviews", "release"), ("friday", "release")):
+            focused = await memory.attention.focus(name)
+            assert (focused.threads, focused.thread_id) == (1, thread_id)
+            assert focused.message.endswith(f"1 thread will be prioritized. It names the thread {thread_id}.")
+            found = await memory.inject("anything else?", explain=True)
+            assert {one.thread_id for one in found.considered if one.is_in} == {"release"}
+            assert {one.why for one in found.considered} == {f"in focus: {name}"}
+            assert (await memory.attention.unfocus(name)).topics == (name,)
+        assert (await memory.attention.focus("finance")).threads == 1
+        assert "Invoices are checked" in (await memory.inject("anything else?")).text
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+async def test_how_accents_are_composed_makes_no_difference(tmp_path: Path, clock: ManualClock, form: Any) -> None:
+    from unicodedata import normalize
+
+    other: Any = "NFD" if form == "NFC" else "NFC"
+    async with await attended(tmp_path, clock) as memory:
+        await memory.store("tokens", tags=[normalize(form, "Café")], context_id="t", origin="user")
+        await memory.store("beans", title=normalize(form, "Das Café am Eck"), context_id="u", origin="user")
+        assert (await memory.attention.focus(normalize(other, "café"))).threads == 2
+        await memory.attention.focus(normalize(form, "CAFÉ"))
+        assert len(await memory.attention.focused()) == 1
+        assert "tokens" in (await memory.inject("which tokens?", explain=True)).considered[0].memory.content
+        assert (await memory.inject("which tokens?", explain=True)).considered[0].priority.boost > 0
+
+
+async def test_a_weight_of_nothing_says_that_it_lifts_nothing(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.store("tokens", title="Authentication")
+        focused = await memory.attention.focus("authentication", 0)
+        assert focused.message == 'Focus set on "authentication" (weight=0). With a weight of 0 it lifts nothing.'
+
+
+@pytest.mark.requirement("SMT-006")
+async def test_what_nobody_in_particular_has_in_focus_holds_for_every_agent(tmp_path: Path) -> None:
+    def opened(agent: str | None) -> SyncMemoryRouter:
+        return SyncMemoryRouter.open(tmp_path / "home", False, project="app", agent=agent, settings=CALM)
+
+    with opened(None) as memory:
+        memory.attention.focus("billing")
+        memory.attention.focus("ui", 0.2)
+        assert not any(one.for_everyone for one in memory.attention.focused())
+    with opened("ada") as memory:
+        memory.attention.focus("UI", 0.9)
+        active = [(one.topic, one.weight, one.for_everyone) for one in memory.attention.focused()]
+        assert active == [("billing", 0.8, True), ("UI", 0.9, False)]
+        told = memory.threads.status().to_json()["focus"]
+        assert [one.get("for_everyone") for one in told] == [True, None]
+        assert memory.status()["focus"][0] == {"topic": "billing", "weight": 0.8, "for_everyone": True}
+        cleared = memory.attention.unfocus("ui")
+        assert cleared.message == ('Focus on "UI" cleared. Still in focus: billing. For every agent that was ui.')
+        assert memory.attention.unfocus().for_everyone == ("billing",)
+    with opened("eve") as memory:
+        assert memory.attention.focused() == ()
+
+
+def test_a_focus_that_does_not_say_when_it_was_set_names_no_time() -> None:
+    [one] = Focuses.from_json({"active_focus": [{"topic": "ui"}]})
+    assert (one.since, one.to_json()["set_at"]) == (None, None)
 
 
 def test_without_await_the_verbs_are_the_same() -> None:

@@ -109,7 +109,9 @@ def test_a_host_that_names_no_session_gets_the_same_every_time(project: Path) ->
     store(project, RULE)
     given = {"hook_event_name": "UserPromptSubmit", "cwd": str(project), "prompt": PROMPT}
     assert [RULE in noted(hook("UserPromptSubmit", given)) for _ in range(2)] == [True, True]
-    assert not (home_of(project) / "injected").exists()
+    with router(project) as memory:
+        [name] = (one.memory.id for one in memory.search("review").hits)
+        assert memory.attention.rate(name, useful=True).ratings == 1
 
 
 @pytest.mark.requirement("SMT-051")
@@ -200,6 +202,18 @@ def test_hosts_that_ask_for_one_session_at_once_all_get_an_answer(project: Path)
     assert len(log_of(project).of(SESSION)) == 1
 
 
+def test_a_start_says_how_many_pins_there_was_no_room_for(project: Path) -> None:
+    with router(project) as memory:
+        for number in range(9):
+            memory.attention.pin(f"Rule {number}: {'never deploy on a Friday, ' * 4}{number}", origin="user")
+    given = event("SessionStart", project, source="startup")
+    said = noted(hook("SessionStart", given, KINGLY_HOOK_TOKENS="400"))
+    shown = said.count("| Rule ")
+    assert 0 < shown < 9
+    assert said.split("\n")[-1] == f"{9 - shown} more pinned: kingly-memory list --tag pinned"
+    assert "more pinned" not in noted(hook("SessionStart", given, KINGLY_HOOK_TOKENS="4000"))
+
+
 def test_a_pinned_memory_comes_first_however_old_and_light_it_is(project: Path) -> None:
     with router(project) as memory:
         pinned = memory.store("Never deploy on Fridays", significance=0.2, origin="user", tags=["pinned"])
@@ -268,6 +282,22 @@ def test_what_was_never_shown_is_not_used_however_alike_the_reply_is(project: Pa
     before = accesses(project, "rule")
     assert hook("Stop", event("Stop", project)).out == ""
     assert accesses(project, "rule") == before
+
+
+@pytest.mark.parametrize(
+    ("most", "last", "is_heard"), [("50", "assistant", True), ("50", "user", False), ("0", "assistant", False)]
+)
+def test_whether_somebody_has_listened_is_noted(
+    project: Path, monkeypatch: pytest.MonkeyPatch, most: str, last: str, *, is_heard: bool
+) -> None:
+    store(project, RULE)
+    assert RULE in prompted(project)
+    transcript(project, entry("user", PROMPT, "u1"), entry(last, text("Whatever."), "x1"))
+    monkeypatch.setenv("KINGLY_CAPTURE_MOST", most)
+    assert hook("Stop", event("Stop", project)).out == ""
+    log = log_of(project)
+    assert bool(log.heard(SESSION)) == is_heard
+    assert all(log.heard(SESSION) >= at_s for at_s in log.of(SESSION).values() if is_heard)
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

@@ -70,10 +70,12 @@ def test_it_explains_why_each_memory_is_in_or_out(told: Run) -> None:
     rows = [line for line in shown.split("\n") if line.startswith(("[1] ", "out "))]
     assert [row.split("  ")[0].strip() for row in rows] == ["[1]", "out", "out"]
     why = {name: row for row in rows for name in ("deploy.rule", "page", "call") if f" {name} " in row}
-    assert why["deploy.rule"].endswith("in focus")
+    assert why["deploy.rule"].endswith("in focus: deploying")
     assert " + 0.24 " in why["deploy.rule"]
     assert why["page"].endswith("neither the user nor this agent said it")
     assert why["call"].endswith("not relevant enough")
+    assert " 1 of 4 words " in why["call"]
+    assert "two at least and 25%, or half, let it in" in shown
     assert "3 memories looked at, 1 put in, about " in shown
     assert "similarity × weight × relevance + boost" in shown
 
@@ -100,7 +102,7 @@ def test_a_session_gets_a_note_once_and_shares_that_with_the_hook(told: Run, iso
 
 def test_the_prompt_may_come_from_standard_input_and_the_budget_is_kept(told: Run) -> None:
     assert RULE in told("inject", "-", stdin=PROMPT.encode()).out
-    assert told("inject", PROMPT, "--budget", "60").out == ""
+    assert told("inject", PROMPT, "--budget", "70").out == ""
 
 
 def test_another_agent_is_named(run: Run) -> None:
@@ -113,9 +115,9 @@ def test_another_agent_is_named(run: Run) -> None:
     ("arguments", "problem"),
     [
         ((" ",), "prompt: is empty; say what is about to be asked"),
-        (("x", "--budget", "0"), "budget_tokens: 0 is outside 1 to 100,000"),
-        (("x", "--budget", "-1"), "budget_tokens: -1 is outside 1 to 100,000"),
-        (("x", "--budget", "100001"), "budget_tokens: 100001 is outside 1 to 100,000"),
+        (("x", "--budget", "0"), "budget_tokens: 0 is no room: the frame alone takes 66 tokens"),
+        (("x", "--budget", "-1"), "budget_tokens: -1 is no room: the frame alone takes 66 tokens"),
+        (("x", "--budget", "100001"), "budget_tokens: 100001 is outside 67 to 100,000"),
         (("x", "--budget", "nan"), "budget: 'nan' is not a whole number"),
         (("x", "--session", "a\tb"), "session: contains control characters"),
     ],
@@ -169,7 +171,7 @@ def test_a_focus_on_the_right_topic_puts_more_evidence_in(run: Run, gardens: Pat
 
 
 def test_without_room_no_evidence_is_inside(run: Run, gardens: Path) -> None:
-    [entry] = run("eval", str(gardens), "--inject", "--budget", "60", "--json").json["configurations"]
+    [entry] = run("eval", str(gardens), "--inject", "--budget", "70", "--json").json["configurations"]
     assert (entry["inside"], entry["in_focus"]["inside"], entry["tokens"]) == (0.0, 0.0, 0.0)
 
 
@@ -190,7 +192,7 @@ def test_people_get_both_in_a_table(run: Run, gardens: Path) -> None:
     [
         (("--inject", "--config", "hub"), "config: hub is no way of injecting"),
         (("--inject", "--config", "local-no-repair"), "config: local-no-repair is no way of injecting"),
-        (("--inject", "--budget", "0"), "budget: 0 is outside"),
+        (("--inject", "--budget", "0"), "budget: 0 is no room: the frame alone takes 66 tokens"),
         (("--budget", "500"), "budget: is of notes; add --inject"),
     ],
 )

@@ -148,11 +148,22 @@ async def test_a_session_is_told_of_a_memory_once(tmp_path: Path) -> None:
         assert notes(await memory.inject(PROMPT, session="s1")) == ["Deploys need three reviews"]
 
 
-async def test_what_is_only_explained_to_nobody_is_not_noted(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        await said(memory, RULE)
-        await memory.inject(PROMPT, explain=True)
-    assert not (tmp_path / "injected").exists()
+@pytest.mark.requirement("SMT-033")
+async def test_what_is_put_in_for_no_session_can_be_rated_and_is_held_against_nobody(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path, clock=clock) as memory:
+        await said(memory, RULE, key="rule", context_id="deploys")
+        with pytest.raises(InvalidInput, match="never put into a prompt, by a hook or by inject"):
+            await memory.attention.rate("deploys", useful=True)
+        for _ in range(2):
+            assert notes(await memory.inject(PROMPT)) == [RULE]
+        clock.jump(3600)
+        await memory.sweep()
+        assert (await memory.attention.rate("rule", useful=True)).before == 1.0
+        clock.jump(8 * 86_400)
+        await memory.sweep()
+        assert (await memory.threads.get("deploys")).relevance == 1.0
+        assert (await memory.attention.rate("rule", useful=True)).replaced
 
 
 class Listener:
@@ -168,6 +179,12 @@ class Listener:
         return {one: at_s for name, ids, at_s in self.noted if name == session for one in ids}
 
     ever = of
+
+    def hear(self, session: str, at_s: float) -> None:
+        raise AssertionError(session)
+
+    def heard(self, session: str) -> float:
+        raise AssertionError(session)
 
     def clear(self, session: str, at_s: float) -> None:
         raise AssertionError(session)
@@ -234,8 +251,8 @@ async def test_typing_errors_do_not_keep_a_memory_out(tmp_path: Path) -> None:
     [
         ((" \n",), "prompt: is empty"),
         ((7,), "prompt: expected text"),
-        ((PROMPT, 0), "budget_tokens: 0 is outside 1 to 100,000"),
-        ((PROMPT, -5), "budget_tokens: -5 is outside"),
+        ((PROMPT, 0), "budget_tokens: 0 is no room: the frame alone takes 66 tokens"),
+        ((PROMPT, 66), "budget_tokens: 66 is no room: the frame alone takes 66 tokens"),
         ((PROMPT, 10**9), "budget_tokens: 1000000000 is outside"),
         ((PROMPT, float("nan")), "budget_tokens: expected a whole number"),
         ((PROMPT, True), "budget_tokens: expected a whole number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
@@ -253,7 +254,8 @@ def test_each_candidate_is_explained_by_its_figures() -> None:
         "key": None,
         "thread_id": "in",
         "put_in": True,
-        "why": "in focus",
+        "why": "in focus: x",
+        "focus": ["x"],
         "similarity": 0.5,
         "weight": 1.3,
         "relevance": 0.5,
@@ -263,6 +265,27 @@ def test_each_candidate_is_explained_by_its_figures() -> None:
     }
     assert (second["put_in"], second["why"]) == (False, "not relevant enough")
     assert put(*several).considered == ()
+
+
+@pytest.mark.parametrize(
+    ("title", "content", "is_said"),
+    [
+        ("Ask before pushing", "Ask before pushing. Always.", False),
+        (
+            "Ask before pushing to the main branch of any…",
+            "Ask before pushing to the main branch of any project.",
+            False,
+        ),
+        ("Rules", "# Rules\n\nAsk before pushing", False),
+        ("Quoted", "> Quoted by Ada", False),
+        ("Pushing", "Ask before pushing", True),
+        ("Ask", "", True),
+    ],
+)
+def test_a_title_that_the_text_begins_with_is_not_said_twice(title: str, content: str, is_said: bool) -> None:
+    one = Candidate(replace(memory("x"), title=title, content=content or "x"))
+    lines = put(one).text.split("\n")
+    assert (f"| {title}" in lines) is is_said
 
 
 def test_an_injection_is_told_as_json() -> None:

@@ -54,6 +54,27 @@ def test_clearing_a_session_that_was_told_nothing_writes_nothing(log: InjectionF
     assert not (home / "injected").exists()
 
 
+def test_a_log_knows_by_when_it_was_listened_to_what_was_said(log: InjectionFiles) -> None:
+    assert log.heard("s1") == 0
+    log.note("s1", ["a"], 100.0)
+    log.hear("s1", 150.0)
+    log.note("s2", ["a"], 160.0)
+    assert (log.heard("s1"), log.heard("s2")) == (150.0, 0.0)
+    assert (log.of("s1"), log.ever("s1")) == ({"a": 100.0}, {"a": 100.0})
+
+
+def test_listening_is_noted_only_when_something_was_put_in_since(log: InjectionFiles, home: Path) -> None:
+    log.hear("s1", 50.0)
+    assert not home.joinpath("injected").exists()
+    log.note("s1", ["a"], 100.0)
+    log.hear("s1", 150.0)
+    log.hear("s1", 250.0)
+    assert log.heard("s1") == 150.0
+    log.note("s1", ["a"], 300.0)
+    log.hear("s1", 350.0)
+    assert log.heard("s1") == 350.0
+
+
 def test_a_session_that_is_dropped_is_unknown(log: InjectionFiles) -> None:
     log.note("s1", ["a"], 100.0)
     log.drop("s1")
@@ -277,7 +298,8 @@ def test_two_processes_that_note_at_once_lose_nothing(log: InjectionFiles, home:
         assert process.returncode == 0
     expected = {f"{name}-{index}" for name in ("one", "two") for index in range(300)}
     assert log.of("s1").keys() - {"x" * 60} == expected
-    assert all(json.loads(line)["session"] == "s1" for line in only_file(home).read_text().splitlines())
+    lines = only_file(home).read_text().splitlines()
+    assert all(json.loads(line)["session"] == "s1" for line in lines if line)
 
 
 def test_a_process_that_is_killed_loses_nothing_that_it_had_noted(log: InjectionFiles, home: Path) -> None:

@@ -28,7 +28,7 @@ from kingly_memory.lifecycle.strength import Strength
 from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import duplicates, sweeps
+from kingly_memory.router import duplicates, joined, sweeps
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, facet_of, memory_over
 
@@ -405,6 +405,135 @@ async def test_memories_of_the_same_words_under_two_keys_both_stay(memory: Memor
     assert [one and one.content for one in found] == ["it is done", "it is done"]
 
 
+async def test_what_was_joined_to_a_key_comes_back_when_the_key_says_something_else(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    [port] = await say(memory, clock, "The port is 6432", key="staging", tags=["db"])
+    others = await say(memory, clock, "The port is 6432", "The port is 6432.")
+    assert (await memory.sweep(["merging"])).merged == 2
+    await memory.store("The port is 6432", key="staging", significance=0.6)
+    assert await contents(memory) == ["The port is 6432"]  # it says the same still
+    await memory.store("The port is 7000", key="staging")
+    assert await contents(memory) == ["The port is 6432", "The port is 6432.", "The port is 7000"]
+    told = await memory.explain("staging")
+    assert told is not None
+    assert "merged" not in told
+    for one in others:
+        back = await memory.explain(one)
+        assert back is not None
+        assert (back["standing"], back["archived"]) == ("live", None)
+    await memory.forget(port)
+    found = await memory.search("port 6432", include_archived=True, fold=False)
+    assert {hit.memory.id for hit in found} == set(others)
+    again = await memory.sweep(["merging"])  # nobody wanted them apart
+    assert (again.merged, [action["into"] for action in again.actions]) == (1, [others[1]])
+
+
+async def test_undo_leaves_what_a_revision_has_brought_back_and_takes_the_rest_apart(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await say(memory, clock, "The port is 6432", key="staging")
+    [port] = await say(memory, clock, "The port is 6432")
+    [old, _] = await say(memory, clock, LONG, LONG)
+    assert (await memory.sweep(["merging"])).merged == 2
+    await memory.store("The port is 7000", key="staging")
+    assert await memory.undo_sweep() == 1
+    assert await contents(memory) == [LONG, LONG, "The port is 6432", "The port is 7000"]
+    assert {port, old} < {one.id for one in await memory.list(limit=100)}
+
+
+async def test_what_rests_for_something_archived_stays_there_when_that_says_something_else(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await say(memory, clock, "The port is 6432", key="staging")
+    [port] = await say(memory, clock, "The port is 6432")
+    await memory.sweep(["merging"])
+    await memory.archive("staging")
+    await memory.store("The port is 7000", key="staging")
+    assert await contents(memory) == ["The port is 7000"]
+    await memory.forget("staging")  # which is not what the other one says
+    assert (await memory.restore(port)) is not None
+    assert await contents(memory) == ["The port is 6432"]
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+async def test_forgetting_what_stands_forgets_all_that_rests_for_it_and_restoring_it_takes_that_back(
+    memory: MemoryRouter, clock: ManualClock, rounds: int
+) -> None:
+    """With several rounds, one rests for another that rests for the last."""
+    ids: list[MemoryId] = []
+    for _ in range(rounds):
+        ids += await say(memory, clock, LONG, LONG)
+        await memory.sweep(["merging"])
+    before = {entry.memory.id: entry.why for entry in (await memory.archived()).entries}
+    assert set(before) == set(ids[:-1])
+    gone_before = ids[0]
+    await memory.forget(gone_before)
+    await memory.forget(ids[-1])
+    assert len(await memory.search(LONG, include_archived=True)) == 0
+    assert (await memory.archived()).entries == ()
+    assert (await memory.restore(ids[-1])) is not None
+    after = {entry.memory.id: entry.why for entry in (await memory.archived()).entries}
+    assert after == {one: why for one, why in before.items() if one != gone_before}
+    assert len(await contents(memory)) == 1
+
+
+async def test_what_was_forgotten_along_and_then_by_itself_does_not_come_back_with_the_other(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    one, other, stands = await say(memory, clock, LONG, LONG, LONG)
+    await memory.sweep(["merging"])
+    await memory.forget(stands)
+    assert await memory.forget(one) is None
+    await memory.restore(stands)
+    assert [entry.memory.id for entry in (await memory.archived()).entries] == [other]
+
+
+async def test_nothing_is_left_beside_what_was_forgotten_along_once_it_is_back(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        one, other, stands = await say(memory, clock, LONG, LONG, LONG)
+        await memory.sweep(["merging"])
+        await memory.forget(stands)
+        assert store.reader.facets("along", [one, other]) == {one: {"with": stands}, other: {"with": stands}}
+        await memory.restore(one)  # by itself, and for itself
+        await memory.restore(stands)
+        assert store.reader.facets("along", [one, other]) == {}
+        assert {each.id for each in await memory.list()} == {one, stands}
+
+
+async def test_remotes_forget_and_take_back_what_rests_for_what_stands(tmp_path: Path, clock: ManualClock) -> None:
+    store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
+    async with memory_over(store, remote, clock, settings=LASTING) as memory:
+        ids = await say(memory, clock, LONG, LONG)
+        await memory.sync()
+        await memory.sweep(["merging"])
+        await memory.forget(ids[1])
+        await memory.sync()
+        assert remote.memories == {}
+        await memory.restore(ids[1])
+        await memory.sync()
+        assert {one.id for one in remote.memories.values()} == set(ids)
+
+
+async def test_more_than_a_page_of_repeats_are_forgotten_with_what_stands(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined, "PAGE", 2)
+    store = PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        *ids, stands = await say(memory, clock, *[LONG] * 12)
+        assert (await memory.sweep(["merging"])).merged == 11
+        await memory.forget(stands)
+        assert (await memory.archived()).entries == ()
+        await memory.restore(stands)
+        assert {entry.memory.id for entry in (await memory.archived(20)).entries} == set(ids)
+        assert await memory.undo_sweep() == 11
+        assert store.reader.facets("merged", [stands, *(f"{stands}.{number}" for number in range(9))]) == {}
+
+
 async def test_a_report_says_which_were_left_for_their_keys(memory: MemoryRouter, clock: ManualClock) -> None:
     one, two, three = [(await say(memory, clock, LONG, key=key))[0] for key in ("one", "two", "three")]
     [pinned] = await say(memory, clock, "The port is 6432", significance=0.9)
@@ -485,7 +614,7 @@ async def test_duplicates_are_found_among_many_of_one_project(tmp_path: Path, cl
 
 SAID = st.sampled_from([LONG, LONG + "!", f"Please {LONG.lower()}", f"FYI, {LONG.lower()}, please", "The port is 1"])
 STEPS = st.one_of(
-    st.tuples(st.just("say"), SAID),
+    st.tuples(st.sampled_from(["say", "say", "say under a key"]), SAID),
     st.tuples(st.sampled_from(["use", "restore", "reinforce", "pin", "forget", "link"]), st.integers(0, 9)),
     st.tuples(st.sampled_from(["sweep", "sweep once", "undo"]), st.just(0)),
 )
@@ -494,58 +623,104 @@ STEPS = st.one_of(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=3, max_size=14))
 def test_nothing_that_was_said_is_lost(steps: list[tuple[str, Any]]) -> None:
-    """Every memory is live or in the archive with its own words, and nothing is merged into what was merged before."""
+    """Every memory is live or in the archive with its own words, nothing is merged into what was merged before, and
+    nothing rests for what was forgotten or says something else by now."""
     with TemporaryDirectory() as folder:
         asyncio.run(_live_through([("say", LONG), ("say", LONG), *steps, ("sweep", 0)], Path(folder) / "home"))
 
 
 async def _live_through(steps: list[tuple[str, Any]], home: Path) -> None:
     clock, store = ManualClock(), PromptStore(home)
-    said: dict[MemoryId, str] = {}
-    forgotten: set[MemoryId] = set()
     async with memory_over(store, None, clock, settings=LASTING) as memory:
+        life = _Life(memory, store)
         for does, what in steps:
             clock.jump(60)
-            one = list(said)[what % len(said)] if isinstance(what, int) and said else MemoryId("")
-            if does == "say":
-                said[(await memory.store(what)).id] = what
-            elif does == "forget" and await memory.forget(one) is not None:
-                forgotten.add(one)
-            elif does == "pin":
-                store.write(partial(_pin, one)).result()
-            elif does == "link":
-                with suppress(InvalidInput):
-                    await memory.link_memories(one, next(iter(said)))
-            elif does == "reinforce":
-                with suppress(InvalidInput):
-                    await memory.reinforce(one)
-            elif does == "use":
-                await memory.get(one)
-            elif does == "restore" and await memory.restore(one) is not None:
-                forgotten.discard(one)
-            elif does == "undo":
-                await memory.undo_sweep()
-            elif does == "sweep once":
-                await memory.sweep(["merging"])
-            elif does == "sweep":
-                await _sweep_twice(memory)
-            _check_all_there(store, said, forgotten)
+            with suppress(InvalidInput):
+                await getattr(life, does.replace(" ", "_"))(what)
+            _check_all_there(store, life.said, life.forgotten)
+
+
+class _Life:
+    """What was said, and what of it is forgotten: by itself (None) or with which other one."""
+
+    def __init__(self, memory: MemoryRouter, store: PromptStore) -> None:
+        self.memory = memory
+        self.store = store
+        self.said: dict[MemoryId, str] = {}
+        self.forgotten: dict[MemoryId, MemoryId | None] = {}
+
+    def one(self, number: int) -> MemoryId:
+        return list(self.said)[number % len(self.said)]
+
+    async def say(self, text: str) -> None:
+        self.said[(await self.memory.store(text)).id] = text
+
+    async def say_under_a_key(self, text: str) -> None:
+        told = (await self.memory.store(text, key="k")).id
+        if self.said.get(told) != text:
+            self.forgotten = {each: None if by == told else by for each, by in self.forgotten.items()}
+        self.forgotten.pop(told, None)
+        self.said[told] = text
+
+    async def forget(self, number: int) -> None:
+        one = self.one(number)
+        along = self._resting_for(one)
+        if await self.memory.forget(one) is not None:
+            self.forgotten |= along
+        self.forgotten[one] = None
+
+    async def restore(self, number: int) -> None:
+        found = [self.one(number)] if self.one(number) in self.forgotten else []
+        await self.memory.restore(self.one(number))
+        for stands in found:
+            found += [each for each, by in self.forgotten.items() if by == stands]
+            del self.forgotten[stands]
+
+    async def pin(self, number: int) -> None:
+        self.store.write(partial(_pin, self.one(number))).result()
+
+    async def link(self, number: int) -> None:
+        await self.memory.link_memories(self.one(number), self.one(0))
+
+    async def reinforce(self, number: int) -> None:
+        await self.memory.reinforce(self.one(number))
+
+    async def use(self, number: int) -> None:
+        await self.memory.get(self.one(number))
+
+    async def undo(self, _: int) -> None:
+        await self.memory.undo_sweep()
+
+    async def sweep_once(self, _: int) -> None:
+        await self.memory.sweep(["merging"])
+
+    async def sweep(self, _: int) -> None:
+        dry = await self.memory.sweep(["merging", "tiers"], dry_run=True)
+        wet = await self.memory.sweep(["merging", "tiers"])
+        assert {**dry.to_json(), "dry_run": False} == wet.to_json()
+        again = await self.memory.sweep(["merging", "tiers"])
+        assert (again.actions, again.skipped) == ((), 0)
+        assert again.before == wet.after
+
+    def _resting_for(self, one: MemoryId) -> dict[MemoryId, MemoryId | None]:
+        """Who rests in the archive because that one says the same, or because somebody does who rests for it."""
+        ids, found = list(self.said), [one]
+        away, along = self.store.reader.facets("archived", ids), {}
+        for stands in found:
+            for each in ids:
+                row = self.store.reader.row(each)
+                is_away = row is not None and row.standing is Standing.ARCHIVED
+                if is_away and away.get(each, {}).get("merged_into") == stands:
+                    along[each] = stands
+                    found.append(each)
+        return dict(along)
 
 
 def _pin(memory_id: MemoryId, transaction: Transaction) -> None:
     transaction.set_facet("attention", memory_id, {"pinned": True})
 
 
-async def _sweep_twice(memory: MemoryRouter) -> None:
-    dry = await memory.sweep(["merging", "tiers"], dry_run=True)
-    wet = await memory.sweep(["merging", "tiers"])
-    assert {**dry.to_json(), "dry_run": False} == wet.to_json()
-    again = await memory.sweep(["merging", "tiers"])
-    assert (again.actions, again.skipped) == ((), 0)
-    assert again.before == wet.after
-
-
-def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: set[MemoryId]) -> None:
+def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: dict[MemoryId, MemoryId | None]) -> None:
     away = store.reader.facets("archived", list(said))
     for memory_id, content in said.items():
         row = store.reader.row(memory_id)
@@ -555,4 +730,6 @@ def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: s
         if row.standing is Standing.ARCHIVED:
             stands = store.reader.row(away[memory_id]["merged_into"])
             assert stands is not None
+            assert stands.standing is not Standing.FORGOTTEN
+            assert Merging().share(saying(row.memory), saying(stands.memory))
             assert stands.standing is not Standing.ARCHIVED or away[stands.memory.id]["at"] > away[memory_id]["at"]

@@ -253,3 +253,88 @@ def test_a_plan_for_many_memories_holds_the_texts_of_few() -> None:
     plan = steward.plan(ALL, [], stream(), NOON_S)
     assert len(plan.decisions) > 300
     assert held <= 3
+
+
+# --- the last of a category, and the tiers --------------------------------------------------------------------------
+
+TIERED = Policies(lifetimes=False, tiers=Tiering(NARROW))
+
+
+def crowd(categories: str, days_old: float = 2) -> list[Subject]:
+    """As many memories in MEDIUM as there are letters, the first of least importance, each letter a category."""
+    return [
+        subject(
+            number,
+            days_old=days_old,
+            significance=0.5 + number / 100,
+            placement=Placement(Tier.MEDIUM),
+            usage=Usage(1, NOON_S),
+            metadata={"category": letter},
+            tags=("one",),
+        )
+        for number, letter in enumerate(categories)
+    ]
+
+
+def taken(plan: Plan) -> dict[int, type]:
+    """The numbers of those that would go, and how."""
+    leaving = [one for one in plan.decisions if isinstance(one.verdict, Archive | Summarise)]
+    return {int(one.memory_id[-12:], 16): type(one.verdict) for one in leaving}
+
+
+@pytest.mark.requirement("ALM-044")
+def test_a_tier_that_is_too_full_keeps_the_last_of_each_category() -> None:
+    plan = planned(crowd("aabcd", days_old=0), TIERED)
+    assert taken(plan) == {0: Archive}
+    assert plan.spared == 2
+    assert (plan.summaries, plan.after.live, plan.after.archived) == (0, 4, 1)
+    assert plan.after.tiers == {Tier.FAST: 0, Tier.MEDIUM: 4, Tier.SLOW: 0, Tier.GLACIAL: 0}
+
+
+@pytest.mark.requirement("ALM-044")
+def test_a_summary_is_of_those_that_go() -> None:
+    plan = planned(crowd("aaabccc", days_old=0), TIERED)
+    assert taken(plan) == {0: Summarise, 1: Summarise, 4: Summarise}
+    assert (plan.spared, plan.summaries) == (2, 1)
+    assert plan.after.tiers[Tier.GLACIAL] == 1
+    assert sum(plan.after.tiers.values()) == plan.after.live
+
+
+@pytest.mark.requirement("ALM-044")
+def test_what_has_outlived_the_last_tier_stays_as_the_last_of_its_category() -> None:
+    old = [subject(number, placement=Placement(Tier.GLACIAL), metadata={"category": "a"}) for number in (1, 2)]
+    assert taken(planned(old[:1], TIERED)) == {}
+    assert planned(old[:1], TIERED).spared == 1
+    assert len(taken(planned(old, TIERED))) == 1
+
+
+@pytest.mark.requirement("ALM-044")
+def test_what_is_spared_from_fading_is_spared_from_the_tiers_and_counted_once() -> None:
+    old = [subject(number, placement=Placement(Tier.GLACIAL)) for number in (1, 2, 3)]
+    plan = planned(old, replace(TIERED, strength=Forgetting()))
+    assert ([one.policy for one in plan.decisions], plan.spared) == ([STRENGTH, STRENGTH], 1)
+
+
+@given(st.text("abcd", max_size=12), st.sampled_from([TIERED, replace(TIERED, strength=Forgetting())]))
+def test_no_policy_empties_a_category(categories: str, policies: Policies) -> None:
+    population = crowd(categories, days_old=300)
+    plan = planned(population, policies)
+    gone = taken(plan)
+    left = {category(one.memory) for number, one in enumerate(population) if number not in gone}
+    assert left == {category(one.memory) for one in population}
+    assert sum(plan.after.tiers.values()) == plan.after.live == len(population) - len(gone) + plan.summaries
+
+
+# --- elsewhere ------------------------------------------------------------------------------------------------------
+
+
+def test_what_ended_in_another_project_goes_and_is_not_counted() -> None:
+    over = Lifetime(NOON_S - DAY_S)
+    population = [
+        subject(1, lifetime=over),
+        subject(2, lifetime=over, scope=Scope("other")),
+        subject(3, lifetime=over, scope=Scope("other"), type=MemoryType.WORKING, awaited=True),
+    ]
+    [plan] = steward.plans([Policies()], population, population[:1], NOON_S, project="app")
+    assert [one.elsewhere for one in plan.decisions] == [False, True]
+    assert (plan.waiting, plan.before.live, plan.after.live, plan.after.archived) == (0, 1, 0, 1)

@@ -142,8 +142,8 @@ def store(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 
 
-def injected(store: PromptStore, memory_id: str, unused: int = 0) -> None:
-    facet = {"times": 1, "last_s": AT.timestamp(), "unused": unused}
+def injected(store: PromptStore, memory_id: str, unused: int = 0, at: datetime | None = None) -> None:
+    facet = {"times": 1, "last_s": (at or AT).timestamp(), "unused": unused}
     store.write(lambda tx: tx.set_facet("injected", memory_id, facet)).result()
 
 
@@ -156,6 +156,7 @@ async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualCl
         assert rated.message == "Rated thread_old_api as not useful. Relevance score: 1.00 → 0.50"
         assert (rated.before, rated.after, rated.raw, rated.ratings) == (1.0, 0.5, 0.0, 1)
         clock.jump(3600)
+        injected(store, stored.id, at=clock.now())
         again = await memory.attention.rate("thread_old_api", True)
         assert again.message == "Rated thread_old_api as useful. Relevance score: 0.50 → 0.68"
         whose = owner("app", "thread_old_api")
@@ -174,6 +175,8 @@ async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock)
         for one in (inside, alone):
             injected(store, one.id)
         assert (await memory.attention.rate("api", False)).thread_id == "thread_api"
+        clock.jump(1)
+        injected(store, inside.id, at=clock.now())
         assert (await memory.attention.rate(inside.id, False)).ratings == 2
         assert (await memory.attention.rate("alone", False)).thread_id == alone.id
         assert store.reader.facets("ratings", [alone.id])
@@ -186,7 +189,10 @@ async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: Prom
         foreign = await other.store("foreign", context_id="thread_foreign")
         injected(store, foreign.id)
         for name, problem in (
-            ("thread_unseen", "'thread_unseen' was never put into a prompt, so there is nothing to rate yet"),
+            (
+                "thread_unseen",
+                "'thread_unseen' was never put into a prompt, by a hook or by inject, so there is nothing",
+            ),
             (stored.id, "was never put into a prompt"),
             ("thread_nobody", "there is no thread 'thread_nobody' in this project, and no such memory"),
             ("thread_foreign", "there is no thread 'thread_foreign' in this project"),
@@ -197,6 +203,28 @@ async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: Prom
                 await memory.attention.rate(name, useful=True)
             assert raised.value.field == "thread_id"
         assert store.reader.facets("ratings", [owner("app", "thread_unseen"), foreign.id]) == {}
+
+
+async def test_what_was_shown_once_is_rated_once_and_again_instead(store: PromptStore, clock: ManualClock) -> None:
+    async with memory_over(store, None, clock) as memory:
+        stored = await memory.store("the old api", context_id="thread_api")
+        injected(store, stored.id)
+        for _ in range(11):
+            clock.jump(60)
+            await memory.attention.rate("thread_api", useful=False)
+        last = await memory.attention.rate("thread_api", useful=False)
+        assert (last.ratings, last.after, last.replaced) == (1, 0.5, True)
+        assert last.message.endswith("0.50 → 0.50 (in place of the last rating: nothing was put in since)")
+        changed = await memory.attention.rate("thread_api", useful=True)
+        assert (changed.ratings, changed.after) == (1, 1.0)
+
+
+@given(st.lists(st.integers(0, 20), max_size=6), st.lists(st.integers(0, 20), max_size=6))
+def test_as_many_ratings_as_showings_before_them_are_of_all(showings: list[int], given_s: list[int]) -> None:
+    rated = Ratings(tuple(Rating(True, datetime.fromtimestamp(at, UTC)) for at in given_s))
+    after = [sum(at >= showing for at in given_s) for showing in showings]
+    needed = [sum(other >= showing for other in showings) for showing in showings]
+    assert rated.are_of_all(showings) is all(have >= need for have, need in zip(after, needed, strict=True))
 
 
 @pytest.mark.parametrize(("useful", "reason"), [("yes", None), (1, None), (None, None), (True, 7), (True, "x" * 513)])
@@ -216,7 +244,8 @@ async def test_what_is_rated_useful_was_used(store: PromptStore, clock: ManualCl
         noise = await memory.attention.rate("thread_api", useful=False)
         assert (noise.before, noise.after) == pytest.approx((0.9**7, 0.5 * 0.9**7))
         assert store.reader.facets("injected", [stored.id])[stored.id]["unused"] == 7
-        assert (await memory.attention.rate("thread_api", useful=True)).after == pytest.approx((1 + 1.1) / (1 + 2.1))
+        instead = await memory.attention.rate("thread_api", useful=True)
+        assert (instead.before, instead.after) == pytest.approx((0.5 * 0.9**7, 1.0))
         assert store.reader.facets("injected", [stored.id])[stored.id]["unused"] == 0
 
 

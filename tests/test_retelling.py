@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft, Imported, draft
+from kingly_memory.intake import OF_A_SUMMARY, Draft, Imported, draft
+from kingly_memory.lifecycle.compression.levels import CompressedMemory
 from kingly_memory.lifecycle.summaries import gist, originals, retold, summary
 from kingly_memory.models import Memory, MemoryType, Standing
-from kingly_memory.router import upkeep
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
 from tests.strength_samples import NOON, memory
 from tests.test_summaries import NARROW, live_summaries, of
-from tests.test_sweep_machine import LASTING
 
 # --- the text -------------------------------------------------------------------------------------------------------
 
@@ -105,15 +104,13 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PromptStore:
-    """Of a home whose tiers have room for two memories of a project."""
-    monkeypatch.setattr(upkeep, "SEEDS_TIERS", NARROW)
+def store(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 
 
 @pytest.fixture
 async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as opened:
+    async with memory_over(store, None, clock, settings=NARROW) as opened:
         yield opened
 
 
@@ -171,6 +168,60 @@ async def test_what_was_brought_back_and_revised_is_forgotten_as_it_was_told(rou
     assert gone.content not in left.content
 
 
+@pytest.mark.requirement("ARG-033")
+@pytest.mark.parametrize("how", ["store", "restore and store", "import"])
+async def test_a_correction_goes_out_to_the_summary_at_once(router: MemoryRouter, how: str) -> None:
+    written, [wrong, *others] = await summed_up(router)
+    assert wrong.key is not None
+    if how == "restore and store":
+        await router.restore(wrong.key)
+    if how == "import":
+        said = draft("Deploys are quick now.", content_limit_bytes=1_000, key=wrong.key)
+        await router.remember([Imported(said)])
+    else:
+        await router.store("Deploys are quick now.", key=wrong.key)
+    [left] = await live_summaries(router)
+    assert wrong.content in written.content
+    assert sorted(left.content.split("\n")) == sorted(one.content for one in others)
+    assert (left.title, left.metadata["count"]) == ("Summary of 2 memories about deploys", 2)
+    found = await router.search(wrong.content, include_archived=True)
+    assert all(wrong.content not in hit.memory.content for hit in found)
+
+
+async def test_a_revision_that_says_the_same_is_told_as_before(router: MemoryRouter) -> None:
+    written, [one, *_] = await summed_up(router)
+    assert one.key is not None
+    await router.store(one.content, key=one.key, significance=0.6)
+    assert await live_summaries(router) == [written]
+
+
+async def test_a_summary_whose_last_original_is_corrected_leaves(router: MemoryRouter, store: PromptStore) -> None:
+    written, originals_of_it = await summed_up(router)
+    for number, one in enumerate(originals_of_it):
+        await router.store(f"Another fact {number}", key=one.key)
+    assert await live_summaries(router) == []
+    row = store.reader.row(written.id)
+    assert row is not None
+    assert row.standing is Standing.FORGOTTEN
+
+
+async def test_remotes_get_the_summary_without_what_was_corrected(store: PromptStore, clock: ManualClock) -> None:
+    remote = FakeRemote(clock=clock)
+    async with memory_over(store, remote, clock, settings=NARROW) as router:
+        _, [wrong, *_] = await summed_up(router)
+        await router.sync()
+        await router.store("Deploys are quick now.", key=wrong.key)
+        await router.sync()
+        assert wrong.content not in " ".join(one.content for one in remote.memories.values())
+
+
+async def test_undo_still_takes_back_a_summary_of_which_something_was_corrected(router: MemoryRouter) -> None:
+    _, [wrong, *others] = await summed_up(router)
+    await router.store("Deploys are quick now.", key=wrong.key)
+    assert await router.undo_sweep() == len(others)
+    assert await live_summaries(router) == []
+
+
 async def test_what_comes_back_is_not_told_again(router: MemoryRouter) -> None:
     _, [gone, *_] = await summed_up(router)
     await router.forget(gone.id)
@@ -181,7 +232,7 @@ async def test_what_comes_back_is_not_told_again(router: MemoryRouter) -> None:
 
 async def test_remotes_get_the_summary_as_it_is_then(store: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=LASTING) as router:
+    async with memory_over(store, remote, clock, settings=NARROW) as router:
         written, originals_of_it = await summed_up(router)
         await router.sync()
         assert written.content in {one.content for one in remote.memories.values()}
@@ -252,7 +303,7 @@ async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
     written, [gone, *others] = await summed_up(router)
     kept = [(one, standing) for one, standing in router.export() if one.id in {written.id, gone.id, others[0].id}]
     elsewhere = PromptStore(tmp_path / "elsewhere")
-    async with memory_over(elsewhere, None, clock, settings=LASTING) as other:
+    async with memory_over(elsewhere, None, clock, settings=NARROW) as other:
         first = [imported(one, standing) for one, standing in kept if one.id != written.id]
         await other.remember(first)
         await other.forget(gone.id)
@@ -335,3 +386,58 @@ async def test_a_text_that_is_a_memory_of_its_own_by_now_stays(router: MemoryRou
     await router.restore(lesson.original_id)
     await router.forget("friday")
     assert await router.get(lesson.original_id) is not None
+
+
+async def test_a_text_that_was_put_away_again_is_forgotten_with_its_summary(
+    router: MemoryRouter, store: PromptStore
+) -> None:
+    lesson = await router.compress_and_learn(LONG, key="friday")
+    assert lesson.original_id is not None
+    await router.restore(lesson.original_id)
+    await router.archive(lesson.original_id, "back to where it was")
+    await router.forget("friday")
+    assert len(await router.search("rollback migration", include_archived=True)) == 0
+    await router.restore("friday")
+    row = store.reader.row(lesson.original_id)
+    assert row is not None
+    assert row.standing is Standing.ARCHIVED
+
+
+async def test_what_says_something_else_by_now_is_no_summary_of_the_text(router: MemoryRouter) -> None:
+    lesson = await router.compress_and_learn(LONG, key="friday", metadata={"ticket": 7})
+    assert lesson.original_id is not None
+    await router.store("Bananas are yellow", key="friday")
+    kept = await router.get("friday")
+    assert kept is not None
+    assert kept.metadata == {"ticket": 7}
+    assert await router.links("friday") == ()
+    await router.forget("friday")
+    [hit] = await router.search("rollback joke", include_archived=True)
+    assert hit.memory.id == lesson.original_id
+    await router.restore("friday")
+    await router.forget(lesson.original_id)
+    assert await router.get("friday") is not None
+
+
+async def test_a_revision_that_says_the_same_stays_the_summary_of_the_text(router: MemoryRouter) -> None:
+    lesson = await router.compress_and_learn(LONG, key="friday")
+    await router.store(lesson.compressed.summary, key="friday", significance=0.7)
+    kept = await router.get("friday")
+    assert kept is not None
+    assert kept.metadata["original_id"] == lesson.original_id
+    await router.forget("friday")
+    assert len(await router.search("rollback joke", include_archived=True)) == 0
+
+
+async def test_metadata_of_ones_own_stay_at_a_revision(router: MemoryRouter) -> None:
+    said = {"constraints": ["never on Friday"], "patterns": 3}
+    await router.store("Deploys wait", key="own", metadata=said)
+    await router.store("Deploys go", key="own")
+    kept = await router.get("own")
+    assert kept is not None
+    assert kept.metadata == said
+
+
+def test_what_a_summary_says_of_itself_is_known_by_name() -> None:
+    told = CompressedMemory(LONG, "x", key_facts=("a",), constraints=("a",), patterns=("a",), decisions=("a",))
+    assert told.metadata().keys() | {"original_id"} == OF_A_SUMMARY

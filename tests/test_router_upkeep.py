@@ -204,7 +204,7 @@ async def test_working_memory_waits_in_the_sweep_for_a_dead_letter_too(disk: Pro
     async with router_over(disk, remote, clock) as memory:
         await memory.sync(timeout=5)
         remote.script(RemoteRefused("no", clear=True))
-        await memory.store("scratch", type="working", significance=0.9)
+        await memory.store("scratch", type="working", significance=0.7)
         await memory.sync(timeout=5)
         clock.jump(3_600)
         assert (await memory.sweep()).waiting == 1

@@ -295,6 +295,7 @@ rules = st.builds(
     default_half_life_days=st.floats(0.001, 10_000),
     forget_threshold=st.floats(0, 0.3),
     decaying_accesses=st.booleans(),
+    fades=st.booleans(),
 )
 strengths = st.builds(
     Strength,
@@ -353,3 +354,12 @@ def test_the_days_left_end_when_it_falls_below_the_threshold(vitals: Vitals, rul
 @given(vitals_of_all_sorts, rules)
 def test_figures_are_numbers_that_can_be_written_down(vitals: Vitals, rules: StrengthRules) -> None:
     assert all(math.isfinite(figure) for figure in figures(vitals, NOON_S, rules).values())
+
+
+@given(vitals_of_all_sorts, st.floats(0, 1e6))
+def test_where_nothing_fades_idleness_takes_nothing_away(vitals: Vitals, later: float) -> None:
+    steady, unheld = StrengthRules(fades=False), replace(vitals, strength=replace(vitals.strength, reinforced=()))
+    strength = current(unheld, NOON_S + later * DAY_S, steady)
+    assert strength == current(unheld, unheld.touched_s, steady)
+    ends = 0.0 if strength < steady.forget_threshold else None
+    assert days_until_forgotten(unheld, NOON_S + later * DAY_S, steady) == ends

@@ -82,6 +82,30 @@ def test_the_most_alike_come_first_and_the_rest_is_counted() -> None:
     assert found.more == {"merge_candidates": 3, "split_candidates": 0}
 
 
+def test_of_threads_that_are_all_alike_one_takes_in_each_of_the_others_and_none_is_to_be_split() -> None:
+    drift = ("API design", "tests", "API design", "database schema")
+    several = [Digest(name, first_s=age, drift=drift) for age, name in enumerate("abcd")]
+    alike = tuple(
+        Pair(0.9 + at / 100, pair)
+        for at, pair in enumerate([("b", "c"), ("d", "a"), ("b", "a"), ("d", "c"), ("c", "a"), ("d", "b")])
+    )
+    found = suggest(*several, Digest("e", drift=drift), pairs=alike)
+    assert {one["thread_a"] for one in found.merge_candidates} == {"a"}
+    assert [one["thread_b"] for one in found.merge_candidates] == ["c", "b", "d"]
+    assert [one["thread_id"] for one in found.split_candidates] == ["e"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.sets(st.integers(0, 7)))
+def test_what_is_suggested_can_be_done_in_any_order(pairs: list[tuple[int, int]], pinned: set[int]) -> None:
+    threads = [Digest(f"t{at}", pinned=at in pinned, first_s=at) for at in range(8)]
+    said = {(min(pair), max(pair)) for pair in pairs}
+    found = suggest(*threads, pairs=tuple(Pair(0.9, (f"t{a}", f"t{b}")) for a, b in said)).merge_candidates
+    kept, gone = ([one[name] for one in found] for name in ("thread_a", "thread_b"))
+    assert not {*kept} & {*gone}
+    assert len(gone) == len({*gone})
+    assert not {*gone} & {f"t{at}" for at in pinned}
+
+
 # --- splitting --------------------------------------------------------------------------------------------------------
 
 

@@ -16,16 +16,15 @@ from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.intake import draft
 from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Group, gist, summary
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import records, sweeps, upkeep
+from kingly_memory.router import records, sweeps
 from kingly_memory.router.summaries import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
 from tests.strength_samples import memory
-from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
+from tests.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 
-NARROW = replace(SEEDS_TIERS, configs={tier: replace(one, max_items=2) for tier, one in SEEDS_TIERS.configs.items()})
+NARROW = replace(LASTING, **ROOM)
 
 
 def of(*memories: Memory, agent: str | None = None, topic: str = "deploys") -> Group:
@@ -110,15 +109,13 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interrupted:
-    """Of a home whose tiers have room for two memories of a project."""
-    monkeypatch.setattr(upkeep, "SEEDS_TIERS", NARROW)
+def store(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path / "home")
 
 
 @pytest.fixture
 async def router(store: Interrupted, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with memory_over(store, None, clock, settings=NARROW) as memory:
         yield memory
 
 
@@ -245,7 +242,7 @@ async def test_killed_in_between_nothing_is_lost_and_the_next_sweep_goes_on(
     except StoreUnwritable:
         store.die()
     disk = PromptStore(tmp_path / "home")
-    async with memory_over(disk, None, clock, settings=LASTING) as after:
+    async with memory_over(disk, None, clock, settings=NARROW) as after:
         rows = [disk.reader.row(memory_id) for memory_id in ids]
         assert {row.standing for row in rows if row is not None} <= {Standing.LIVE, Standing.ARCHIVED}
         await after.sweep(["tiers"])
@@ -310,7 +307,7 @@ async def test_summaries_keep_agents_and_topics_apart(router: MemoryRouter, stor
 
 async def test_what_stays_on_this_machine_leaves_it_in_no_summary(store: Interrupted, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=LASTING) as router:
+    async with memory_over(store, remote, clock, settings=NARROW) as router:
         for significance in (0.3, 0.31, 0.32, 0.33):
             key = f"k{significance}"
             await router.store(f"My pin is {significance}.", key=key, significance=significance, tags=["pins"])

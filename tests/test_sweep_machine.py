@@ -2,8 +2,9 @@
 processes on one home, in any order, and in the middle of sweeps.
 
 Whatever was acknowledged is live or in the archive and can be brought back as it was, unless its owner forgot it or it
-was a working memory whose time was over. What is protected is never taken, and no sweep brings back what was forgotten.
-What went behind a summary names it, and an undo takes back the summary too. The tiers have room for two memories each.
+was a working memory of no great significance whose time was over. What is protected is never taken, and no sweep brings
+back what was forgotten. What went behind a summary names it, and an undo takes back the summary too. The tiers have
+room for two memories each.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.intake import draft
-from kingly_memory.lifecycle.steward import POLICIES
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS
-from kingly_memory.models import JsonObject, MemoryType, Query, Standing
+from kingly_memory.lifecycle.steward import POLICIES, Plan
+from kingly_memory.models import JsonObject, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records, sweeps, upkeep, usage
+from kingly_memory.router import records, sweeps, usage
 from kingly_memory.router.records import Desk
 from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.router.usage import Used
@@ -45,7 +45,7 @@ WHO = st.sampled_from([0, 1])
 CHOSEN = st.lists(st.sampled_from(POLICIES), min_size=1, unique=True)
 KEPT = ("usage", "strength", "tier", "attention", "links")
 """Facets that go to the archive with their memory."""
-NARROW = replace(SEEDS_TIERS, configs={tier: replace(one, max_items=2) for tier, one in SEEDS_TIERS.configs.items()})
+ROOM: dict[str, Any] = {f"{tier.value}_max_items": 2 for tier in Tier}
 
 
 @dataclass
@@ -82,7 +82,6 @@ class Sweepings(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(sweeps, "TOGETHER", 1)
         self.patch.setattr(sweeps, "HOLD_S", -1.0)
-        self.patch.setattr(upkeep, "SEEDS_TIERS", NARROW)
         self.folder = TemporaryDirectory()
         self.home = Path(self.folder.name) / "home"
         self.loop = asyncio.new_event_loop()
@@ -101,7 +100,7 @@ class Sweepings(RuleBasedStateMachine):
 
     def open(self, how: Settings, at: int | None = None) -> None:
         disk = Interrupted(self.home)
-        router = memory_over(disk, None, self.clock, settings=how)
+        router = memory_over(disk, None, self.clock, settings=replace(how, **ROOM))
         self.run(router.__aenter__())
         if at is None:
             self.disks.append(disk)
@@ -153,6 +152,7 @@ class Sweepings(RuleBasedStateMachine):
             if row is not None
             and row.standing is Standing.LIVE
             and row.memory.type is MemoryType.WORKING
+            and row.memory.significance < 0.8
             and self.has_ended(row)
         }
 
@@ -263,7 +263,7 @@ class Sweepings(RuleBasedStateMachine):
                 assert beside["attention"] is None
             elif row.standing is not was.standing:
                 assert (was.standing, row.standing) == (Standing.LIVE, Standing.ARCHIVED)
-                assert was.memory.significance < 0.8
+                assert was.memory.significance < 0.8 or was.memory.type is MemoryType.WORKING
                 assert beside["attention"] is None
                 assert self.own(self.facets(row.memory.id, KEPT)) == self.own(beside)
             assert row is None or row.memory == was.memory
@@ -289,11 +289,14 @@ class Sweepings(RuleBasedStateMachine):
         crowded=st.booleans(),
     )
     def sweep_and_undo(self, who: int, names: list[str], key: str, does: list[str], *, crowded: bool) -> None:
-        """What was touched in between stays as it was left, all else is as before the sweep."""
+        """What was touched in between stays as it was left, all else is as before the sweep. One that does nothing
+        leaves the one before it to be taken back."""
         self.wait(who, crowded=crowded)
         before, beside = self.standings(), self.seen()
         written = {row.memory.id for row in self.summaries(Standing.LIVE)}
-        self.run(self.routers[who].sweep(names))
+        if not self.run(self.routers[who].sweep(names)).actions:
+            self.run(self.routers[who].undo_sweep())
+            return
         swept = self.standings()
         taken = {one: why for one, (now, why) in swept.items() if now is not before[one][0]}
         for one in does:
@@ -331,6 +334,7 @@ class Sweepings(RuleBasedStateMachine):
         """Killed between two changes: the next one to sweep goes on where this one was."""
         self.wait(who, crowded=crowded)
         disk, router = self.disks[who], self.routers[who]
+        self.run(router._behind.flush())  # a sweep begins with that, and it changes what lies beside
         disk.before, disk.left = disk.die, after
         ended = self.swept_up()
         before = self.seen()
@@ -363,14 +367,24 @@ class Sweepings(RuleBasedStateMachine):
 
         def happens() -> None:
             was_live = self.is_at_hand(key)
+            is_planned = bool(planned)
             self.meanwhile(key, does)
             row = self.row(key)
             happened.append((row, {} if row is None else self.facets(row.memory.id, KEPT)))
             if does == "store" or (does == "restore" and not was_live) or (does == "use" and was_live):
-                touched.extend([key] if self.is_at_hand(key) else [])
+                touched.extend([key] if is_planned and self.is_at_hand(key) else [])
+
+        sweeper, planned = self.routers[who]._sweeper, list[Plan]()
+        plan = sweeper._plan
+
+        async def noted(*what: Any) -> Plan:
+            planned.append(await plan(*what))
+            return planned[0]
 
         disk.before, disk.left = happens, after
-        self.run(self.routers[who].sweep(names))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sweeper, "_plan", noted)
+            self.run(self.routers[who].sweep(names))
         disk.before = None
         for touched_key in touched:
             row = self.row(touched_key)
@@ -418,7 +432,7 @@ class Sweepings(RuleBasedStateMachine):
         for key, expected in self.expected.items():
             row = self.row(key)
             if row is None:
-                assert expected.type is MemoryType.WORKING
+                assert (expected.type, expected.significance < 0.8) == (MemoryType.WORKING, True)
                 assert not expected.forgotten
                 continue
             assert row.memory.content == expected.content
@@ -435,8 +449,9 @@ class Sweepings(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             for key, (row, beside) in self.seen().items():
+                was_at_hand = self.is_at_hand(key)
                 assert self.run(self.routers[0].restore(key)) is not None
-                self.check_back(key, row, beside)
+                self.check_back(key, row, beside, was_at_hand=was_at_hand)
         finally:
             for router in self.routers:
                 self.run(router.close())
@@ -446,16 +461,16 @@ class Sweepings(RuleBasedStateMachine):
             self.folder.cleanup()
             self.patch.undo()
 
-    def check_back(self, key: str, was: Row, beside: Mapping[str, JsonObject | None]) -> None:
+    def check_back(self, key: str, was: Row, beside: Mapping[str, JsonObject | None], *, was_at_hand: bool) -> None:
         """Live, found by its own word, and with all that lay beside it."""
         row = self.row(key)
         assert row is not None
         assert (row.standing, row.memory) == (Standing.LIVE, was.memory)
         words = row.memory.content.split()[-1]
-        if was.standing is not Standing.LIVE or not self.has_ended(row):
-            assert key in [hit.memory.key for hit in self.run(self.routers[0].search(words))]
+        assert not self.has_ended(row)
+        assert key in [hit.memory.key for hit in self.run(self.routers[0].search(words))]
         after = self.facets(row.memory.id, KEPT)
-        moving = {"usage": None, "tier": None} if was.standing is not Standing.LIVE else {"usage": None}
+        moving = {"usage": None} if was_at_hand else {"usage": None, "tier": None}
         assert {**after, **moving} == {**beside, **moving}
         if "tier" in moving:
             tier = after["tier"]

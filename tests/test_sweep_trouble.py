@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -155,3 +155,61 @@ async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
         else:
             assert (await memory.sweep(["strength"])).archived == 59 - len(entries)
     check_integrity(home)
+
+
+@pytest.mark.requirement("SMT-045")
+async def test_a_report_is_of_what_was_done(home: Path, clock: ManualClock) -> None:
+    store = Interrupted(home)
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await fade(memory, clock, 5)
+
+        def touched() -> None:
+            elsewhere(USED, home, store.reader.id_of_key("app", "k0") or "")
+            elsewhere(TAKEN, home, store.reader.id_of_key("app", "k1") or "")
+
+        store.before, store.left = touched, 3
+        report = await memory.sweep(["strength", "tiers"])
+        assert (report.archived, report.skipped) == (2, 2)
+        assert report.reasons == {"its strength is below 0.1": 2, **_moves(report.reasons)}
+        assert len(report.actions) == report.archived + report.demoted + report.promoted
+        assert report.after == (await memory.sweep(["strength", "tiers"], dry_run=True)).before
+
+
+USED = "facet = {'accesses': 1, 'last_used': 0.0}; answer = 1\n"
+USED += "store.write(lambda tx: tx.set_facet('usage', sys.argv[2], facet)).result()"
+TAKEN = "store.write(lambda tx: tx.restand([sys.argv[2]], Standing.ARCHIVED)).result(); answer = 1"
+
+
+def _moves(reasons: Mapping[str, int]) -> dict[str, int]:
+    return {reason: count for reason, count in reasons.items() if "tier" in reason}
+
+
+# --- homes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda memory: memory.sweep(),
+        lambda memory: memory.sweep(dry_run=True),
+        lambda memory: memory.compact(),
+        lambda memory: memory.undo_sweep(),
+    ],
+)
+async def test_a_home_that_is_not_there_yet_holds_nothing_to_sweep(
+    home: Path, clock: ManualClock, verb: Callable[[MemoryRouter], Awaitable[object]]
+) -> None:
+    async with opened(home, clock) as memory:
+        await verb(memory)
+        await memory.store("a note", key="note")
+        assert (await memory.sweep()).before.live == 1
+
+
+async def test_a_lock_that_cannot_be_made_is_no_sweep_under_way(home: Path, clock: ManualClock) -> None:
+    async with opened(home, clock) as memory:
+        await fade(memory, clock)
+        (home / "sweep.lock").mkdir()
+        for verb in (memory.sweep, memory.compact, memory.undo_sweep):
+            with pytest.raises(StoreUnwritable, match=r"cannot be written .*make the folder writable"):
+                await verb()
+        assert len(await memory.list()) == 4

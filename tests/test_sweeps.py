@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ async def test_undo_does_not_make_the_next_sweep_come_sooner(tmp_path: Path, clo
         assert (await memory.sweep()).archived == 1
         clock.jump(1_800)
         assert await memory.undo_sweep() == 1
-        assert memory._sweeper.last_s() == began_s
+        assert memory._sweeper.last_s("app") == began_s
         await clock.advance(1_799)
         assert len(swept) == 1
 
@@ -301,3 +301,183 @@ async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path,
         await clock.advance(3_600)
         await asyncio.wait_for(swept.wait(), 10)
         assert memory.status()["memories"]["archived"] == 1
+
+
+# --- several projects in one home -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def other(tmp_path: Path, memory: MemoryRouter, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with MemoryRouter.open(tmp_path / "home", project="other", settings=LASTING, clock=clock) as router:
+        yield router
+
+
+async def fade(*routers: MemoryRouter, clock: ManualClock) -> None:
+    for router in routers:
+        for number in range(3):
+            await router.store(f"note {number}", key=f"note-{number}", significance=0.4)
+    clock.jump(200 * DAY_S)
+
+
+async def test_each_project_takes_back_its_own_last_sweep(
+    memory: MemoryRouter, other: MemoryRouter, clock: ManualClock
+) -> None:
+    await fade(memory, other, clock=clock)
+    assert (await memory.sweep(["strength"])).archived == 2
+    assert await other.undo_sweep() == 0
+    assert len((await memory.archived()).entries) == 2
+    assert (await other.sweep(["strength"])).archived == 2
+    assert await memory.undo_sweep() == 2
+    assert len((await other.archived()).entries) == 2
+    assert await other.undo_sweep() == 2
+
+
+async def test_what_ended_elsewhere_goes_along_unseen_and_comes_back_with_the_undo(
+    memory: MemoryRouter, other: MemoryRouter, clock: ManualClock
+) -> None:
+    await memory.store("a day of ours", key="ours", type="episodic")
+    await other.store("a day of theirs", key="theirs", type="episodic")
+    await other.store("scratch", type="working")
+    clock.jump(8 * DAY_S)
+    dry = await memory.sweep(["lifetimes"], dry_run=True)
+    report = await memory.sweep(["lifetimes"])
+    assert {**dry.to_json(), "dry_run": False} == report.to_json()
+    assert (report.archived, report.erased, report.elsewhere) == (1, 0, 2)
+    assert (report.after.live, report.after.archived) == (0, 1)
+    assert list(report.reasons.values()) == [1]
+    assert [action["memory_id"] for action in report.actions] == [(await memory.archived()).entries[0].memory.id]
+    assert await other.undo_sweep() == 0
+    assert len((await other.archived()).entries) == 1
+    assert await memory.undo_sweep() == 2
+    assert [await keys(memory), await keys(other)] == [["ours"], ["theirs"]]
+
+
+async def test_every_project_is_swept_in_its_own_time(tmp_path: Path, clock: ManualClock) -> None:
+    settings = replace(LASTING, sweep_interval_s=3_600.0, usage_flush_s=1e9, auto_forget_enabled=True)
+    swept: dict[str, asyncio.Event] = {"app": asyncio.Event(), "other": asyncio.Event()}
+    home = tmp_path / "home"
+    routers = [
+        router_over(PromptStore(home), None, clock, settings=settings, project=name, observers=(_setting(swept[name]),))
+        for name in swept
+    ]
+    async with routers[0], routers[1]:
+        await routers[0].sweep()
+        swept["app"].clear()
+        await clock.advance(1_800)
+        await routers[1].sweep()
+        swept["other"].clear()
+        await clock.advance(1_800)
+        await asyncio.wait_for(swept["app"].wait(), 10)
+        assert not swept["other"].is_set()
+        await clock.advance(3_600)
+        await asyncio.wait_for(swept["other"].wait(), 10)
+
+
+def _setting(event: asyncio.Event) -> Callable[[Event], None]:
+    def note(seen: Event) -> None:
+        if isinstance(seen, MemoriesSwept):
+            event.set()
+
+    return note
+
+
+async def test_a_clock_that_was_ahead_once_puts_off_no_sweep(tmp_path: Path, clock: ManualClock) -> None:
+    settings = replace(LASTING, sweep_interval_s=3_600.0, usage_flush_s=1e9)
+    swept = asyncio.Event()
+    store = PromptStore(tmp_path / "home")
+    async with router_over(store, None, clock, settings=settings, observers=(_setting(swept),)) as memory:
+        clock.jump(400 * DAY_S)
+        await memory.sweep()
+        clock.jump(-400 * DAY_S)
+        swept.clear()
+        await clock.advance(3_600)
+        await asyncio.wait_for(swept.wait(), 10)
+
+
+# --- what can be taken back -----------------------------------------------------------------------------------------
+
+
+async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await fade(memory, clock=clock)
+    await memory.sweep(["strength"])
+    clock.jump(60)
+    assert (await memory.sweep(["strength", "merging"])).archived == 0
+    assert memory._sweeper.last_s("app") == clock.now().timestamp()
+    assert await memory.undo_sweep() == 2
+
+
+async def test_taking_back_is_no_use(memory: MemoryRouter, clock: ManualClock) -> None:
+    await fade(memory, clock=clock)
+    await memory.mark_used(["note-0"])
+    for _ in range(3):
+        clock.jump(300 * DAY_S)
+        await memory.sweep(["strength"])
+        await memory.undo_sweep()
+        assert (await memory.sweep(["strength"], dry_run=True)).archived <= 1, "of those that came back, none"
+    uses = [(await memory.explain(f"note-{number}") or {})["uses"]["accesses"] for number in range(3)]
+    assert uses == [1, 0, 0]
+
+
+# --- what is protected ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ALM-044")
+async def test_the_last_of_a_category_is_kept_by_the_tiers_too(memory: MemoryRouter, clock: ManualClock) -> None:
+    await memory.store("the only one", key="only", significance=0.2, metadata={"category": "solo"})
+    await memory.store("one of the rest", key="rest", significance=0.2)
+    clock.jump(200 * DAY_S)
+    report = await memory.sweep(["strength", "tiers"])
+    assert (report.archived, report.spared) == (0, 2)
+    assert await keys(memory) == ["only", "rest"]
+
+
+@pytest.mark.parametrize(("kind", "protected"), [("semantic", True), ("working", False)])
+async def test_a_working_memory_is_said_to_be_protected_only_when_it_is_pinned(
+    memory: MemoryRouter, kind: str, protected: bool
+) -> None:
+    receipt = await memory.store("the token of the day", key="token", type=kind, significance=1.0)
+    assert (await memory.explain("token") or {})["protected"] is protected
+    await memory._write(lambda tx: tx.set_facet("attention", receipt.id, {"pinned": True}))
+    assert (await memory.explain("token") or {})["protected"] is True
+
+
+# --- one or several -------------------------------------------------------------------------------------------------
+
+
+async def test_one_name_is_a_list_of_it(memory: MemoryRouter) -> None:
+    await memory.store("a note", key="note")
+    assert (await memory.sweep("strength", dry_run=True)).policies == ("strength",)
+    assert await memory.mark_used("note") == 1
+    [one] = await memory.archive_all("note")
+    assert (one.memory.key, one.was_there) == ("note", False)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda memory: memory.sweep(5), "policies: expected a list of texts, not int"),
+        (lambda memory: memory.sweep([None]), "policies: is missing"),
+        (lambda memory: memory.mark_used(7), "keys_or_ids: expected a list of texts"),
+        (lambda memory: memory.archive_all(["note", "nobody"]), "key_or_id: nothing is stored under 'nobody'"),
+        (lambda memory: memory.archive_all(None), "keys_or_ids: expected a list of texts"),
+    ],
+)
+async def test_what_is_no_list_of_names_is_a_sentence_and_nothing_is_done(  # type: ignore[no-untyped-def]  # any verb
+    memory: MemoryRouter, call, says: str
+) -> None:
+    await memory.store("a note", key="note")
+    with pytest.raises(InvalidInput, match=says):
+        await call(memory)
+    assert await keys(memory) == ["note"]
+
+
+async def test_several_go_to_the_archive_together_each_with_its_own_reason(memory: MemoryRouter) -> None:
+    for name in ("one", "two"):
+        await memory.store(f"note {name}", key=name)
+    await memory.archive("one", "first")
+    both = await memory.archive_all(["one", "two"], "second")
+    assert [(each.memory.key, each.was_there) for each in both] == [("one", True), ("two", False)]
+    why = {entry.memory.key: entry.why.reason for entry in (await memory.archived()).entries if entry.why}
+    assert why == {"one": "first", "two": "second"}

@@ -18,6 +18,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
+from kingly_memory.ports import Transaction
 from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.views import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -315,6 +316,47 @@ async def test_a_merge_is_undone_by_a_split(memory: MemoryRouter, store: PromptS
     assert all(facet(store, "thread", name) is None for name in "abc")
 
 
+async def test_a_topic_that_names_a_merged_thread_parts_that_one(memory: MemoryRouter) -> None:
+    for name in ("deploys", "garden", "orders"):
+        await talk(memory, name, *TOPICS[name])
+    await memory.threads.merge("deploys", "garden")
+    await memory.threads.merge("deploys", "orders")
+    with pytest.raises(InvalidInput, match="topics: 'garden' is a thread that was merged and invoices none"):
+        await memory.threads.split("deploys", ["Garden", "invoices"])
+    parted = await memory.threads.split("deploys", ["GARDEN"])
+    assert [one.id for one in parted.threads] == ["deploys", "garden"]
+    assert (await memory.threads.get("garden")).status == "active"
+    assert (await memory.threads.get("orders")).into == "deploys"
+    with pytest.raises(InvalidInput):
+        await memory.threads.split("deploys", ["nobody speaks of this"])
+
+
+async def test_a_merged_thread_of_which_all_was_taken_out_goes_on_as_none(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    await talk(memory, "deploys", *TOPICS["deploys"])
+    await talk(memory, "garden", *TOPICS["garden"], tags=["plants"])
+    await memory.threads.merge("deploys", "garden")
+    parts = (await memory.threads.split("deploys", ["plants"])).threads
+    assert sum(one.message_count for one in parts) == len(TOPICS["deploys"]) + len(TOPICS["garden"])
+    assert "into" not in (facet(store, "thread", "garden") or {})
+    assert "holds" not in (facet(store, "thread", "deploys") or {})
+    await talk(memory, "garden", "Basil is sown in May")
+    assert (await memory.threads.get("garden")).status == "active"
+
+
+async def test_a_merge_says_when_ratings_make_less_of_a_thread(memory: MemoryRouter, store: PromptStore) -> None:
+    await talk(memory, "deploys", *TOPICS["deploys"])
+    await talk(memory, "garden", *TOPICS["garden"])
+    rated = {"ratings": [{"useful": False, "timestamp": "2026-01-01T00:00:00+00:00", "reason": None}]}
+    put(store, "ratings", owner("app", "garden"), rated)
+    assert (await memory.threads.merge("deploys", "garden")).message.endswith(
+        "Its ratings count for both: relevance 1.00 → 0.50"
+    )
+    await memory.threads.split("deploys")
+    assert "relevance" not in (await memory.threads.merge("garden", "deploys")).message
+
+
 async def test_single_memories_merge_like_threads(memory: MemoryRouter, store: PromptStore) -> None:
     one = (await memory.store("Ana likes tea")).id
     other = (await memory.store("Bo likes coffee")).id
@@ -563,6 +605,25 @@ async def test_archived_threads_are_shown_as_such_and_brought_back_when_asked(
     back = await memory.threads.recall("garden", restore=True)
     assert (back.restored, [one.status for one in back.threads]) == (5, ["active"])
     assert (await memory.compact(dry_run=True))["actions"] == []
+
+
+async def test_a_thread_that_came_archived_is_brought_back_and_what_lies_there_for_itself_is_named(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    first, second = await talk(memory, "garden", "Tomatoes need water", "Basil grows beside tomatoes")
+    third = (await talk(memory, "garden", "The pane is new"))[0]
+
+    def shelved(transaction: Transaction) -> None:
+        transaction.restand([first, second, third], Standing.ARCHIVED)
+        transaction.set_facet("archived", third, {"at": 1.0, "policy": "strength", "reason": "faded", "figures": {}})
+
+    store.write(shelved).result()
+    back = await memory.threads.recall("garden", restore=True)
+    assert (back.restored, back.left) == (2, 1)
+    assert back.message == (
+        'Recalled 1 thread for "garden". 2 memories were restored. '
+        "1 memory was left in the archive, not because of the thread: restore them one by one."
+    )
 
 
 # --- whatever is done -------------------------------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.attention.drift import ASKED, Said, history, is_adrift, segments, telling_words
+from kingly_memory.attention.drift import ASKED, Said, history, is_adrift, segments, telling_of
 from kingly_memory.router.threads.dividing import by_drift, by_topics
+from kingly_memory.writing import words
 from tests.thread_samples import TOPICS
 
 
@@ -92,9 +94,9 @@ def test_two_messages_are_told_apart_only_when_somebody_asks() -> None:
 
 def test_words_are_shown_as_they_are_written() -> None:
     texts = ["Deploying takes a while", "Deploying needs reviews", "we deploy with reviews"]
-    assert telling_words(texts, 2) == ("deploying", "reviews")
-    assert telling_words(["これはテストです"], 2) in ((), ("これはテストです",))
-    assert telling_words([], 3) == ()
+    assert telling_of(Counter(words(" ".join(texts))), 2) == ("deploying", "reviews")
+    assert telling_of(Counter(words("これはテストです")), 2) in ((), ("これはテストです",))
+    assert telling_of({}, 3) == ()
 
 
 TEXTS = st.lists(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -108,13 +109,20 @@ def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_termina
     listed = run("threads", "list").out.splitlines()
     assert listed[0] == "2 active threads; pressure 0.20, utilisation 0.07 of 30"
     assert [line.split()[0] for line in listed[2:]] == ["garden", "deploys"]
+    spaced = run("store", "Ana's note; it has a title", "--context", "a b; touch c", "--home", "other home")
+    assert spaced.code == 0
+    assert run("store", "Another note", "--context=-d", "--home", "other home").code == 0
+    undo = run("threads", "merge", "--home", "other home", "--", "a b; touch c", "-d").out.splitlines()[1]
+    assert undo == "  part them again: kingly-memory threads split --home 'other home' 'a b; touch c'"
+    assert run(*split(undo.partition("kingly-memory ")[2])).out.splitlines()[0] == "split a b; touch c into 2"
     merged = run("threads", "merge", "deploys", "garden")
     assert merged.out.splitlines()[0] == "Merged garden into deploys: 11 messages (weight=1.00)"
     shown = run("threads", "show", "garden", "--limit", "2")
     assert "merged into deploys, which is shown here" in shown.out
     assert shown.out.splitlines()[-1] == "more: --first 2"
     assert "\nmore:" not in run("threads", "show", "garden", "--first", "9").out
-    assert run("threads", "list", "--status", "merged-into", "--json").json["threads"][0]["into"] == "deploys"
+    [gone] = run("threads", "list", "--status", "merged-into", "--json").json["threads"]
+    assert (gone["into"], gone["title"]) == ("deploys", "Tomatoes go into the greenhouse in April")
     assert run("threads", "split", "deploys").out.splitlines()[0] == "split deploys into 2"
     recalled = run("threads", "recall", "tomatoes", "in", "the", "greenhouse").out
     assert recalled.splitlines()[1] == "garden  Tomatoes go into the greenhouse in April (5 messages)"

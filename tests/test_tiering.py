@@ -29,7 +29,7 @@ from kingly_memory.lifecycle.tiers import (
     surprised,
 )
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Keep, Promote, Summarise, Verdict
-from kingly_memory.models import Standing, Tier
+from kingly_memory.models import MemoryType, Standing, Tier
 from tests.tier_samples import DAY_S, HOUR_S, MINUTE_S, NOON_S, SEEDS_TTL_S, carried_out, placement_of, subject
 
 SEEDS = Tiering()
@@ -314,6 +314,22 @@ def test_what_has_ended_is_told_of_in_no_summary() -> None:
     assert (run.ids(Archive), len(run.ids(Summarise)), run.summaries) == ((ended.memory.id,), 2, 1)
 
 
+def working(one: Subject) -> Subject:
+    return replace(one, memory=replace(one.memory, type=MemoryType.WORKING))
+
+
+def test_working_memories_are_told_of_in_no_summary_and_push_nobody_out() -> None:
+    scratch = [working(subject(0.35, Tier.SLOW, number=900 + number, tags=("deploy",))) for number in range(3)]
+    run = consolidate(SEEDS, [*crowd(Tier.SLOW, 200), *scratch], NOON_S)
+    assert (run.verdicts, run.after[Tier.SLOW]) == ({}, 203)
+
+
+def test_an_idle_working_memory_leaves_glacial_by_its_lifetime_only() -> None:
+    idle = subject(0.1, Tier.GLACIAL, age_s=30 * DAY_S)
+    assert isinstance(decided(idle), Archive)
+    assert isinstance(decided(working(idle)), Keep)
+
+
 @pytest.mark.requirement("ARG-033")
 @pytest.mark.parametrize(
     ("tier", "kind"),
@@ -543,6 +559,7 @@ def populations(draw: st.DrawFn) -> list[Subject]:
             used_s=draw(st.sampled_from([None, NOON_S, NOON_S - DAY_S])),
             moved_at=moved_at,
         )
+        one = working(one) if draw(st.integers(0, 5)) == 0 else one
         some.append(replace(one, pinned=draw(st.booleans())))
     return some
 
@@ -574,6 +591,7 @@ def test_a_run_moves_nobody_by_more_than_a_tier_and_takes_nothing_protected(some
         else:
             assert isinstance(verdict, Archive | Summarise)
             assert not one.is_protected
+            assert one.memory.type is not MemoryType.WORKING
 
 
 @given(populations())
@@ -584,9 +602,13 @@ def test_a_tier_that_is_still_too_full_holds_only_what_must_not_leave_yet(some: 
     sizes = Counter(
         (one.memory.scope.project, placement_of(one).tier)
         for one in carried_out(settled, run, SMALL, later_s)
-        if one.standing is Standing.LIVE and not one.is_protected and not moved_on(one, later_s)
+        if one.standing is Standing.LIVE and not stays(one) and not moved_on(one, later_s)
     )
     assert all(size <= 3 for size in sizes.values())
+
+
+def stays(one: Subject) -> bool:
+    return one.is_protected or one.memory.type is MemoryType.WORKING
 
 
 def moved_on(one: Subject, now_s: float) -> bool:

@@ -12,8 +12,9 @@ import pytest
 
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.cognition.owners import owner
 from kingly_memory.router.attending import injected
-from kingly_memory.router.attending.injected import EVERY_S, KEPT_S, QUIET_S, unused_of, was_injected
+from kingly_memory.router.attending.injected import EVERY_S, KEPT_S, QUIET_S, Quiet, UsageFeedback, showings
 from kingly_memory.router.view import Station
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore
@@ -51,8 +52,14 @@ class Bench:
     async def shown(self, session: str, *memory_ids: str) -> None:
         self.log.note(session, memory_ids, self.now_s)
 
-    async def passes(self, seconds: float) -> None:
-        """Time, and whatever the router does meanwhile on its threads."""
+    def heard(self) -> None:
+        for name in self.log.sessions():
+            self.log.hear(name, self.now_s)
+
+    async def passes(self, seconds: float, *, heard: bool = True) -> None:
+        """Time, and whatever the router does meanwhile on its threads. Until now the sessions were listened to."""
+        if heard:
+            self.heard()
         await self.clock.advance(seconds)
         await self.memory.sweep(["tiers"])
 
@@ -60,7 +67,16 @@ class Bench:
         return self.store.reader.facets("injected", [memory_id]).get(memory_id)
 
     def unused(self, *memory_ids: str) -> dict[str, int]:
-        return unused_of(self.store.reader, memory_ids)
+        return unused_in(self.store, *memory_ids)
+
+    def folded(self) -> list[str]:
+        return self.store.write(lambda transaction: transaction.owners("folded")).result()
+
+
+def unused_in(store: PromptStore, *memory_ids: str) -> dict[str, int]:
+    """In how many sessions in a row each was not used: of those where that has happened."""
+    counts = {name: facet.get("unused") for name, facet in store.reader.facets("injected", memory_ids).items()}
+    return {name: times for name, times in counts.items() if isinstance(times, int) and times > 0}
 
 
 @asynccontextmanager
@@ -107,6 +123,7 @@ async def test_two_routers_that_fold_the_same_session_count_it_once(tmp_path: Pa
     async with bench(tmp_path) as one:
         memory_id = await one.stored()
         await one.shown("s1", memory_id)
+        one.heard()
         await one.clock.advance(QUIET_S - 1)
         one.clock.jump(2)
         found = injected.quiet(one.log, one.store.reader, "app", one.now_s)
@@ -172,11 +189,12 @@ async def test_a_session_of_last_week_is_counted_and_dropped(tmp_path: Path) -> 
     async with bench(tmp_path) as one:
         memory_id = await one.stored()
         await one.shown("s1", memory_id)
+        one.heard()
         one.clock.jump(KEPT_S)
-        await one.passes(1)
+        await one.passes(1, heard=False)
         assert one.log.sessions() == {}
         assert one.unused(memory_id) == {memory_id: 1}
-        assert one.store.write(lambda transaction: transaction.owners("folded")).result() == []
+        assert one.folded() == []
 
 
 async def test_a_log_from_next_month_is_dropped_and_judges_nothing_for_long(tmp_path: Path) -> None:
@@ -184,7 +202,7 @@ async def test_a_log_from_next_month_is_dropped_and_judges_nothing_for_long(tmp_
         memory_id = await one.stored()
         one.log.note("s1", [memory_id], one.now_s + 30 * 86_400)
         one.log.note("s2", [memory_id], one.now_s + HOUR_S)  # the clock may have been set back by an hour
-        await one.passes(1)
+        await one.passes(1, heard=False)
         assert one.log.sessions().keys() == {"s2"}
 
 
@@ -192,6 +210,7 @@ async def test_an_open_router_looks_by_itself(tmp_path: Path) -> None:
     async with bench(tmp_path) as one:
         memory_id = await one.stored()
         await one.shown("s1", memory_id)
+        one.heard()
         one.clock.jump(QUIET_S)
         await one.clock.advance(EVERY_S)
         async with asyncio.timeout(20):  # the look is on another thread
@@ -203,8 +222,83 @@ async def test_closing_looks_for_those_that_are_never_open_for_long(tmp_path: Pa
     async with bench(tmp_path) as one:
         memory_id = await one.stored()
         await one.shown("s1", memory_id)
+        one.heard()
         one.clock.jump(QUIET_S)
-    assert unused_of(PromptStore(tmp_path / "home").reader, [memory_id]) == {memory_id: 1}
+    assert unused_in(PromptStore(tmp_path / "home"), memory_id) == {memory_id: 1}
+
+
+@pytest.mark.parametrize("heard_before", [False, True])
+async def test_where_nobody_has_listened_since_nothing_counts_as_unused(tmp_path: Path, *, heard_before: bool) -> None:
+    async with bench(tmp_path) as one:
+        memory_id = await one.stored()
+        await one.shown("s1", memory_id)
+        await one.passes(60, heard=heard_before)
+        await one.shown("s1", memory_id)
+        await one.passes(QUIET_S, heard=False)
+        facet = one.facet(memory_id)
+        assert facet is not None
+        assert (facet["times"], facet["unused"]) == (1, 0)
+
+
+async def test_what_is_counted_once_is_not_counted_again_because_somebody_listened_later(tmp_path: Path) -> None:
+    async with bench(tmp_path) as one:
+        memory_id = await one.stored()
+        await one.shown("s1", memory_id)
+        await one.passes(QUIET_S)
+        await one.shown("s2", memory_id)
+        await one.passes(QUIET_S, heard=False)
+        for _ in range(3):
+            await one.passes(HOUR_S)
+        facet = one.facet(memory_id)
+        assert facet is not None
+        assert (facet["times"], facet["unused"]) == (2, 1)
+
+
+@pytest.mark.parametrize("pinned", ["memory", "thread", "the thread that this goes on as"])
+async def test_what_is_pinned_is_never_unused(pinned: str, tmp_path: Path) -> None:
+    async with bench(tmp_path) as one:
+        alone = await one.memory.attention.pin("Never push on Fridays")
+        memory_id: str = alone.receipt.id
+        if pinned == "thread":
+            memory_id = await one.stored(context_id=alone.thread_id)
+        elif pinned != "memory":
+            memory_id = await one.stored(context_id="other")
+            await one.memory.threads.merge(alone.thread_id, "other")
+        for index in range(5):
+            await one.shown(f"s{index}", memory_id)
+            await one.passes(QUIET_S)
+        facet = one.facet(memory_id)
+        assert facet is not None
+        assert (facet["times"], facet["unused"]) == (5, 0)
+        assert (await one.memory.threads.get(memory_id)).relevance == 1
+
+
+async def test_a_session_whose_log_has_made_room_for_others_is_forgotten(tmp_path: Path) -> None:
+    async with bench(tmp_path) as one:
+        memory_id = await one.stored()
+        for name in ("gone", "kept"):
+            await one.shown(name, memory_id)
+        await one.passes(QUIET_S)
+        one.log.drop("gone")  # as a log does with the oldest when there are too many
+        assert len(one.folded()) == 2
+        one.clock.jump(KEPT_S)
+        await one.shown("kept", memory_id)
+        await one.passes(QUIET_S)
+        assert one.folded() == [owner("app", "kept")]
+
+
+async def test_a_session_that_comes_back_while_it_is_dropped_is_kept(tmp_path: Path) -> None:
+    async with bench(tmp_path) as one:
+        memory_id, other = await one.stored(), await one.stored("The cafeteria opens at noon")
+        at_s = one.now_s
+        for name in ("gone", "told anew", "told the same"):
+            one.log.note(name, [memory_id], at_s)
+        one.log.note("told anew", [other], at_s + 1)
+        one.log.note("told the same", [memory_id], at_s + 1)
+        feedback = UsageFeedback(one.log, one.memory._access, project="app", clock=one.clock)
+        sessions = [Quiet(name, {memory_id: at_s}, at_s, is_over=True) for name in one.log.sessions()]
+        assert feedback._drop(sessions) == ["gone"]
+        assert one.log.sessions().keys() == {"told anew", "told the same"}
 
 
 async def test_what_is_gone_or_another_projects_is_not_counted(tmp_path: Path) -> None:
@@ -215,7 +309,7 @@ async def test_what_is_gone_or_another_projects_is_not_counted(tmp_path: Path) -
             await one.shown("s1", foreign, "no such memory", "delivery:x")
             await one.passes(QUIET_S)
             assert one.facet(foreign) is None
-            assert not was_injected(one.store.reader, other_log, "other", [foreign])
+            assert not showings(one.store.reader, other_log, "other", [foreign])
 
 
 async def test_what_was_shown_just_now_is_known_before_it_is_counted(tmp_path: Path) -> None:
@@ -225,9 +319,10 @@ async def test_what_was_shown_just_now_is_known_before_it_is_counted(tmp_path: P
         await one.passes(QUIET_S)
         await one.shown("s1", shown)
         reader = one.store.reader
-        assert [was_injected(reader, one.log, "app", [each]) for each in (shown, counted, never)] == [True, True, False]
-        assert was_injected(reader, None, "app", [counted, never])
-        assert not was_injected(reader, None, "app", [shown])
+        known = [bool(showings(reader, one.log, "app", [each])) for each in (shown, counted, never)]
+        assert known == [True, True, False]
+        assert showings(reader, None, "app", [counted, never])
+        assert not showings(reader, None, "app", [shown])
 
 
 @pytest.mark.parametrize(
@@ -248,6 +343,7 @@ async def test_many_quiet_sessions_are_folded_a_few_at_a_time(tmp_path: Path) ->
         memory_id = await one.stored()
         for index in range(injected.AT_ONCE + 5):
             await one.shown(f"s{index}", memory_id)
+            one.heard()
             one.clock.jump(1)
         await one.passes(QUIET_S)
         once = one.unused(memory_id)[memory_id]

@@ -27,7 +27,7 @@ from kingly_memory.models import Receipt, Taken
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router import chains, memory_links, moded
-from kingly_memory.router.attending.injected import was_injected
+from kingly_memory.router.attending.injected import showings
 from kingly_memory.router.attending.injecting import TOKENS, Injecting
 from kingly_memory.router.attending.surroundings import Surroundings
 from kingly_memory.router.threads import taking_in
@@ -77,7 +77,7 @@ class MemoryRouter(Views):
         return Attention(
             self._access,
             follow=self._follow,
-            was_injected=partial(was_injected, self._store.reader, self._injections, self._station.project),
+            showings=partial(showings, self._store.reader, self._injections, self._station.project),
             content_limit_bytes=self._settings.content_limit_bytes,
         )
 
@@ -121,6 +121,7 @@ class MemoryRouter(Views):
             observers=observers,
             embedder=parts.embedder,
             sweeping=parts.sweep_lock(place),
+            keeping=parts.keeping_lock(place),
             meaning=parts.meaning(chosen),
             injections=parts.injections(place),
         )

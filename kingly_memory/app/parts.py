@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
-from kingly_memory.adapters.local.folder import try_lock, unlock
+from kingly_memory.adapters.local.folder import Folder, try_lock, unlock
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUnwritable
 from kingly_memory.router.view import Station
 from kingly_memory.settings import ModelPlace, Place, Settings
 from kingly_memory.version import __version__
@@ -92,10 +93,29 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
 
 
 def sweep_lock(place: Place) -> Lock:
-    """The lock that decides which process sweeps this home."""
+    """The lock that decides which process sweeps this home. Taking it makes a home that is not there yet, and raises
+    StoreUnwritable or StoreUntrusted."""
     from kingly_memory.router.sweeper import Lock
 
     one = Leadership(place.home / "sweep.lock")
+
+    def take() -> bool:
+        Folder(place.home).make()
+        try:
+            return one.claim()
+        except OSError as error:
+            raise StoreUnwritable(str(place.home), error.strerror or "error") from error
+
+    return Lock(take, one.give_up)
+
+
+def keeping_lock(place: Place) -> Lock:
+    """The lock that decides which process keeps the briefs of this home's threads up, project by project. While there
+    is no home there are none."""
+    from kingly_memory.router.sweeper import Lock
+
+    digest = sha256(place.project.encode(errors="replace")).hexdigest()[:16]
+    one = Leadership(place.home / f"threads-{digest}.lock")
     return Lock(one.take, one.give_up)
 
 
@@ -165,11 +185,15 @@ class Leadership:
 
     def take(self) -> bool:
         """True when this process holds the lock, now or already. False while the home cannot be written."""
+        try:
+            return self.claim()
+        except OSError:
+            return False
+
+    def claim(self) -> bool:
+        """As `take`, but for a home that cannot be written, which raises OSError."""
         if self._descriptor is None:
-            try:
-                self._descriptor = try_lock(self._path)
-            except OSError:
-                return False
+            self._descriptor = try_lock(self._path)
         return self._descriptor is not None
 
     def give_up(self) -> None:

@@ -39,7 +39,7 @@ from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.outlook import Outlook
 from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.router.sweeps import Undone
-from kingly_memory.router.upkeep import Overview
+from kingly_memory.router.upkeep import Overview, PutAway
 from kingly_memory.settings import Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
@@ -242,6 +242,10 @@ class SyncMemoryRouter:
     def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
         """See `MemoryRouter.archive`."""
         return self._call(lambda: self._router.archive(key_or_id, reason))
+
+    def archive_all(self, keys_or_ids: Sequence[str], reason: str | None = None) -> tuple[PutAway, ...]:
+        """See `MemoryRouter.archive_all`."""
+        return self._call(lambda: self._router.archive_all(keys_or_ids, reason))
 
     def task(
         self,

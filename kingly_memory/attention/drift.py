@@ -90,16 +90,8 @@ def segments(messages: Sequence[Said], care: Care = UNASKED) -> tuple[Segment, .
     )
 
 
-def telling_words(texts: Iterable[str], most: int) -> tuple[str, ...]:
-    """The words that tell best what texts are about, as they are written, in small letters: those said most often."""
-    said: Counter[str] = Counter()
-    for text in texts:
-        said.update(words(text[:READ]))
-    return telling_of(said, most)
-
-
 def telling_of(said: Mapping[str, int], most: int) -> tuple[str, ...]:
-    """The same of words that have been counted."""
+    """The words that tell best what was said, as they are written, in small letters: those said most often."""
     return _best(said, {}, most)
 
 

@@ -12,13 +12,14 @@ from kingly_memory.models import JsonObject, Memory
 @dataclass(frozen=True, slots=True)
 class Considered:
     """One candidate. `pertinence` is the share of telling words that it has in common with the prompt; `omission` (one
-    of `injection`) says why it was left out, None that it was put in."""
+    of `injection`) says why it was left out, None that it was put in. `topics`: what is in focus and lifts it."""
 
     memory: Memory
     thread_id: str
     priority: Priority
     pertinence: float
     omission: StrEnum | None
+    topics: tuple[str, ...] = ()
 
     @property
     def is_in(self) -> bool:
@@ -28,7 +29,7 @@ class Considered:
     def why(self) -> str:
         if self.omission is not None:
             return self.omission.value
-        return "in focus" if self.priority.boost else "fits"
+        return f"in focus: {', '.join(self.topics)}" if self.topics else "fits"
 
     def to_json(self) -> JsonObject:
         """Its names and figures, without its text: what is left out may be a stranger's."""
@@ -39,5 +40,6 @@ class Considered:
             "thread_id": self.thread_id,
             "put_in": self.is_in,
             "why": self.why,
+            "focus": list(self.topics),
             **{name: round(figure, 4) for name, figure in told.items()},
         }

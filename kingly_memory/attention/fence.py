@@ -27,6 +27,9 @@ _PLAIN = {
 }
 """Controls go, every kind of line end is one, and angle brackets become quotation marks that open no tag."""
 
+MARKS = " \t#*->•\u203a"
+"""What a line of Markdown may begin with, a quotation also after `harmless`."""
+
 _UNSEEN_CATEGORIES = {"Cc", "Cf", "Co", "Cs", "Cn"}
 _UNSEEN = frozenset(
     (

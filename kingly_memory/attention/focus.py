@@ -1,6 +1,6 @@
 """What an agent works on, in its own words: it lifts the threads that are about that (seed 002, feature 1). Pure.
 
-Case makes no difference anywhere (decision S5).
+Case makes no difference anywhere (decision S5), nor does how accents are composed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from unicodedata import normalize
 
 from kingly_memory import intake
 from kingly_memory.attention.clamping import Weight, clamped
@@ -28,18 +29,46 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """A topic, or the id of a thread. `weight` from 0 to 1."""
+    """A topic, or a name of a thread. `weight` from 0 to 1.
+
+    What follows is found out whenever it is read, and never kept: `thread` is the id of the thread that the topic names
+    in another way, as by the key of a memory in it; `for_everyone`: nobody in particular has set it, so that it holds
+    for every agent.
+    """
 
     topic: str
     weight: float = WEIGHT
     set_at: datetime = _LONG_AGO
+    thread: str | None = None
+    for_everyone: bool = False
+
+    @property
+    def since(self) -> datetime | None:
+        """When it was set; None where a file did not say."""
+        return None if self.set_at == _LONG_AGO else self.set_at
 
     def to_json(self) -> JsonObject:
-        return {"topic": self.topic, "weight": self.weight, "set_at": self.set_at.isoformat()}
+        """As it is kept."""
+        since = self.since
+        return {"topic": self.topic, "weight": self.weight, "set_at": None if since is None else since.isoformat()}
+
+    def told(self) -> JsonObject:
+        """As somebody is told who asks what is in focus."""
+        named = {} if self.thread is None else {"thread_id": self.thread}
+        return {**self.to_json(), **named, **({"for_everyone": True} if self.for_everyone else {})}
 
     def lifts(self, thread: Thread) -> bool:
         """Whether the thread has anything to do with the topic."""
-        return any(_ways(self.topic.casefold(), thread))
+        return any(_ways(self, thread))
+
+    def is_about(self, thread: Thread) -> bool:
+        """Whether the topic is one of the thread's."""
+        by_topic, _, _ = _ways(self, thread)
+        return by_topic
+
+    def names(self, thread: Thread) -> bool:
+        """Whether the topic is a name of the thread itself."""
+        return thread.id == self.thread or folded(thread.id) == folded(self.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +86,7 @@ class Focuses:
 
     def of(self, topic: str) -> Focus | None:
         """The focus on that topic, however it is written."""
-        return next((one for one in self.active if one.topic.casefold() == topic.casefold()), None)
+        return next((one for one in self.active if folded(one.topic) == folded(topic)), None)
 
     def with_one(self, one: Focus) -> Focuses:
         """The same topic again takes the place of what was said of it before. Raises InvalidInput when there are too
@@ -89,7 +118,7 @@ class Focuses:
             return cls()
         entries = data.get("active_focus")
         read = [_focus(entry) for entry in entries] if isinstance(entries, list) else []
-        by_topic = {one.topic.casefold(): one for one in read if one is not None}
+        by_topic = {folded(one.topic): one for one in read if one is not None}
         return cls(tuple(by_topic.values())[-MOST:], moment(data.get("last_updated")))
 
 
@@ -104,9 +133,14 @@ def boost(thread: Thread, focuses: Iterable[Focus]) -> float:
     """What all that is in focus adds to the thread's priority, from 0 to 0.5."""
     added = 0.0
     for one in focuses:
-        by_topic, by_id, by_title = _ways(one.topic.casefold(), thread)
+        by_topic, by_id, by_title = _ways(one, thread)
         added += one.weight * (BY_TOPIC * by_topic + BY_ID * by_id + BY_TITLE * by_title)
     return min(added, MOST_BOOST)
+
+
+def folded(text: str) -> str:
+    """What of a text counts when it is compared."""
+    return text.casefold() if text.isascii() else normalize("NFC", normalize("NFC", text).casefold())
 
 
 def moment(said: object) -> datetime | None:
@@ -117,12 +151,13 @@ def moment(said: object) -> datetime | None:
         return None
 
 
-def _ways(topic: str, thread: Thread) -> tuple[bool, bool, bool]:
+def _ways(one: Focus, thread: Thread) -> tuple[bool, bool, bool]:
     """By topic, by id, by title."""
+    topic = folded(one.topic)
     return (
-        any(topic == one.casefold() for one in thread.topics),
-        topic == thread.id.casefold(),
-        topic in thread.title.casefold(),
+        any(topic == folded(other) for other in thread.topics),
+        one.names(thread),
+        topic in folded(thread.title) or topic in folded(thread.heading),
     )
 
 

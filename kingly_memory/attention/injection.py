@@ -7,8 +7,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, new_nonce
-from kingly_memory.attention.priority import Priority, naming, priority
+from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harmless, new_nonce
+from kingly_memory.attention.priority import Priority, lifting, naming, priority
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Origin
 from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
@@ -20,8 +20,12 @@ if TYPE_CHECKING:  # a hook does without
 
 _FRAME_CHARACTERS = 110
 """The two marks and their line ends, at most."""
+FRAME_TOKENS = estimated_tokens(PREAMBLE) + -(-_FRAME_CHARACTERS // CHARACTERS_PER_TOKEN)
+"""What the preamble and the marks take of a budget."""
 _RAW_LIMIT = 4
 """Times the room of an item: so much of a stored text is looked at, for much of it may be invisible."""
+_BEGINNING = 40
+"""Characters before and within the beginning of a text that its title may do without."""
 _LONGEST_THREAD = 100
 """Characters of a thread's id that a note has room for; half of one would name nothing."""
 
@@ -125,7 +129,7 @@ def inject(
         tuple(put_in),
         left_out,
         {one: threads[one] for one in put_in},
-        _considered(ranked, left_out) if explain else (),
+        _considered(ranked, left_out, focuses) if explain else (),
     )
 
 
@@ -173,12 +177,19 @@ def thread_id(one: Candidate) -> str:
 
 
 def _considered(
-    ranked: Iterable[tuple[Candidate, Priority]], left_out: Mapping[MemoryId, Omission]
+    ranked: Iterable[tuple[Candidate, Priority]], left_out: Mapping[MemoryId, Omission], focuses: Sequence[Focus]
 ) -> tuple[Considered, ...]:
     from kingly_memory.attention.explaining import Considered  # a hook explains nothing
 
     return tuple(
-        Considered(one.memory, thread_id(one), place, one.pertinence, left_out.get(one.memory.id))
+        Considered(
+            one.memory,
+            thread_id(one),
+            place,
+            one.pertinence,
+            left_out.get(one.memory.id),
+            tuple(focus.topic for focus in lifting(one.similarity, one.thread, focuses)) if place.boost else (),
+        )
         for one, place in ranked
     )
 
@@ -199,10 +210,15 @@ def _lines(number: int, one: Candidate, shown: str, most: int, first_of: Mapping
         *_of_thread(one, first_of),
     ]
     yield _one_line(f"[{number}] {', '.join(about)}")
-    if memory.title:
+    if memory.title and not _begins(shown, memory.title):
         yield _one_line(memory.title)
     text = shown if len(shown) <= most else f"{shown[: most - 1].rstrip()}…"
     yield from (line.rstrip() for line in text.split("\n") if line.strip())
+
+
+def _begins(shown: str, title: str) -> bool:
+    """Whether a text begins with its title, so that this would only be said twice."""
+    return _one_line(shown[: 2 * len(title) + _BEGINNING]).lstrip(MARKS).startswith(_one_line(title).removesuffix("…"))
 
 
 def _said_by(memory: Memory) -> str:
@@ -228,7 +244,7 @@ class _Room:
 
     def __init__(self, budget: Budget) -> None:
         self._characters = budget.characters - len(PREAMBLE) - _FRAME_CHARACTERS
-        self._tokens = budget.tokens - estimated_tokens(PREAMBLE) - -(-_FRAME_CHARACTERS // CHARACTERS_PER_TOKEN)
+        self._tokens = budget.tokens - FRAME_TOKENS
         self._length = self._spans = 0
 
     def take(self, lines: Sequence[str]) -> bool:

@@ -32,12 +32,17 @@ def pertinence(prompt: str, text: str) -> float:
     Forms of a word count as one; what is written without spaces is compared by pairs of characters. 0 when what they
     share could be chance.
     """
-    asked, said = telling(prompt[:_READ]), telling(text[:_READ])
-    shared = len(asked & said)
+    shared, shorter = common(prompt, text)
     if not shared:
         return 0.0
-    overlap = shared / min(len(asked), len(said))
+    overlap = shared / shorter
     return overlap if shared >= _FEWEST or overlap >= _ALONE else 0.0
+
+
+def common(prompt: str, text: str) -> tuple[int, int]:
+    """How many telling words two texts have in common, and how many the shorter one has."""
+    asked, said = telling(prompt[:_READ]), telling(text[:_READ])
+    return len(asked & said), min(len(asked), len(said))
 
 
 def telling(text: str) -> set[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.attention.clamping import Weight, clamped
+from kingly_memory.attention.fence import MARKS
 from kingly_memory.models import JsonObject
 
 TAG = "pinned"
@@ -21,8 +22,6 @@ _LOOKED_AT = 4_096
 THREAD_ID = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])(?:\s|(?<=[。！？]))")
-_MARKS = " \t#*->•"
-"""What a line of Markdown may begin with."""
 
 
 def thread_id(now: datetime, chance: bytes) -> str:
@@ -39,7 +38,7 @@ def weight(boost: object) -> Weight:
 
 def title(content: str) -> str | None:
     """The first sentence of a text, at most 60 characters of it; None when there is nothing to read in it."""
-    lines = (_readable(line).lstrip(_MARKS) for line in content[:_LOOKED_AT].splitlines())
+    lines = (_readable(line).lstrip(MARKS) for line in content[:_LOOKED_AT].splitlines())
     line = next((line for line in lines if line), "")
     first = _SENTENCE.split(line, maxsplit=1)[0].strip()
     if len(first) <= TITLE_LENGTH:

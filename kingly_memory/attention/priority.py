@@ -33,10 +33,19 @@ def priority(similarity: float, thread: Thread | None, focuses: Sequence[Focus])
         return Priority(similarity, thread.weight, thread.relevance)
     from kingly_memory.attention.focus import boost
 
-    counted = focuses if similarity > 0 else naming(thread, focuses)
+    counted = lifting(similarity, thread, focuses)
     return Priority(similarity, thread.weight, thread.relevance, boost(thread, counted) if counted else 0.0)
 
 
+def lifting(similarity: float, thread: Thread | None, focuses: Sequence[Focus]) -> list[Focus]:
+    """The focuses that lift what is as similar as that."""
+    if thread is None:
+        return []
+    if similarity <= 0:
+        return naming(thread, focuses)
+    return [one for one in focuses if one.weight > 0 and one.lifts(thread)]
+
+
 def naming(thread: Thread, focuses: Sequence[Focus]) -> list[Focus]:
-    """The focuses that name the thread by its id."""
-    return [one for one in focuses if one.topic.casefold() == thread.id.casefold()]
+    """The focuses that name the thread itself."""
+    return [one for one in focuses if one.weight > 0 and one.names(thread)]

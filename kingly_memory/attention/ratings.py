@@ -50,6 +50,18 @@ class Ratings:
     def rated(self, one: Rating) -> Ratings:
         return Ratings((*self.latest, one)[-KEPT:])
 
+    def without_last(self) -> Ratings:
+        return Ratings(self.latest[:-1])
+
+    def are_of_all(self, showings: Iterable[float]) -> bool:
+        """Whether each of these times (Unix seconds) at which the thread was shown has been rated since. A rating
+        is of one of them."""
+        left = sorted(showings)
+        for given in sorted(one.at.timestamp() for one in self.latest):
+            if left and left[0] <= given:
+                left.pop(0)
+        return not left
+
     @property
     def raw(self) -> float:
         """The seed's weighted mean of the last ten, from 0 to 1; 1 without any."""

@@ -21,6 +21,7 @@ MOST_HINTS = 3
 PRESSING = 0.7
 FULL_WEIGHT = 10.0
 LONGEST_NAME = 60
+COMPACT = "ai_compact()"
 _AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
@@ -78,8 +79,10 @@ def suggestions(
     """What to suggest of the active threads. `pairs` are those that are alike, and `related` the threads that answer a
     context, the best first. `most_active` threads are as many as a normal compaction leaves."""
     known = {thread.id: thread for thread in threads}
-    merging = [pair for pair in pairs if pair.similarity > ALIKE and _mergeable(pair, known)]
-    splitting = sorted((one for one in threads if drift.is_adrift(one.drift)), key=lambda one: (-one.last_s, one.id))
+    merging = _stars([pair for pair in pairs if pair.similarity > ALIKE and _is_of_two(pair, known)], known)
+    named = {one for pair in merging for one in pair.threads}
+    adrift = (one for one in threads if one.id not in named and drift.is_adrift(one.drift))
+    splitting = sorted(adrift, key=lambda one: (-one.last_s, one.id))
     hints = tuple(_hints([known[one] for one in related if one in known], threads, now_s))
     more = {"merge_candidates": len(merging) - MOST_SHOWN, "split_candidates": len(splitting) - MOST_SHOWN}
     return Suggestions(
@@ -112,16 +115,38 @@ def _first(pairs: Sequence[Pair]) -> list[Pair]:
     return sorted(pairs, key=lambda pair: (-pair.similarity, sorted(pair.threads)))[:MOST_SHOWN]
 
 
-def _mergeable(pair: Pair, known: Mapping[str, Digest]) -> bool:
-    """A pinned thread takes others in and goes on as none of them."""
-    both = [known[one] for one in pair.threads if one in known]
-    return len(both) == len({*pair.threads}) == 2 and not all(one.pinned for one in both)  # noqa: PLR2004  # a pair
+def _is_of_two(pair: Pair, known: Mapping[str, Digest]) -> bool:
+    return len({one for one in pair.threads if one in known}) == 2  # noqa: PLR2004  # a pair
+
+
+def _stars(pairs: Sequence[Pair], known: Mapping[str, Digest]) -> list[Pair]:
+    """Of threads that are all alike, each with the one that goes on: every thread is named on one side only, so that
+    what is suggested can be done in any order. A pinned thread takes others in and goes on as none of them."""
+    others: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        for one in pair.threads:
+            others.setdefault(one, []).append(pair)
+    taken: set[str] = set()
+    found: list[Pair] = []
+    for kept in sorted(others, key=lambda one: _goes_on(known[one])):
+        if kept in taken:
+            continue
+        for pair in others[kept]:
+            [gone] = {*pair.threads} - {kept}
+            if gone not in taken and not known[gone].pinned:
+                found.append(pair)
+                taken |= {kept, gone}
+    return found
+
+
+def _goes_on(one: Digest) -> tuple[bool, float, str]:
+    """The pinned one, else the older."""
+    return not one.pinned, one.first_s, one.id
 
 
 def _merge(pair: Pair, known: Mapping[str, Digest]) -> JsonObject:
-    """The first goes on: the pinned one, else the older."""
-    both = [known[one] for one in pair.threads]
-    kept, gone = sorted(both, key=lambda one: (not one.pinned, one.first_s, one.id))
+    """The first goes on."""
+    kept, gone = sorted((known[one] for one in pair.threads), key=_goes_on)
     return {
         "thread_a": kept.id,
         "thread_b": gone.id,
@@ -200,9 +225,9 @@ def _health(threads: Collection[Digest], most_active: int, *, merging: int, spli
 
 def _recommendation(active: int, most_active: int, merging: int, splitting: int, *, is_pressing: bool) -> str:
     if active > most_active and not merging:
-        return f"More than {most_active} threads are active; ai_compact() archives the idle and the lightest"
+        return f"More than {most_active} threads are active; {COMPACT} archives the idle and the lightest"
     if active > most_active:
-        return f"More than {most_active} threads are active; merge similar ones, or ai_compact() does it for all"
+        return f"More than {most_active} threads are active; merge similar ones, or {COMPACT} does it for all"
     if is_pressing and merging:
         return "Consider merging similar threads to reduce pressure"
     if splitting:

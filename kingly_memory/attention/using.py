@@ -12,10 +12,12 @@ _FEWEST = 2
 
 
 def draws_on(note: str, asked: str, reply: str) -> bool:
-    """True when the reply says at least half of what stands in the note and not in the question, and two words of it.
+    """True when the reply says at least half of what stands in the note and not in the question, and two words of it,
+    or all where there are fewer. Of a note that says nothing beyond the question, the same of its own words.
 
     Stricter than need be: a use that goes unnoticed costs little, since the next one makes up for it.
     """
-    news = telling(note[:READ]) - telling(asked[:READ])
+    said = telling(note[:READ])
+    news = said - telling(asked[:READ]) or said
     heard = news & telling(reply[:READ])
-    return len(heard) >= max(_FEWEST, _SHARE * len(news))
+    return bool(news) and len(heard) >= min(max(_FEWEST, _SHARE * len(news)), len(news))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.cli.memories import standard_input
 from kingly_memory.cli.output import Output, ago, table
-from kingly_memory.cli.place import place_of, routing
+from kingly_memory.cli.place import command, place_of, routing
 from kingly_memory.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def focus(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         if options.topic is None:
             active = router.attention.focused()
-            out.show({"active_focus": [one.to_json() for one in active]}, _focus_lines(active))
+            out.show({"active_focus": [one.told() for one in active]}, _focus_lines(active))
             return 0
         weight = {} if options.weight is None else {"weight": options.weight}
         set_ = router.attention.focus(options.topic, **weight)
@@ -54,7 +54,7 @@ def pin(options: Namespace, out: Output) -> int:
             origin="agent" if place.agent else "user",
             **boost,
         )
-    out.show(pinned.to_json(), _pin_lines(pinned))
+    out.show(pinned.to_json(), _pin_lines(pinned, command(options, "unpin", pinned.thread_id)))
     return 0
 
 
@@ -76,12 +76,22 @@ def rate(options: Namespace, out: Output) -> int:
 
 def _focus_lines(active: tuple[Focus, ...]) -> list[str]:
     now = datetime.now(UTC)
-    rows = [(one.topic, f"{one.weight:g}", ago(one.set_at, now)) for one in active]
-    return table(rows, ("TOPIC", "WEIGHT", "SET")) if rows else ["nothing is in focus"]
+    rows = [
+        (one.topic, f"{one.weight:g}", "" if one.since is None else ago(one.since, now), " ".join(_focus_remarks(one)))
+        for one in active
+    ]
+    return table(rows, ("TOPIC", "WEIGHT", "SET", "")) if rows else ["nothing is in focus"]
 
 
-def _pin_lines(pinned: Pinned) -> Iterator[str]:
+def _focus_remarks(one: Focus) -> Iterator[str]:
+    if one.for_everyone:
+        yield "for everyone"
+    if one.thread is not None:
+        yield f"(thread {one.thread})"
+
+
+def _pin_lines(pinned: Pinned, unpin: str) -> Iterator[str]:
     yield pinned.message
     if pinned.title is not None:
         yield f"  title  {pinned.title}"
-    yield f"  unpin  kingly-memory unpin {pinned.thread_id}"
+    yield f"  unpin  {unpin}"

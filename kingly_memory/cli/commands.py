@@ -319,7 +319,9 @@ COMMANDS = (
         f"{_ROOM}.injecting:inject",
         (
             argument("prompt", "the prompt, or - to read it from standard input", metavar="PROMPT", nargs="+"),
-            argument("--budget", "tokens that all of it may take (default 1000)", metavar="N", type=whole_number),
+            argument(
+                "--budget", "tokens that all of it may take, 67 at least (default 1000)", metavar="N", type=whole_number
+            ),
             argument(
                 "--session", "what this session was told is left out, and what it is told now noted", metavar="ID"
             ),
@@ -331,19 +333,19 @@ COMMANDS = (
         "Put threads about a topic into prompts first; without a topic, list what is in focus.",
         f"{_ROOM}.attention:focus",
         (
-            argument("topic", "a word or two, or the id of a thread", metavar="TOPIC", nargs="?"),
+            argument("topic", "a word or two, the id of a thread, or the key of a memory", metavar="TOPIC", nargs="?"),
             argument("--weight", "how strongly, 0 to 1 (default 0.8)", metavar="N", type=number),
         ),
     ),
     Command(
         "unfocus",
-        "Take the focus off a topic, or off everything.",
+        "Take the focus off a topic, or off everything that holds for you, also where it holds for everyone.",
         f"{_ROOM}.attention:unfocus",
         (argument("topic", "a topic in focus (default: all of them)", metavar="TOPIC", nargs="?"),),
     ),
     Command(
         "pin",
-        "Keep a text in view: a new thread that weighs more, and that nothing takes away until it is unpinned.",
+        "Keep a text: a thread that weighs more, begins sessions, and that nothing takes away until it is unpinned.",
         f"{_ROOM}.attention:pin",
         (
             argument("content", "the text, or - to read it from standard input", metavar="TEXT"),
@@ -356,7 +358,7 @@ COMMANDS = (
     Command("unpin", "Let a pinned thread be as any other.", f"{_ROOM}.attention:unpin", (_THREAD,)),
     Command(
         "rate",
-        "Say whether what was put into a prompt was useful or noise.",
+        "Say whether what a hook or inject has put into a prompt was useful or noise, once for each session.",
         f"{_ROOM}.attention:rate",
         (
             _THREAD,
@@ -412,7 +414,10 @@ COMMANDS = (
         "threads split",
         "Part the threads that were merged into one, or divide it where its topic changes.",
         f"{_ROOM}.threads:split",
-        (_THREAD, repeatable("--topic", "take out what is about this", "TOPIC")),
+        (
+            _THREAD,
+            repeatable("--topic", "take out what is about this, or part the merged thread of that name", "TOPIC"),
+        ),
     ),
     Command(
         "threads rename",

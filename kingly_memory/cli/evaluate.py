@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,11 +22,12 @@ from kingly_memory.cli.trial import Arrangement, Row, Trial, closeness, named, s
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject
-from kingly_memory.router.attending.injecting import TOKENS
+from kingly_memory.router.attending.injecting import TOKENS, room
 from kingly_memory.settings import Place, Settings
 
 QUESTIONS_LIMIT = 1_000_000
 REDRAW_S = 0.1
+NOTE_S = 10.0
 
 _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "P50 MS", "P95 MS")
 
@@ -34,7 +35,7 @@ _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "
 def evaluate(options: Namespace, out: Output) -> int:
     """Everything is stored in a temporary folder that is gone afterwards, however this ends."""
     configurations = _configurations(options)
-    budget = intake.count("budget", TOKENS if options.budget is None else options.budget, most=intake.MOST_TOKENS)
+    budget = room("budget", TOKENS if options.budget is None else options.budget)
     _check_vectors(configurations)
     limit = None if options.limit is None else intake.count("limit", options.limit, most=QUESTIONS_LIMIT)
     settings = Settings.from_environment(home=Place.resolve(options.home).home)
@@ -182,16 +183,22 @@ def _note_problems(found: QuestionFile, out: Output) -> None:
 
 
 class _Progress:
-    """One line on a terminal, redrawn; nothing elsewhere."""
+    """One line on a terminal, redrawn; elsewhere a note now and then of what takes long."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out
-        self._last = 0.0
+        self._clock = clock
+        self._last = clock() - (REDRAW_S if out.watched else 0.0)
 
     def at(self, line: str) -> None:
-        if self._out.watched and time.monotonic() - self._last >= REDRAW_S:
-            self._last = time.monotonic()
+        now = self._clock()
+        if now - self._last < (REDRAW_S if self._out.watched else NOTE_S):
+            return
+        self._last = now
+        if self._out.watched:
             self._out.redraw(line)
+        else:
+            self._out.note(line)
 
     def over(self) -> None:
         if self._out.watched:

@@ -37,6 +37,7 @@ class UsageError(KinglyMemoryError):
     def __init__(self, program: str, message: str) -> None:
         match = _AT_ARGUMENT.fullmatch(message)
         self.field = match["name"].replace("-", "_") if match else None
+        self.program = program
         problem = f"{match['name']}: {match['problem']}" if match else message
         super().__init__(f"{problem} (see `{program} --help`)")
 

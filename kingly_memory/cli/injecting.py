@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING
 from kingly_memory.app import parts
 from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.injection import Injection
-from kingly_memory.attention.pertinence import LEAST
+from kingly_memory.attention.pertinence import LEAST, common
 from kingly_memory.cli.memories import standard_input
 from kingly_memory.cli.output import Output, counted, facts, one_line, shortened, table
 from kingly_memory.cli.place import place_of, warnings_on
 from kingly_memory.integrations.hooks import AGENT
 from kingly_memory.integrations.recall import check_private
+from kingly_memory.router.attending.candidates import wording_of
 from kingly_memory.router.attending.injecting import TOKENS, checked, injected
 from kingly_memory.settings import Settings
 from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:
     from kingly_memory.attention.explaining import Considered
+    from kingly_memory.models import Memory
 
 _HEADS = ("", "PRIORITY", "SHARED", "MEMORY", "WHY")
 _LEGEND = (
     ("PRIORITY", "similarity × weight × relevance + boost; the best come first, as long as there is room"),
     ("", "similarity: how well it answers, as a search has it; weight: of its thread, by pins;"),
     ("", "relevance: of its thread, by ratings and use; boost: by what is in focus"),
-    ("SHARED", f"telling words that it and the prompt have in common: {LEAST:.0%} lets it in, and so does a boost"),
+    ("SHARED", "telling words that it has in common with the prompt, of those of the shorter one of the two:"),
+    ("", f"two at least and {LEAST:.0%}, or half, let it in, and so does a boost"),
 )
 _NAME = 32
 
@@ -55,19 +58,19 @@ def inject(options: Namespace, out: Output) -> int:
         )
     if not found.text and not out.as_json:
         out.note("nothing is put in")
-    out.show(found.to_json(), _lines(found, options.explain))
+    out.show(found.to_json(), _lines(found, prompt, options.explain))
     return 0
 
 
-def _lines(found: Injection, explain: bool) -> Iterator[str]:
+def _lines(found: Injection, prompt: str, explain: bool) -> Iterator[str]:
     if found.text:
         yield found.text
     if explain:
         yield from [""] if found.text else []
-        yield from _explained(found)
+        yield from _explained(found, prompt)
 
 
-def _explained(found: Injection) -> Iterator[str]:
+def _explained(found: Injection, prompt: str) -> Iterator[str]:
     seen = counted(len(found.considered), "memory")
     tokens = estimated_tokens(found.text)
     yield f"{seen} looked at, {len(found.put_in):,} put in, about {counted(tokens, 'token')} in all"
@@ -75,12 +78,12 @@ def _explained(found: Injection) -> Iterator[str]:
         yield f"looked up: {found.asked}"
     if found.considered:
         yield ""
-        yield from table(_rows(found.considered), _HEADS)
+        yield from table(_rows(found.considered, found.asked or prompt), _HEADS)
         yield ""
         yield from facts(_LEGEND)
 
 
-def _rows(considered: Sequence[Considered]) -> list[tuple[str, ...]]:
+def _rows(considered: Sequence[Considered], asked: str) -> list[tuple[str, ...]]:
     """In the order of priority, which is that of the notes."""
     rows: list[tuple[str, ...]] = []
     number = 0
@@ -92,9 +95,14 @@ def _rows(considered: Sequence[Considered]) -> list[tuple[str, ...]]:
             (
                 f"[{number}]" if one.is_in else "out",
                 f"{place.total:.2f} = {made_of}",
-                f"{one.pertinence:.0%}",
+                _shared(one.memory, asked),
                 shortened(one_line(one.memory.key or one.memory.title or one.memory.content), _NAME),
                 one.why,
             )
         )
     return rows
+
+
+def _shared(memory: Memory, asked: str) -> str:
+    shared, shorter = common(asked, wording_of(memory))
+    return f"{shared:,} of {counted(shorter, 'word')}"

@@ -42,6 +42,8 @@ _DOES = {
     "merge": "merge",
 }
 
+_RESTING = {False: "archived", True: "was archived already"}
+
 
 def sweep(options: Namespace, out: Output) -> int:
     if options.undo:
@@ -101,8 +103,12 @@ def archive_list(options: Namespace, out: Output) -> int:
 
 def archive_add(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
-        gone = [router.archive(name, options.reason) for name in options.memories]
-    lines = [shortened(f"archived: {'  '.join(_labels(memory, memory.id))}", width()) for memory in gone]
+        resting = router.archive_all(options.memories, options.reason)
+    gone = [one.memory for one in resting]
+    lines = (
+        shortened(f"{_RESTING[one.was_there]}: {'  '.join(_labels(one.memory, one.memory.id))}", width())
+        for one in resting
+    )
     which = gone[0].key or gone[0].id if len(gone) == 1 else "KEY_OR_ID"
     undo = f"undo: kingly-memory archive restore {shlex.quote(which)}"
     out.show([memory.to_json() for memory in gone], [*lines, undo])
@@ -148,12 +154,7 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
     tiers = ((tier, count, after["tiers"].get(tier, 0)) for tier, count in before["tiers"].items())
     moves += [(tier, old, new) for tier, old, new in tiers if old != new]
     yield f"  {'; '.join(f'{name} {old:,} → {new:,}' for name, old, new in moves)}  ({', '.join(report.policies)})"
-    if report.waiting:
-        yield f"  {report.waiting:,} stay until the remote has acknowledged them"
-    if report.spared:
-        yield f"  {counted(report.spared, 'memory')} stay as the last of a category"
-    if report.skipped:
-        yield f"  {report.skipped:,} were used meanwhile and stay as they are"
+    yield from _remarks(report, would)
     for reason, count in report.reasons.items():
         yield f"  {one_line(reason)}: {count:,}"
     yield from _twin_lines(report, names)
@@ -167,6 +168,27 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
             yield f"and {total - len(actions):,} more"
     if report.can_be_undone:
         yield "undo: kingly-memory sweep --undo"
+
+
+def _remarks(report: SweepReport, would: str) -> Iterator[str]:
+    """What stays although it might go, and what went that is not the project's."""
+    several = (
+        (report.waiting, "stays until the remote has acknowledged it", "stay until the remote has acknowledged them"),
+        (report.spared, "stays as the last of its category", "stay, each the last of its category"),
+        (
+            report.skipped,
+            "was touched meanwhile and is left as it is",
+            "were touched meanwhile and are left as they are",
+        ),
+        (
+            report.elsewhere,
+            f"of another project had ended and {would or 'was '}put away too",
+            f"of other projects had ended and {would or 'were '}put away too",
+        ),
+    )
+    for count, one, many in several:
+        if count:
+            yield f"  {counted(count, 'memory')} {one if count == 1 else many}"
 
 
 def compaction_lines(told: JsonObject) -> Iterator[str]:

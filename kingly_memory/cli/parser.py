@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
@@ -23,6 +24,10 @@ Then:        kingly-memory store "Deploys need two reviews" --key deploy
 """
 
 
+_DASHED = re.compile(r"-(?!-|h$).+", re.DOTALL)
+"""No option of ours begins with a single dash but -h."""
+
+
 class _Formatter(RawDescriptionHelpFormatter):
     """Asks for the width itself: argparse would load shutil for that, with three compression libraries."""
 
@@ -42,7 +47,15 @@ def parse(argv: Sequence[str]) -> Namespace:
     """The options of a command line; `command_function` names what does it. Raises UsageError; --help exits."""
     named = [command for command in COMMANDS if command.name.partition(" ")[0] in argv]
     parser = build(named if named and not {"-h", "--help"} & set(argv) else COMMANDS)
-    return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
+    try:
+        return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
+    except UsageError as error:
+        text = next(filter(_DASHED.fullmatch, argv), None)
+        if text is None:
+            raise
+        raise UsageError(
+            error.program, f"{text!r} is no option; put -- before a text that begins with a dash"
+        ) from None
 
 
 def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:

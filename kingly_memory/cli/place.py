@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
-from kingly_memory.cli.output import Output
+from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
 from kingly_memory.settings import Place, Settings
 
@@ -34,6 +34,16 @@ def place_of(options: Namespace, out: Output) -> Place:
         agent=intake.label("agent", options.agent),
     )
     return place if place.remote is None else replace(place, remote=_usable(place.remote, out))
+
+
+def command(options: Namespace, verb: str, *names: str) -> str:
+    """The command that does something further in the same place, for a shell."""
+    from shlex import join
+
+    place = (("home", options.home), ("project", options.project), ("remote", options.remote))
+    named = [one for name, value in place if isinstance(value, str) for one in (f"--{name}", value)]
+    ends = ["--"] if any(name.startswith("-") for name in names) else []
+    return one_line(join(["kingly-memory", *verb.split(), *named, *ends, *names]))
 
 
 def token_of(options: Namespace) -> str | None:

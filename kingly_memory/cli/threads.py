@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import intake
 from kingly_memory.cli.memories import LAST_POSITION
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
-from kingly_memory.cli.place import place_of, routing
+from kingly_memory.cli.place import command, place_of, routing
 
 if TYPE_CHECKING:
     from kingly_memory.router.threads.listing import Glance
@@ -46,7 +46,7 @@ def recall(options: Namespace, out: Output) -> int:
 def merge(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         done = router.threads.merge(options.thread_a, options.thread_b)
-    out.show(done.to_json(), [done.message, f"  part them again: kingly-memory threads split {done.thread.id}"])
+    out.show(done.to_json(), [done.message, f"  part them again: {command(options, 'threads split', done.thread.id)}"])
     return 0
 
 
@@ -99,10 +99,7 @@ def _thread_lines(one: ThreadView) -> Iterator[str]:
         ("topics", ", ".join(one.topics)),
         ("weight", f"{one.weight:.2f}{', pinned' if one.pinned else ''}, relevance {one.relevance:.2f}"),
         ("active", f"{ago(one.last_active, now)}, since {one.created_at.date().isoformat()}"),
-        (
-            "recalled",
-            "never" if one.recalled_at is None else f"{one.recalls:,} times, last {ago(one.recalled_at, now)}",
-        ),
+        ("recalled", _recalls(one, now)),
         *([("holds", ", ".join(one.merged))] if one.merged else []),
         *([("drift", " → ".join(one.drift_history))] if one.drift_history else []),
     ]

@@ -71,6 +71,8 @@ def import_path(options: Namespace, out: Output) -> int:
             raise
         waiting = router.status()["outbox"]["pending"] if place.remote else 0
     out.show(tally.to_json(), tally.lines(waiting))
+    if not tally.done and not tally.threads and tally.focus_set is None and not tally.problems:
+        out.note(f"{path} holds nothing to import")
     for problem in tally.problems[:PROBLEMS_SHOWN]:
         out.note(str(problem))
     if len(tally.problems) > PROBLEMS_SHOWN:

@@ -120,7 +120,11 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
 def _focus(now: JsonObject) -> Iterator[tuple[str, str]]:
     """What is in focus, if anything is."""
     if "focus" in now:
-        yield "focus", ", ".join(f"{one['topic']} ({one['weight']:g})" for one in now["focus"])
+        yield "focus", ", ".join(_in_focus(one) for one in now["focus"])
+
+
+def _in_focus(one: JsonObject) -> str:
+    return f"{one['topic']} ({one['weight']:g}{', for everyone' if one.get('for_everyone') else ''})"
 
 
 def _vectors(now: JsonObject) -> Iterator[tuple[str, str]]:

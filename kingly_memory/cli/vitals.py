@@ -11,7 +11,7 @@ from kingly_memory.models import JsonObject
 def explanation(told: JsonObject) -> list[str]:
     """What becomes of a memory and why, a fact a line: below `get --explain`."""
     tier, uses, archived = told["tier"], told["uses"], told["archived"]
-    used = f", the last {_day(uses['last_used'])}" if uses["last_used"] else ""
+    used = f", the last {_day(uses['last_used'])}" if uses["accesses"] and uses["last_used"] else ""
     rows = {
         "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
         "strength": strength_line(told["strength"]),

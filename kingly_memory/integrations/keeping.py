@@ -51,16 +51,19 @@ def keep(
     """
     progress, latest = Progress(place.home), monotonic() + BUDGET_S
     end, more, room = progress.end(session.id), True, settings.capture_most
-    taken = Taken()
+    taken, heard_s, is_heard = Taken(), time.time(), False
     while more and room and monotonic() < latest:
         passage = read_since(session.transcript, end)
         end, more = passage.end, passage.more
         new = _new(list(statements(passage.messages)), room, place, settings)
         used = _used(passage.messages, session, place, settings)
+        is_heard = is_heard or any(one.speaker == "assistant" for one in passage.messages)
         taken = _sum(taken, _store(new, used, session, place, settings)) if new or used else taken
         room -= len(new)
         if place.home.is_dir():
             progress.save(session.id, end)
+    if is_heard and not more:
+        parts.injections(place).hear(session.id, heard_s)
     if more and not place.home.is_dir():  # else nothing is founded only to note that there was nothing to keep
         Folder(place.home).make()
         progress.save(session.id, end)

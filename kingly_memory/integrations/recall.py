@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
-from kingly_memory.attention.injection import Budget, inject
+from kingly_memory.attention.injection import Budget, Injection, Omission, inject
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import CONFIDENCE_ASSESSMENT
+from kingly_memory.ports import UNNAMED
 from kingly_memory.router.attending import candidates
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ WEIGHTY = 0.7
 """Significance from which a memory comes before later ones at a session's start."""
 WEIGHED = 200
 """The project's latest memories, of which the weightiest are looked for."""
+REMARK_TOKENS = 20
+"""What it takes to say that there is more that is pinned."""
 PINNED = "pinned"
 """Tag of what may be pinned; the facet `attention` says whether it still is."""
 
@@ -84,22 +87,36 @@ def _recalled(
     anew: bool = False,
 ) -> Recalled:
     log = parts.injections(place)
-    found = inject(
-        gathered.candidates,
-        agent=place.agent,
-        budget=Budget(tokens=settings.hook_tokens),
-        least_pertinence=least,
-        focuses=gathered.focuses,
-        seen=log.of(session) if session and not anew else {},
-    )
+    seen = log.of(session) if session and not anew else {}
+
+    def put_in(tokens: int) -> Injection:
+        return inject(
+            gathered.candidates,
+            agent=place.agent,
+            budget=Budget(tokens=tokens),
+            least_pertinence=least,
+            focuses=gathered.focuses,
+            seen=seen,
+        )
+
+    found, remark = put_in(settings.hook_tokens), ""
+    if not least and settings.hook_tokens > REMARK_TOKENS and _pinned_out(found, gathered):
+        found = put_in(settings.hook_tokens - REMARK_TOKENS)
+        remark = f"{_pinned_out(found, gathered)} more pinned: kingly-memory list --tag {PINNED}"
 
     def remember() -> None:
         if session and anew:
             log.clear(session, around.now_s)
-        if session and found.put_in:
-            log.note(session, found.put_in, around.now_s)
+        if found.put_in:
+            log.note(session or UNNAMED, found.put_in, around.now_s)
 
-    return Recalled(found.text, remember)
+    return Recalled("\n".join(filter(None, (found.text, remark))), remember)
+
+
+def _pinned_out(found: Injection, gathered: Gathered) -> int:
+    """How many of what is pinned there was no room for."""
+    pinned = {one.memory.id for one in gathered.candidates if one.thread is not None and one.thread.pinned}
+    return sum(why is Omission.NO_ROOM and one in pinned for one, why in found.left_out.items())
 
 
 def _of_project(reader: LocalReader, around: Surroundings, session: str | None) -> Iterator[Memory]:

@@ -5,6 +5,7 @@ FAST to the archive, and upward, from GLACIAL to FAST. A tier over its size lets
 tier down, MEDIUM and SLOW behind summaries that rest in GLACIAL, GLACIAL to the archive. Protected memories hold their
 place, and what moved within the cooldown is not asked to leave again: until that ends, a tier may be too full. One that
 nothing else would be summed up with goes to the archive without a summary, and so does one whose lifetime has ended.
+Working memories end by themselves: they may step down, and never leave, so that no summary outlives them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiering import Tiering, faded_since_s
 from kingly_memory.lifecycle.tiers import TierRules, below, decayed_importance
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Keep, Promote, Summarise, Verdict
-from kingly_memory.models import JsonObject, Memory, Standing, Tier
+from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 
 Heading = tuple[str, str | None, str]
 """Whose memories a summary joins: project, agent and topic."""
@@ -204,7 +205,7 @@ def _resident(tiering: Tiering, subject: Subject, verdict: Verdict, now_s: float
         importance=decayed_importance(memory.significance, age_s, tier, tiering.rules),
         importance_below=decayed_importance(memory.significance, age_s, below(tier) or tier, tiering.rules),
         is_protected=subject.is_protected,
-        may_leave=is_settled,
+        may_leave=is_settled and memory.type is not MemoryType.WORKING,
         may_step_down=is_settled and not tiering.is_held(placement, now_s, upward=False),
         may_be_told=not is_expired(subject.lifetime, now_s),
     )

@@ -1,15 +1,18 @@
-"""The end of a lifetime (seed 004): working memories and copies go for good, all else goes to the archive. Pure."""
+"""The end of a lifetime (seed 004): working memories and copies go for good, all else goes to the archive. Pure.
+
+A working memory of a significance of 0.8 and more goes to the archive too: what matters that much is never lost.
+"""
 
 from __future__ import annotations
 
-from kingly_memory.lifecycle.lifetimes import is_expired
+from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep
 from kingly_memory.models import MemoryType, Standing
 
 
 def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
-    """Working memories wait until every remote that should have them does."""
+    """Working memories are erased only when every remote that should have them does."""
     lifetime = subject.lifetime
     if lifetime is None or not is_expired(lifetime, now_s):
         return Keep("its lifetime has not ended")
@@ -20,7 +23,7 @@ def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
         return Keep(f"it is {subject.standing.value} already")
     if subject.pinned:
         return Keep("it is pinned", figures)
-    if subject.memory.type is not MemoryType.WORKING:
+    if subject.memory.type is not MemoryType.WORKING or subject.memory.significance >= PROTECTED_FROM:
         return Archive(f"the lifetime of {subject.memory.type.value} memories has ended", figures)
     if subject.awaited:
         return Keep("it waits for the remote to acknowledge it", figures)

@@ -2,14 +2,15 @@
 
 What wins when policies differ, the first line first:
 
-1. The end of a lifetime: erased (working memories and copies) or archived.
+1. The end of a lifetime: erased (working memories below 0.8, and copies) or archived.
 2. Another memory that says the same: archived, and joined to it. What follows sees the two as one.
 3. Too little strength: archived.
 4. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
 5. A move to another tier: down, or up for what has earned it.
 
 Nothing of this takes away what is pinned or of a significance of 0.8 and more (which has no lifetime unless it is a
-working memory), nor does the third line take the last memory of its category.
+working memory), nor the last memory of its category: only the end of a lifetime does, which was said when the memory
+was stored and hides it from that instant, whoever sweeps.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import ending, merging
 from kingly_memory.lifecycle.consolidation import Consolidation, Run
-from kingly_memory.lifecycle.forgetting import Category, Forgetting, category, weakest_that_may_go
+from kingly_memory.lifecycle.forgetting import Category, Forgetting, category, those_that_may_go, weakest_that_may_go
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.merging import Merging
 from kingly_memory.lifecycle.restating import Saying
@@ -55,13 +57,14 @@ class Policies:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What is to become of one memory, as its text (`revision`) and its facets (`mark`) were then. `policy` names who
-    wants it."""
+    wants it. What has ended may be `elsewhere`, in another project, which is told nothing of it."""
 
     memory_id: MemoryId
     revision: int
     mark: int
     policy: str
     verdict: Verdict
+    elsewhere: bool = False
 
     def to_json(self) -> JsonObject:
         return {
@@ -95,7 +98,8 @@ class Census:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a sweep would do, in the order in which it would: nothing in it is kept as it is. `waiting` counts ended
-    memories that a remote has yet to acknowledge, `spared` what protection keeps, `summaries` what is to be written.
+    memories that a remote has yet to acknowledge, `spared` the last of their categories, `summaries` what is to be
+    written. All counts are of the sweeping project.
     Those that go behind the same summary come one after the other, at the end. `twins` say the same as others and are
     not joined to them because they have keys: each with the other one."""
 
@@ -114,11 +118,11 @@ class Plan:
 
 
 def chosen(names: Iterable[str] | None, available: Policies, usual: Sequence[str]) -> Policies:
-    """The policies of those names, or the usual ones. Raises InvalidInput."""
-    wanted = tuple(usual if names is None else names)
+    """The policies of those names, or of that one, or the usual ones. Raises InvalidInput."""
+    wanted = tuple(usual) if names is None else intake.texts("policies", names)
     for name in wanted:
         if name not in POLICIES:
-            raise InvalidInput("policies", f"{str(name)[:40]!r} is unknown; choose of {', '.join(POLICIES)}")
+            raise InvalidInput("policies", f"{intake.shown(name)!r} is unknown; choose of {', '.join(POLICIES)}")
     return Policies(
         lifetimes=LIFETIMES in wanted,
         strength=available.strength if STRENGTH in wanted else None,
@@ -145,11 +149,12 @@ def plans(
     now_s: float,
     archived: int = 0,
     *,
+    project: str | None = None,
     sayings: Mapping[MemoryId, Saying] | None = None,
 ) -> list[Plan]:
-    """What each of several sweeps would do, from one reading of the memories. `sayings` are of those that are not alone
-    in what they say."""
-    surveys = [_Survey(policies, now_s, sayings or {}) for policies in several]
+    """What each of several sweeps of the project (None for any) would do, from one reading of the memories. `sayings`
+    are of those that are not alone in what they say."""
+    surveys = [_Survey(policies, now_s, project, sayings or {}) for policies in several]
     for subject in ended:
         for survey in surveys:
             survey.see_ended(subject)
@@ -162,18 +167,23 @@ def plans(
 class _Survey:
     """One planning: shown what has ended, then the live memories, each one by one."""
 
-    def __init__(self, policies: Policies, now_s: float, sayings: Mapping[MemoryId, Saying]) -> None:
+    def __init__(
+        self, policies: Policies, now_s: float, project: str | None, sayings: Mapping[MemoryId, Saying]
+    ) -> None:
         self._policies = policies
+        self._project = project
         self._sayings = {} if policies.merging is None else sayings
         self._alike: list[Subject] = []
         self._now_s = now_s
         self._run = None if policies.tiers is None else Run(policies.tiers, now_s)
         self._waiting = 0
-        self._spared = 0
+        self._spared: set[MemoryId] = set()
         self._live = 0
         self._left: Counter[type[Verdict]] = Counter()
         self._left_tiers: Counter[Tier] = Counter()
         self._categories: Counter[Category] = Counter()
+        self._places: dict[MemoryId, _Place] = {}
+        self._kinds: dict[_Place, _Place] = {}
         self._seen: dict[MemoryId, tuple[int, int]] = {}
         self._over: dict[MemoryId, Decision] = {}
         self._fading: list[tuple[Subject, Archive]] = []
@@ -183,12 +193,13 @@ class _Survey:
         if not self._policies.lifetimes:
             return
         verdict = ending.decide(subject, self._now_s)
+        is_elsewhere = self._project not in (None, subject.memory.scope.project)
         if isinstance(verdict, Keep):
-            self._waiting += subject.awaited
+            self._waiting += subject.awaited and not is_elsewhere
             return
         memory_id = subject.memory.id
         self._seen[memory_id] = subject.memory.revision, subject.mark
-        self._over[memory_id] = self._decision(memory_id, LIFETIMES, verdict)
+        self._over[memory_id] = replace(self._decision(memory_id, LIFETIMES, verdict), elsewhere=is_elsewhere)
 
     def see(self, subject: Subject) -> None:
         """A live memory. Whether one that has faded may go is known once all have been seen."""
@@ -207,13 +218,20 @@ class _Survey:
         verdict = self._faded(subject)
         if isinstance(verdict, Archive):
             self._fading.append((_light(subject), verdict))
-        elif self._run is not None:
-            self._run.see(subject)
+        else:
+            self._show_tiers(subject)
+
+    def _show_tiers(self, subject: Subject) -> None:
+        if self._run is None or self._policies.tiers is None:
+            return
+        self._run.see(subject)
+        place = category(subject.memory), self._policies.tiers.placement(subject).tier
+        self._places[subject.memory.id] = self._kinds.setdefault(place, place)
 
     def plan(self, archived: int) -> Plan:
         merged = self._merged()
         faded = self._leaving_for_strength()
-        run = Consolidation() if self._run is None else self._run.decided()
+        run = Consolidation() if self._run is None else self._sparing(self._run.decided())
         moved = [self._decision(memory_id, TIERS, verdict) for memory_id, verdict in run.verdicts.items()]
         self._left.update(type(one.verdict) for one in moved)
         into_archive = self._left[Archive] + self._left[Summarise] + self._left[Merge]
@@ -224,7 +242,7 @@ class _Survey:
             policies=self._policies.names,
             decisions=(*self._over.values(), *merged, *faded, *_summarised_last(moved)),
             waiting=self._waiting,
-            spared=self._spared,
+            spared=len(self._spared),
             summaries=run.summaries,
             twins=tuple(self._twins),
             before=Census(self._live, archived, tiers),
@@ -265,12 +283,33 @@ class _Survey:
             subject, verdict = fading.pop(memory_id)
             decision = self._decision(memory_id, STRENGTH, verdict)
             self._leaves(subject, decision)
+            self._categories[category(subject.memory)] -= 1
             decisions.append(decision)
-        self._spared += len(fading)
+        self._spared |= fading.keys()
         for subject, _ in fading.values():
-            if self._run is not None:
-                self._run.see(subject)
+            self._show_tiers(subject)
         return decisions
+
+    def _sparing(self, run: Consolidation) -> Consolidation:
+        """The run without what would take the last of a category: of several that leave, the most important stays
+        where it is, and the tier may be too full for it. A summary of one is none."""
+        leaving = [(one, verdict) for one, verdict in run.verdicts.items() if isinstance(verdict, Archive | Summarise)]
+        least_first = sorted((verdict.figures["importance"], memory_id) for memory_id, verdict in leaving)
+        named = ((memory_id, self._places[memory_id][0]) for _, memory_id in least_first)
+        staying = {memory_id for memory_id, _ in leaving} - set(those_that_may_go(named, self._categories))
+        if not staying:
+            return run
+        self._spared |= staying
+        verdicts = {memory_id: verdict for memory_id, verdict in run.verdicts.items() if memory_id not in staying}
+        together = Counter(_heading(verdict) for verdict in verdicts.values() if isinstance(verdict, Summarise))
+        for memory_id, verdict in verdicts.items():
+            if isinstance(verdict, Summarise) and together[_heading(verdict)] == 1:
+                verdicts[memory_id] = Archive(verdict.reason, verdict.figures)
+        summaries = sum(count > 1 for count in together.values())
+        after = Counter(run.after)
+        after.update(self._places[memory_id][1] for memory_id in staying)
+        after[Tier.GLACIAL] -= run.summaries - summaries
+        return replace(run, verdicts=verdicts, after=dict(after), summaries=summaries)
 
     def _leaves(self, subject: Subject, decision: Decision) -> None:
         self._left[type(decision.verdict)] += 1
@@ -279,6 +318,13 @@ class _Survey:
 
     def _decision(self, memory_id: MemoryId, policy: str, verdict: Verdict) -> Decision:
         return Decision(memory_id, *self._seen[memory_id], policy, verdict)
+
+
+_Place = tuple[Category, Tier]
+
+
+def _heading(verdict: Summarise) -> tuple[str | None, str]:
+    return verdict.agent, verdict.topic
 
 
 def _light(subject: Subject) -> Subject:
@@ -292,5 +338,5 @@ def _summarised_last(decisions: Sequence[Decision]) -> list[Decision]:
     behind: defaultdict[tuple[str | None, str], list[Decision]] = defaultdict(list)
     for one in decisions:
         if isinstance(one.verdict, Summarise):
-            behind[one.verdict.agent, one.verdict.topic].append(one)
+            behind[_heading(one.verdict)].append(one)
     return [*others, *chain.from_iterable(behind.values())]

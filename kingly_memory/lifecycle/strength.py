@@ -44,7 +44,8 @@ class StrengthRules:
     """The figures of the rule, by default the seed's. `half_life_days` names the types that differ from the default.
 
     Below `forget_threshold` a memory is forgettable, from there to below `weak_below` weak, from `strong_from` strong
-    (a fresh memory of significance 0.5 has 0.75). Raises InvalidSetting.
+    (a fresh memory of significance 0.5 has 0.75). Where nothing `fades`, no memory loses anything by idleness. Raises
+    InvalidSetting.
     """
 
     default_half_life_days: float = 30.0
@@ -58,6 +59,7 @@ class StrengthRules:
     reinforcement_most: float = 0.3
     reinforcement_days: float = 7.0
     decaying_accesses: bool = False
+    fades: bool = True
 
     def __post_init__(self) -> None:
         for name in ("default_half_life_days", "reinforcement_days"):
@@ -144,7 +146,7 @@ class Vitals:
 
 def current(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float:
     """The strength, 0 to 1. It never rises by itself, and neither an access nor a reinforcement lowers it."""
-    left = math.exp(-_RATE * (vitals.idle_days(now_s) / vitals.half_life_days(rules)))
+    left = math.exp(-_RATE * (vitals.idle_days(now_s) / vitals.half_life_days(rules))) if rules.fades else 1.0
     fading, lasting = _gains(vitals, rules)
     total = fading * left + lasting + _reinforcement_bonus(vitals, now_s, rules)
     return min(1.0, max(0.0, total * _factor(vitals)))
@@ -232,7 +234,7 @@ def _falls_at(vitals: Vitals, bonus: float, begin_s: float, rules: StrengthRules
     needed = rules.forget_threshold / _factor(vitals) - lasting - bonus
     if needed > fading:
         return begin_s
-    if needed <= 0:
+    if needed <= 0 or not rules.fades:
         return math.inf
     idle_days = -math.log(needed / fading) / _RATE * vitals.half_life_days(rules)
     return max(begin_s, vitals.touched_s + idle_days * DAY_S)

@@ -2,7 +2,7 @@
 
 A run moves a memory by one tier at most, and after a move leaves it alone for the cooldown. What has earned a promotion
 is not demoted by the same run. GLACIAL is entered by fading below 0.3, not by idleness, and left downward by
-idleness only, to the archive.
+idleness only, to the archive; but not by working memories, which end by themselves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kingly_memory.lifecycle.tiers import (
     placed,
 )
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Keep, Promote, Verdict
-from kingly_memory.models import Standing, Tier
+from kingly_memory.models import MemoryType, Standing, Tier
 
 _AT_HOME = {tier: f"it belongs to the {tier.value} tier" for tier in Tier}
 _IDLE = {tier: f"idle for longer than the {tier.value} tier allows" for tier in Tier}
@@ -102,6 +102,8 @@ class Tiering:
             return Keep(_AT_HOME[placement.tier], decline.figures)
         if lower is None and subject.is_protected:
             return Keep("it is protected from the archive", decline.figures)
+        if lower is None and subject.memory.type is MemoryType.WORKING:
+            return Keep("it is a working memory, which ends by itself", decline.figures)
         if lower is None:
             return Archive(decline.reason, decline.figures)
         if self.is_held(placement, now_s, upward=False):

@@ -13,7 +13,7 @@ from kingly_memory.lifecycle.strength import StrengthRules, StrengthState
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
-from kingly_memory.models import JsonObject, Memory, Query, Standing, Tier
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router import merges
 from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
@@ -82,7 +82,7 @@ class Condition:
             "uses": {"accesses": one.usage.accesses, "last_used": _moment(one.usage.last_used)},
             "lifetime": None if one.lifetime is None else {"ends": _moment(one.lifetime.expires_at)},
             "tier": self._tier(one, now_s),
-            "protected": one.is_protected,
+            "protected": _is_protected(one),
             "archived": None if why is None else why.to_json(),
             **self._merged(row.memory.id),
         }
@@ -128,6 +128,11 @@ class Condition:
     def _why(self, memories: list[Memory]) -> dict[str, Archived]:
         facets = self._reader.facets(FACET, [memory.id for memory in memories])
         return {memory_id: Archived.from_json(facet) for memory_id, facet in facets.items()}
+
+
+def _is_protected(one: Subject) -> bool:
+    """Whether no sweep takes it away. Working memories are meant to end, whatever they are worth."""
+    return one.pinned or (one.is_protected and one.memory.type is not MemoryType.WORKING)
 
 
 def _moment(at_s: float | None) -> str | None:

@@ -6,7 +6,7 @@ what was added is written down, so that it can be taken away again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -22,12 +22,10 @@ from kingly_memory.lifecycle.restating import saying
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, memory_links, records
+from kingly_memory.router import archive, joined, memory_links, records
 from kingly_memory.router.records import Desk
 
-FACET = "merged"
-"""The facet `merged:<id>` names those that were joined to a memory, the latest last."""
-KEPT = 50
+FACET = joined.FACET
 MOST_LINKS = 32
 """Joined at one time, the strongest of them: a change must not keep the writer for long."""
 
@@ -57,7 +55,7 @@ def join(transaction: Transaction, one: Subject, stands: Subject, desk: Desk) ->
     if after.memory != stands.memory:
         records.revise(transaction, after.memory, desk.now_s)
         said = [_gained(stands.memory), _gained(after.memory)]
-    _name(transaction, stands.memory.id, [*_named(transaction, stands.memory.id), one.memory.id])
+    joined.add(transaction, stands.memory.id, one.memory.id)
     return {
         "id": one.memory.id,
         "into": stands.memory.id,
@@ -71,7 +69,7 @@ def join(transaction: Transaction, one: Subject, stands: Subject, desk: Desk) ->
 def take_apart(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -> None:
     """Take away what was added, but for what has been changed since. The memory itself is brought back elsewhere."""
     stands_id = MemoryId(entry["into"])
-    _name(transaction, stands_id, [one for one in _named(transaction, stands_id) if one != entry["id"]])
+    joined.remove(transaction, stands_id, entry["id"])
     links.remove(transaction, stands_id, entry["links"])
     row = transaction.row(stands_id)
     if row is None or row.standing is Standing.FORGOTTEN:
@@ -131,11 +129,3 @@ def _join_links(transaction: Transaction, one: MemoryId, stands: MemoryId, desk:
             yield memory_links.link(source, target, said, desk)(transaction).id
         except InvalidInput:  # its other end was forgotten, or has no room for another link
             continue
-
-
-def _named(transaction: Transaction, memory_id: MemoryId) -> list[str]:
-    return list((transaction.facet(FACET, memory_id) or {"ids": []})["ids"])
-
-
-def _name(transaction: Transaction, memory_id: MemoryId, ids: Collection[str]) -> None:
-    transaction.set_facet(FACET, memory_id, {"ids": list(ids)[-KEPT:]} if ids else None)

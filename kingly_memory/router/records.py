@@ -10,16 +10,20 @@ from datetime import datetime
 from kingly_memory.cognition.working import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.lifecycle.lifetimes import Lifetimes
-from kingly_memory.lifecycle.tiers import Placement, placed
+from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, Placement, TierRules, placed
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, retelling, usage
+from kingly_memory.router import archive, contexts, delivery, joined, retelling, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.minds import editions
 from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
+from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
+
+TOGETHER = 500
+"""Memories whose standing changes in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Desk:
     lifetimes: Lifetimes
     now: datetime
     contexts: ContextRules = field(default_factory=ContextRules)
+    tiers: TierRules = SEEDS_TIERS
 
     @property
     def now_s(self) -> float:
@@ -40,12 +45,14 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a draft, in which context, what is at hand there, and how many whispers are due."""
+    """What became of a draft, in which context, what is at hand there, and how many whispers are due. `others` are
+    those that were revised, forgotten or brought back with it."""
 
     receipt: Receipt
     context_id: str | None
     at_hand: tuple[MemoryId, ...] = ()
     whispers_due: int = 0
+    others: tuple[MemoryId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +72,10 @@ def store(
     def change(transaction: Transaction) -> Stored:
         before = _by_key(transaction, desk.project, draft.key)
         memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
-        _leave_archive(transaction, before)
+        others = _leave_what_it_said(transaction, before, memory, desk)
         receipt = _save(transaction, memory, Standing.LIVE, desk)
         if not noted or memory.scope.context_id is None:
-            return Stored(receipt, memory.scope.context_id)
+            return Stored(receipt, memory.scope.context_id, others=others)
         context_id = memory.scope.context_id
         after = contexts.note(
             transaction,
@@ -82,7 +89,7 @@ def store(
         for memory_id in after.overflow:
             _consolidate(transaction, memory_id, context_id, desk)
         due = after.context.due(desk.contexts.whisper_tokens)
-        return Stored(receipt, context_id, after.context.items, due)
+        return Stored(receipt, context_id, after.context.items, due, others)
 
     return change
 
@@ -113,11 +120,15 @@ def take_in(items: Sequence[Imported], desk: Desk) -> Callable[[Transaction], li
 
 def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
-    Summaries tell no more of it; a text that was learned is forgotten whole."""
+    Summaries tell no more of it; a text that was learned is forgotten whole, and so is what rests because this says the
+    same."""
 
     def change(transaction: Transaction) -> Gone | None:
         row = find(transaction, desk.project, key_or_id)
-        if row is None or row.standing is Standing.FORGOTTEN:
+        if row is None:
+            return None
+        joined.note_along(transaction, row.memory.id, None)
+        if row.standing is Standing.FORGOTTEN:
             return None
         _leave(transaction, row.memory, desk)
         return Gone(row.memory, tuple(_forget_with(transaction, row.memory, desk)))
@@ -129,6 +140,7 @@ def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     transaction.save(memory, Standing.FORGOTTEN)
     transaction.set_facet("lifetime", memory.id, None)
     editions.renew(transaction, memory, new_id(desk.now))
+    leave(transaction, [memory])
     for remote in remotes_of(transaction, desk.project):
         _forget_at(transaction, remote, memory.id, desk.now_s)
 
@@ -139,8 +151,32 @@ def _forget_with(transaction: Transaction, memory: Memory, desk: Desk) -> Iterat
     for half in halves:
         _leave(transaction, half, desk)
         yield half.id
-    for one in (memory, *halves):
+    same = _forget_joined(transaction, memory, desk)
+    yield from (one.id for one in same)
+    for one in (memory, *halves, *same):
         yield from _retell(transaction, one, desk)
+
+
+def _forget_joined(transaction: Transaction, memory: Memory, desk: Desk) -> list[Memory]:
+    """What rests in the archive because this says the same, and because that does, and so on."""
+    found = [memory]
+    for stands in found:
+        for row in joined.resting(transaction, stands.id):
+            _leave(transaction, row.memory, desk)
+            joined.note_along(transaction, row.memory.id, stands.id)
+            found.append(row.memory)
+    return found[1:]
+
+
+def _return_joined(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+    """Back to the archive with what was forgotten along, as it was."""
+    found = [memory]
+    for stands in found:
+        for row in joined.gone_along(transaction, stands.id):
+            transaction.restand([row.memory.id], Standing.ARCHIVED)
+            joined.note_along(transaction, row.memory.id, None)
+            _deliver(transaction, row.memory, desk.now_s)
+            found.append(row.memory)
 
 
 def _retell(transaction: Transaction, gone: Memory, desk: Desk) -> Iterator[MemoryId]:
@@ -157,21 +193,30 @@ def _retell(transaction: Transaction, gone: Memory, desk: Desk) -> Iterator[Memo
 
 
 def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None]:
-    """Bring a forgotten or archived memory back to life with a fresh lifetime. A live one stays as it is."""
+    """Bring back a memory that was forgotten, archived, or whose lifetime has ended, with a fresh lifetime. A live one
+    stays as it is."""
 
     def change(transaction: Transaction) -> Memory | None:
         row = find(transaction, desk.project, key_or_id)
         if row is None:
             return None
-        if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED):
+        if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED) or _is_over(transaction, row, desk.now_s):
             revive(transaction, [row.memory], desk)
         if row.standing is Standing.FORGOTTEN:
+            joined.note_along(transaction, row.memory.id, None)
             _deliver(transaction, row.memory, desk.now_s)
             for text_id in retelling.whole_texts(transaction, row.memory):
                 transaction.restand([text_id], Standing.ARCHIVED)
+            _return_joined(transaction, row.memory, desk)
         return row.memory
 
     return change
+
+
+def _is_over(transaction: Transaction, row: Row, now_s: float) -> bool:
+    """Whether a live memory waits for a sweep to take it away."""
+    facet = transaction.facet("lifetime", row.memory.id)
+    return row.standing is Standing.LIVE and facet is not None and is_expired(Lifetime.from_json(facet), now_s)
 
 
 def revise(transaction: Transaction, memory: Memory, now_s: float, standing: Standing = Standing.LIVE) -> None:
@@ -180,27 +225,28 @@ def revise(transaction: Transaction, memory: Memory, now_s: float, standing: Sta
     _deliver(transaction, memory, now_s)
 
 
-def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk) -> None:
+def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, apart: bool = True) -> None:
     """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
     anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
-    did."""
+    did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
         begin_lifetime(transaction, memory, desk)
-        archive.keep_apart(transaction, memory.id, desk.now_s)
+        if apart:
+            archive.keep_apart(transaction, memory.id, desk.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
         usage.note(transaction, memory.id, Used(1, desk.now_s))
-        settled = replace(_placement(transaction, memory), moved_at=desk.now_s)
+        settled = replace(_placement(transaction, memory, desk.tiers), moved_at=desk.now_s)
         transaction.set_facet("tier", memory.id, settled.to_json())
 
 
-def _placement(transaction: Transaction, memory: Memory) -> Placement:
+def _placement(transaction: Transaction, memory: Memory, rules: TierRules) -> Placement:
     """Where the memory stands. A facet that cannot be read counts as none."""
     facet = transaction.facet("tier", memory.id)
     try:
-        return placed(memory) if facet is None else Placement.from_json(facet)
+        return placed(memory, rules) if facet is None else Placement.from_json(facet)
     except (KeyError, TypeError, ValueError):
-        return placed(memory)
+        return placed(memory, rules)
 
 
 def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
@@ -256,7 +302,7 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
         return receipt(transaction, before.memory, desk.remote), "unchanged"
     if before is not None and _is_older(item, before.memory):
         return receipt(transaction, before.memory, desk.remote), "kept"
-    _leave_archive(transaction, before)
+    _leave_what_it_said(transaction, before, memory, desk)
     taken = _save(transaction, memory, item.standing, desk)
     _tell_of_the_living(transaction, memory, desk)
     return taken, "stored" if before is None else "revised"
@@ -312,10 +358,25 @@ def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: De
     return receipt(transaction, memory, desk.remote)
 
 
-def _leave_archive(transaction: Transaction, before: Row | None) -> None:
-    """Why a memory went there is no longer true once it says something else."""
-    if before is not None and before.standing is not Standing.LIVE:
-        transaction.set_facet(archive.FACET, before.memory.id, None)
+def _leave_what_it_said(
+    transaction: Transaction, before: Row | None, after: Memory, desk: Desk
+) -> tuple[MemoryId, ...]:
+    """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said, and
+    what rests because it said the same comes back, unless it was out of sight itself. Names those."""
+    if before is None:
+        return ()
+    others: list[MemoryId] = []
+    if after.content != before.memory.content:
+        retelling.unlearn(transaction, after)
+        others += _retell(transaction, before.memory, desk)
+        back = [row.memory for row in joined.resting(transaction, after.id)] if before.standing is Standing.LIVE else []
+        for start in range(0, len(back), TOGETHER):
+            revive(transaction, back[start : start + TOGETHER], desk, apart=False)
+        joined.clear(transaction, after.id)
+        others += [memory.id for memory in back]
+    if before.standing is not Standing.LIVE:
+        transaction.set_facet(archive.FACET, after.id, None)
+    return tuple(others)
 
 
 def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, desk: Desk) -> None:

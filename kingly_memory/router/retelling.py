@@ -1,5 +1,5 @@
 """What tells of a memory that is forgotten: summaries of many, and what they say then; of a text that was learned, its
-summary. Nothing is written here but who is told of where.
+summary. Nothing is written here but who is told of where, and which text is no longer told by whom.
 
 The facet `told:<id>` names the summaries that tell a sentence of a memory. It stays when the memory is brought back,
 since they go on telling it.
@@ -56,17 +56,20 @@ def halves(transaction: Transaction, memory: Memory) -> list[Row]:
 def whole_texts(transaction: Transaction, said: Memory, standing: Standing = Standing.FORGOTTEN) -> list[MemoryId]:
     """Those for which it is remembered, of that standing."""
     ids = [one.target for one in _learned(transaction, said.id) if one.source == said.id]
-    return [each for each in ids if _rests(transaction, each, said.id, standing)]
+    rows = ((one, transaction.row(one)) for one in ids)
+    return [one for one, row in rows if row is not None and row.standing is standing]
 
 
-def _rests(transaction: Transaction, text_id: MemoryId, summary_id: MemoryId, standing: Standing) -> bool:
-    row, why = transaction.row(text_id), transaction.facet(archive.FACET, text_id) or {}
-    is_for_it = (why.get("policy"), why.get("summary")) == (archive.LEARNED, summary_id)
-    return is_for_it and row is not None and row.standing is standing
+def unlearn(transaction: Transaction, said: Memory) -> None:
+    """It says something else by now: the texts that it summed up are no halves of it any more."""
+    if "original_id" not in said.metadata:
+        links.remove(transaction, said.id, [one.id for one in _learned(transaction, said.id) if one.source == said.id])
 
 
 def _learned(transaction: Transaction, memory_id: MemoryId) -> list[Link]:
-    return [one for one in links.of(transaction, memory_id) if one.description == archive.WHOLE_TEXT]
+    """The links between texts and their summaries: wherever a text has been since, they are one thing."""
+    is_one = (links.LinkType.REFERENCES, archive.WHOLE_TEXT)
+    return [one for one in links.of(transaction, memory_id) if (one.link_type, one.description) == is_one]
 
 
 def _retold(

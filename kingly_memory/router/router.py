@@ -314,7 +314,7 @@ class Router(Upkeep):
         self._contexts.enter(stored.context_id)
         self._usage.note(stored.at_hand, self._now_s(), times=0)
         self._events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
-        self._wake(stored.receipt.id)
+        self._wake(stored.receipt.id, *stored.others)
         if stored.whispers_due and stored.context_id is not None:
             at_once = self._whisper(stored.context_id, stored.whispers_due)
             if stored.whispers_due <= WHISPERS_WAITED_FOR:

@@ -19,6 +19,7 @@ from kingly_memory import intake
 from kingly_memory.cognition.working import ContextRules
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
 from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.lifecycle.rules import LifecycleRules
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LocalStore, Remote, Transaction
@@ -86,6 +87,7 @@ class Spine:
         chance: Callable[[], float] = random.random,
         embedder: Callable[[], Embedder] | None = None,
         sweeping: Lock | None = None,
+        keeping: Lock | None = None,
         meaning: Callable[[], Embedder] | None = None,
         injections: InjectionLog | None = None,
     ) -> None:
@@ -124,6 +126,7 @@ class Spine:
         self._chance = chance
         self._drainer: Drainer | None = None
         self._keeper: Keeper | None = None
+        self._keeping = keeping or Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._landing = Landing()
         rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
@@ -266,7 +269,8 @@ class Spine:
         await self._clock.sleep(THREADS_AFTER_S)
         from kingly_memory.router.threads.keeper import Keeper
 
-        self._keeper = Keeper(self._station.project, self._briefs, store=self._store, clock=self._clock)
+        project, lock = self._station.project, self._keeping
+        self._keeper = Keeper(project, self._briefs, store=self._store, clock=self._clock, lock=lock)
         await self._keeper.run()
 
     async def _stop_keeper(self) -> None:
@@ -314,7 +318,19 @@ class Spine:
 
     def _desk(self) -> Desk:
         name = None if self._part is None else self._part.name
-        return Desk(self._station.project, self._agent, name, self._lifetimes, self._clock.now(), self._context_rules)
+        return Desk(
+            self._station.project,
+            self._agent,
+            name,
+            self._lifetimes,
+            self._clock.now(),
+            self._context_rules,
+            self._rules.tiers,
+        )
+
+    @cached_property
+    def _rules(self) -> LifecycleRules:
+        return LifecycleRules.of(self._settings)
 
     @cached_property
     def _access(self) -> Access:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
@@ -16,8 +16,8 @@ from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.compaction import Strategy
 from kingly_memory.lifecycle.steward import Census, Decision, Plan, Policies
 from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
-from kingly_memory.models import JsonObject
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise, Verdict
+from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.ports import LocalStore, Transaction
 from kingly_memory.router import duplicates, summaries, sweeps
 from kingly_memory.router.landing import Landing
@@ -41,7 +41,9 @@ class SweepReport:
     were written; `merged` are archived besides, and joined to those that are `standing` for them. `waiting` are ended
     ones a remote has yet to acknowledge, `spared` the last of their categories, `skipped` those that were touched after
     the plan was made. `kept_for_keys` say the same as others and are not merged because they have keys; `twins` names
-    them with those others. `ended` are what was to be erased. What it did lies under `id` until the next sweep."""
+    them with those others. All of that is the project's own; `elsewhere` counts those of other projects that had ended
+    and went too, erased or archived. `ended` are what was erased, wherever it was. What was done lies under `id` until
+    the next sweep."""
 
     archived: int = 0
     erased: int = 0
@@ -64,6 +66,7 @@ class SweepReport:
     id: str = field(default="", repr=False)
     kept_for_keys: int = 0
     twins: tuple[tuple[MemoryId, MemoryId], ...] = field(default=(), repr=False)
+    elsewhere: int = 0
 
     @property
     def can_be_undone(self) -> bool:
@@ -82,6 +85,7 @@ class SweepReport:
             "spared": self.spared,
             "skipped": self.skipped,
             "kept_for_keys": self.kept_for_keys,
+            "elsewhere": self.elsewhere,
             "dry_run": self.dry_run,
             "policies": list(self.policies),
             "reasons": dict(self.reasons),
@@ -100,6 +104,40 @@ class Lock:
     give_up: Callable[[], None] = lambda: None
 
 
+_WOULD: Mapping[type[Verdict], str] = {
+    Archive: sweeps.ARCHIVING,
+    Summarise: sweeps.SUMMARISING,
+    Merge: sweeps.MERGING,
+    Expire: sweeps.ERASING,
+    Promote: sweeps.PROMOTING,
+    Demote: sweeps.DEMOTING,
+}
+
+
+@dataclass(slots=True)
+class Deeds:
+    """What has become of a plan so far: `done` has decisions that were carried out, and how."""
+
+    done: list[tuple[Decision, str]] = field(default_factory=list)
+    summaries: int = 0
+    skipped: int = 0
+
+    @classmethod
+    def planned(cls, plan: Plan) -> Self:
+        return cls([(one, _WOULD[type(one.verdict)]) for one in plan.decisions], plan.summaries)
+
+    def note(self, decisions: Sequence[Decision], outcomes: Sequence[str]) -> None:
+        """`outcomes` are those of the first decisions, in their order."""
+        for decision, outcome in zip(decisions, outcomes, strict=False):
+            if outcome == sweeps.SKIPPED:
+                self.skipped += 1
+            else:
+                self.done.append((decision, outcome))
+
+    def are_all_of(self, plan: Plan) -> bool:
+        return len(self.done) == len(plan.decisions) and self.summaries == plan.summaries
+
+
 class Sweeper:
     """Sweeps for one router."""
 
@@ -112,12 +150,18 @@ class Sweeper:
     async def sweep(self, policies: Policies, desk: Desk, *, dry_run: bool) -> SweepReport:
         """Raises SweepUnderWay, StoreError."""
         if dry_run:
-            return report(await self._plan(policies, desk), Counter(), dry_run=True)
+            return report(await self._plan(policies, desk))
         with self._alone():
             plan = await self._plan(policies, desk)
             sweep = Sweep(new_id(desk.now), desk.project, plan.at_s, policies)
-            done = report(plan, await self._carry_out(plan, sweep, desk), dry_run=False)
-            return replace(done, id=sweep.id)
+            if not plan.decisions:
+                await self._write(sweeps.note_time(sweep))
+                return report(plan, Deeds())
+            deeds = await self._carry_out(plan, sweep, desk)
+            if deeds.are_all_of(plan):
+                return replace(report(plan, deeds), id=sweep.id)
+            census = await asyncio.to_thread(self._census, policies, desk)
+            return replace(report(plan, deeds, census), id=sweep.id)
 
     async def compact(self, how: Strategy, desk: Desk, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
@@ -129,8 +173,8 @@ class Sweeper:
                 return found.planned.to_json(dry_run=False)
             plan = Plan(desk.now_s, (compacting.POLICY,), found.decisions)
             sweep = Sweep(new_id(desk.now), desk.project, desk.now_s, Policies(lifetimes=False))
-            outcomes = await self._carry_out(plan, sweep, desk, found.notes)
-            if not outcomes[sweeps.SKIPPED]:
+            deeds = await self._carry_out(plan, sweep, desk, found.notes)
+            if not deeds.skipped:
                 return found.planned.to_json(dry_run=False)
             left = await asyncio.to_thread(compacting.tally, self._store.reader, desk.project)
             return found.planned.to_json(dry_run=False, after=left)
@@ -144,18 +188,18 @@ class Sweeper:
         """What a sweep by each of those policies would do. Every live memory is read once, and shown to `watch` on
         another thread. Raises StoreError."""
         planned = await self._plans(several, desk, watch)
-        return [report(plan, Counter(), dry_run=True) for plan in planned]
+        return [report(plan) for plan in planned]
 
-    def last_s(self) -> float | None:
-        """When the last sweep of this home began, in Unix seconds."""
-        last = self._last()
+    def last_s(self, project: str) -> float | None:
+        """When the last sweep of that project began, in Unix seconds."""
+        last = self._last(project)
         return None if last is None else last["at"]
 
     async def undo(self, desk: Desk) -> Undone:
-        """Bring back what the last sweep archived, and put back what it moved, but for what was touched since. Says how
-        many. Raises SweepUnderWay, StoreError."""
+        """Bring back what the project's last sweep archived, and put back what it moved, but for what was touched
+        since. Says how many. Raises SweepUnderWay, StoreError."""
         with self._alone():
-            last = self._last() or {"id": "", "pages": 0}
+            last = self._last(desk.project) or {"id": "", "pages": 0}
             undone = Undone()
             for page in reversed(range(last["pages"])):
                 undone = undone.and_(await self._write(sweeps.take_back(last["id"], page, desk)))
@@ -173,8 +217,9 @@ class Sweeper:
             self._is_busy = False
             self._lock.give_up()
 
-    def _last(self) -> JsonObject | None:
-        return self._store.reader.facets(sweeps.FACET, [sweeps.LAST]).get(sweeps.LAST)
+    def _last(self, project: str) -> JsonObject | None:
+        owner = sweeps.last(project)
+        return self._store.reader.facets(sweeps.FACET, [owner]).get(owner)
 
     async def _plan(self, policies: Policies, desk: Desk) -> Plan:
         [only] = await self._plans([policies], desk)
@@ -198,46 +243,55 @@ class Sweeper:
             archived = reader.counts(desk.project)["archived"]
             is_merging = any(policies.merging is not None for policies in several)
             sayings = duplicates.sayings(reader, desk.project) if is_merging else {}
-            return steward.plans(several, subjects.ended(desk.now_s), live(), desk.now_s, archived, sayings=sayings)
+            ended = subjects.ended(desk.now_s)
+            return steward.plans(several, ended, live(), desk.now_s, archived, project=desk.project, sayings=sayings)
 
         return await asyncio.to_thread(make)
 
-    async def _carry_out(self, plan: Plan, sweep: Sweep, desk: Desk, notes: Sequence[Note] = ()) -> Counter[str]:
+    def _census(self, policies: Policies, desk: Desk) -> Census:
+        """How it is now, where it is not what was planned."""
+        reader = self._store.reader
+        counts, tiers = reader.counts(desk.project), Counter[Tier]()
+        if policies.tiers is not None:
+            for one in Subjects(reader, desk.project).live():
+                tiers[policies.tiers.placement(one).tier] += 1
+        live = sum(counts[kind.value] for kind in MemoryType)
+        named = {} if policies.tiers is None else {tier: tiers[tier] for tier in Tier}
+        return Census(live, counts["archived"], named)
+
+    async def _carry_out(self, plan: Plan, sweep: Sweep, desk: Desk, notes: Sequence[Note] = ()) -> Deeds:
         before = await self._write(sweeps.begin(sweep))
         if before is not None:
             for first in range(0, before["pages"], AT_ONCE):
                 await self._write(sweeps.drop_pages(before["id"], first, min(first + AT_ONCE, before["pages"])))
-        outcomes: Counter[str] = Counter()
+        deeds = Deeds()
         page = 0
         for _, some in groupby(plan.decisions, key=_summary_of):
-            done, page = await self._carry_out_some(list(some), sweep, desk, page)
-            outcomes += done
+            page = await self._carry_out_some(list(some), sweep, desk, page, deeds)
         for first in range(0, len(notes), AT_ONCE):
-            outcomes[sweeps.SKIPPED] += await self._write(
-                sweeps.write_notes(sweep, notes[first : first + AT_ONCE], page)
-            )
+            deeds.skipped += await self._write(sweeps.write_notes(sweep, notes[first : first + AT_ONCE], page))
             page += 1
-        return outcomes
+        return deeds
 
     async def _carry_out_some(
-        self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int
-    ) -> tuple[Counter[str], int]:
+        self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int, deeds: Deeds
+    ) -> int:
         """Those of one summary, or of none; from that page on, and up to which."""
         behind = await self._write_summary(decisions, sweep, desk, page)
         written_at, page = page, page + (behind is not None)
-        done: Counter[str] = Counter()
+        is_behind = False
         begun = 0
         while begun < len(decisions):
             some = decisions[begun : begun + AT_ONCE]
             step = await self._write(sweeps.carry_out(sweep, some, page, behind))
-            done.update(step.outcomes)
+            deeds.note(some, step.outcomes)
             begun += len(step.outcomes)
             page += any(one != sweeps.SKIPPED for one in step.outcomes)
-        if done[sweeps.SUMMARISING]:
-            done[sweeps.WRITING] = 1
-        elif behind is not None:
+            is_behind = is_behind or sweeps.SUMMARISING in step.outcomes
+        deeds.summaries += is_behind
+        if behind is not None and not is_behind:
             await self._write(sweeps.drop_summary(sweep, written_at, desk))
-        return done, page
+        return page
 
     async def _write_summary(self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int) -> Behind | None:
         group = summaries.group(decisions)
@@ -256,38 +310,38 @@ def _summary_of(decision: Decision) -> tuple[str | None, str] | None:
     return (verdict.agent, verdict.topic) if isinstance(verdict, Summarise) else None
 
 
-def report(plan: Plan, outcomes: Counter[str], *, dry_run: bool) -> SweepReport:
-    """What was planned, with what could not be carried out. Actions are listed as far as a reader may want them."""
-    kinds = Counter(type(one.verdict) for one in plan.decisions)
-    planned = {
-        sweeps.ARCHIVING: kinds[Archive],
-        sweeps.SUMMARISING: kinds[Summarise],
-        sweeps.WRITING: plan.summaries,
-        sweeps.MERGING: kinds[Merge],
-        sweeps.ERASING: kinds[Expire],
-        sweeps.PROMOTING: kinds[Promote],
-        sweeps.DEMOTING: kinds[Demote],
-    }
-    done: Mapping[str, int] = planned if dry_run else outcomes
+def report(plan: Plan, deeds: Deeds | None = None, after: Census | None = None) -> SweepReport:
+    """What was planned (a dry run), or with `deeds` what has become of it, and how it is `after` where that is not as
+    it was planned. Actions are listed as far as a reader may want them."""
+    all_done = Deeds.planned(plan) if deeds is None else deeds
+    own = [(decision, outcome) for decision, outcome in all_done.done if not decision.elsewhere]
+    done = Counter(outcome for _, outcome in own)
     return SweepReport(
-        archived=done.get(sweeps.ARCHIVING, 0) + done.get(sweeps.SUMMARISING, 0),
-        erased=done.get(sweeps.ERASING, 0),
-        promoted=done.get(sweeps.PROMOTING, 0),
-        demoted=done.get(sweeps.DEMOTING, 0),
-        summarised=done.get(sweeps.SUMMARISING, 0),
-        summaries=done.get(sweeps.WRITING, 0),
-        merged=done.get(sweeps.MERGING, 0),
-        standing=tuple({one.verdict.into: None for one in plan.decisions if isinstance(one.verdict, Merge)}),
-        skipped=0 if dry_run else outcomes[sweeps.SKIPPED],
+        archived=done[sweeps.ARCHIVING] + done[sweeps.SUMMARISING],
+        erased=done[sweeps.ERASING],
+        promoted=done[sweeps.PROMOTING],
+        demoted=done[sweeps.DEMOTING],
+        summarised=done[sweeps.SUMMARISING],
+        summaries=all_done.summaries,
+        merged=done[sweeps.MERGING],
+        standing=tuple({one.verdict.into: None for one, _ in own if isinstance(one.verdict, Merge)}),
+        skipped=all_done.skipped,
         waiting=plan.waiting,
         spared=plan.spared,
         kept_for_keys=len(plan.twins),
         twins=plan.twins[:SHOWN],
-        dry_run=dry_run,
+        dry_run=deeds is None,
         policies=plan.policies,
-        reasons=dict(Counter(one.verdict.reason for one in plan.decisions)),
+        reasons=dict(Counter(one.verdict.reason for one, _ in own)),
         before=plan.before,
-        after=plan.after,
-        actions=tuple(one.to_json() for one in plan.decisions[:SHOWN]),
-        ended=tuple(one.memory_id for one in plan.those(Expire)),
+        after=plan.after if after is None else after,
+        actions=tuple(_action(one, outcome) for one, outcome in own[:SHOWN]),
+        ended=tuple(one.memory_id for one, outcome in all_done.done if outcome == sweeps.ERASING),
+        elsewhere=len(all_done.done) - len(own),
     )
+
+
+def _action(decision: Decision, outcome: str) -> JsonObject:
+    """Where no summary could be written, what was to go behind it went without."""
+    told = decision.to_json()
+    return {**told, "does": "archive"} if outcome == sweeps.ARCHIVING else told

@@ -25,6 +25,7 @@ from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.summaries import MOST_LINKED, Behind
 from kingly_memory.router.threads.compacting import Note
+from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.threads.reading import FACET as THREAD
 from kingly_memory.router.vector_search import FACETS as VECTORS
 
@@ -37,8 +38,8 @@ TOGETHER, TEXT_TOGETHER = 16, 16_384
 """Memories, and characters of their texts, after which a change looks at the time. What changes its standing together
 is indexed together, at less than half the cost."""
 FACET = "sweep"
-LAST = "last"
-"""The facet `sweep:last` says what the last sweep was, `sweep:<its id>.<number>` what it did."""
+"""The facet `sweep:last.<digest of the project>` says what the project's last sweep was, `sweep:<its id>.<number>` what
+it did."""
 BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention", "ratings", "injected", retelling.FACET)
 
 ARCHIVING, ERASING, PROMOTING, DEMOTING, SKIPPED = "archived", "erased", "promoted", "demoted", "skipped"
@@ -84,15 +85,30 @@ class Undone(int):
         return Undone(self.memories + other.memories, self.threads + other.threads)
 
 
+def last(project: str) -> str:
+    """Whose facet says what that project's last sweep was."""
+    return f"last.{activity.owner(project)}"
+
+
 def begin(sweep: Sweep) -> Callable[[Transaction], JsonObject | None]:
     """Note that a sweep is under way, and say what the one before it was: only the last one can be taken back."""
 
     def change(transaction: Transaction) -> JsonObject | None:
-        before = transaction.facet(FACET, LAST)
+        before = transaction.facet(FACET, last(sweep.project))
         is_due_later = bool(sweep.policies.names)  # a compaction that somebody asks for puts off no sweep
         at_s = sweep.at_s if is_due_later or before is None else before["at"]
-        transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": at_s, "pages": 0})
+        transaction.set_facet(FACET, last(sweep.project), {"id": sweep.id, "at": at_s, "pages": 0})
         return before
+
+    return change
+
+
+def note_time(sweep: Sweep) -> Callable[[Transaction], None]:
+    """Note that there was a sweep and nothing for it to do: the one before it can still be taken back."""
+
+    def change(transaction: Transaction) -> None:
+        before = transaction.facet(FACET, last(sweep.project)) or {"id": sweep.id, "pages": 0}
+        transaction.set_facet(FACET, last(sweep.project), {**before, "at": sweep.at_s})
 
     return change
 
@@ -194,8 +210,7 @@ def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], U
             if entry["did"] == WRITING:
                 summaries.unsay(transaction, entry, desk)
         transaction.set_facet(FACET, page_of(sweep_id, page), None)
-        last = transaction.facet(FACET, LAST) or {"at": desk.now_s}
-        transaction.set_facet(FACET, LAST, {"id": sweep_id, "at": last["at"], "pages": page})
+        _set_pages(transaction, desk.project, sweep_id, page, desk.now_s)
         return Undone(count, threads)
 
     return change
@@ -253,12 +268,20 @@ def _carry_out(
     if behind is not None:
         summaries.refer(transaction, behind, leaving)
     put_away = ARCHIVING if behind is None else SUMMARISING
-    return [
+    done = [
         {"id": decision.memory_id, "did": put_away}
         if decision.memory_id in leaving
         else _done(transaction, sweep, decision, one, remotes)
         for decision, one in some
     ]
+    leave(transaction, [one.memory for one in _erased(some, done)], erased=True)
+    return done
+
+
+def _erased(some: Sequence[_Seen], done: Sequence[JsonObject | None]) -> Iterator[Subject]:
+    for (_, one), what in zip(some, done, strict=True):
+        if one is not None and what is not None and what["did"] == ERASING:
+            yield one
 
 
 def _done(
@@ -303,8 +326,13 @@ def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonOb
             lambda now: now.moved(sweep.at_s, promotions=moves[PROMOTING], demotions=moves[DEMOTING]),
         )
     transaction.set_facet(FACET, page_of(sweep.id, page), {"entries": list(entries)})
-    last = transaction.facet(FACET, LAST) or {"at": sweep.at_s}
-    transaction.set_facet(FACET, LAST, {"id": sweep.id, "at": last["at"], "pages": page + 1})
+    _set_pages(transaction, sweep.project, sweep.id, page + 1, sweep.at_s)
+
+
+def _set_pages(transaction: Transaction, project: str, sweep_id: str, pages: int, at_s: float) -> None:
+    """Note up to which page there is something to take back."""
+    before = transaction.facet(FACET, last(project)) or {"at": at_s}
+    transaction.set_facet(FACET, last(project), {"id": sweep_id, "at": before["at"], "pages": pages})
 
 
 def _still_holds(one: Subject, decision: Decision, sweep: Sweep) -> bool:
@@ -354,8 +382,14 @@ def _archived_by(transaction: Transaction, sweep_id: str, memory_id: str) -> Mem
 
 
 def _revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk) -> int:
+    """Whoever takes a sweep back has used none of them: they begin to fade anew, and what they gained by uses stays."""
+    uses = {memory.id: transaction.facet("usage", memory.id) or {"accesses": 0} for memory in memories}
     if memories:
         records.revive(transaction, memories, desk)
+    for memory_id, before in uses.items():
+        used = transaction.facet("usage", memory_id)
+        if used is not None:
+            transaction.set_facet("usage", memory_id, {**used, "accesses": before["accesses"]})
     return len(memories)
 
 

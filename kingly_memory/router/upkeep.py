@@ -12,15 +12,13 @@ from kingly_memory import intake
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.lifecycle import compaction, steward, strength
 from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
-from kingly_memory.lifecycle.merging import Merging
 from kingly_memory.lifecycle.steward import LIFETIMES, MERGING, POLICIES, STRENGTH, TIERS, Policies
-from kingly_memory.lifecycle.strength import StrengthRules
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules
 from kingly_memory.models import JsonObject, LinkState, Memory, Standing
 from kingly_memory.observe import MemoriesSwept
+from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, contexts, feedback, outbox, records
 from kingly_memory.router.attending import focuses
 from kingly_memory.router.attending.injected import UsageFeedback
@@ -28,6 +26,7 @@ from kingly_memory.router.condition import ArchivePage, Condition
 from kingly_memory.router.drain import SyncReport
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.outlook import Outlook
+from kingly_memory.router.records import Desk
 from kingly_memory.router.spine import Spine
 from kingly_memory.router.sweeper import SweepReport
 from kingly_memory.router.sweeps import Undone
@@ -60,13 +59,14 @@ class Upkeep(Spine):
         return UsageFeedback(self._injections, self._access, project=self._station.project, clock=self._clock)
 
     async def _sweep_regularly(self) -> None:
-        """Once per interval, however many processes have the home open."""
+        """Once per interval, however many processes have the project open."""
         interval_s = self._settings.sweep_interval_s
         while True:
             await self._clock.sleep(interval_s)
             try:
-                last_s = await self._read(self._sweeper.last_s)
-                if last_s is None or self._now_s() - last_s >= interval_s:
+                last_s = await self._read(lambda: self._sweeper.last_s(self._station.project))
+                # One that lies in the future, because a clock was ahead, puts off nothing.
+                if last_s is None or not 0 <= self._now_s() - last_s < interval_s:
                     await self.sweep()
             except KinglyMemoryError as error:
                 log.warning("a sweep waits for its next turn: %s", error)
@@ -109,8 +109,9 @@ class Upkeep(Spine):
         or has no room in its tier.
 
         `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
-        Nothing but ended working memories is erased, the rest goes to the archive. `dry_run` reports the same plan
-        without carrying it out. Raises InvalidInput, SweepUnderWay, StoreError.
+        Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
+        working memories is erased, the rest goes to the archive. `dry_run` reports the same plan without carrying it
+        out. Raises InvalidInput, SweepUnderWay, StoreError.
         """
         chosen = self._policies(policies)
         await self._behind.flush()
@@ -136,8 +137,9 @@ class Upkeep(Spine):
         return await self._sweeper.compact(how, self._desk(), dry_run=dry_run)
 
     async def undo_sweep(self) -> Undone:
-        """Bring back what the last sweep or compaction archived and put back what it changed, but for what was touched
-        since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay, StoreError.
+        """Bring back what the project's last sweep or compaction archived and put back what it changed, but for what
+        was touched since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay,
+        StoreError.
         """
         self._check_open()
         undone = await self._sweeper.undo(self._desk())
@@ -170,8 +172,19 @@ class Upkeep(Spine):
         """Put a memory away into the archive, whatever it is worth; `reason` is kept beside it. `restore` brings it
         back. One that lies there already stays as it is. Raises InvalidInput where there is none, or it is pinned;
         StoreError."""
-        name, said = intake.required("key_or_id", key_or_id), intake.label("reason", reason)
-        return await self._write(feedback.put_away(name, said, self._desk()))
+        [one] = await self.archive_all([intake.required("key_or_id", key_or_id)], reason)
+        return one.memory
+
+    async def archive_all(self, keys_or_ids: Sequence[str], reason: str | None = None) -> tuple[PutAway, ...]:
+        """`archive` for several memories, or for none of them where one cannot be: each with whether it was there
+        already, with a reason of its own. Raises InvalidInput, StoreError."""
+        names, said = intake.texts("keys_or_ids", keys_or_ids), intake.label("reason", reason)
+        desk = self._desk()
+
+        def change(transaction: Transaction) -> tuple[PutAway, ...]:
+            return tuple(_put_away(transaction, name, said, desk) for name in names)
+
+        return await self._write(change)
 
     # --- what users say of memories -----------------------------------------------------------------------------------
 
@@ -189,7 +202,7 @@ class Upkeep(Spine):
     async def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
         """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
         Raises InvalidInput, and then notes nothing; StoreError."""
-        names = [intake.required("keys_or_ids", name) for name in keys_or_ids]
+        names = intake.texts("keys_or_ids", keys_or_ids)
         return await self._write(feedback.used(names, self._desk(), self._rules.tiers, succeeded=succeeded))
 
     async def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
@@ -265,7 +278,7 @@ class Upkeep(Spine):
         available = Policies(
             strength=Forgetting(self._rules.strength, enabled=settings.decay_enabled),
             tiers=Tiering(self._rules.tiers),
-            merging=Merging(),
+            merging=self._rules.merging,
         )
         usual = (
             LIFETIMES,
@@ -274,12 +287,6 @@ class Upkeep(Spine):
             *(TIERS,) * settings.tiers_enabled,
         )
         return steward.chosen(names, available, usual)
-
-    @cached_property
-    def _rules(self) -> _Rules:
-        settings = self._settings
-        half_life, threshold = settings.half_life_days, settings.forget_threshold
-        return _Rules(StrengthRules(default_half_life_days=half_life, forget_threshold=threshold), SEEDS_TIERS)
 
     @cached_property
     def _condition(self) -> Condition:
@@ -301,6 +308,14 @@ class Overview(NamedTuple):
     everything: SweepReport
 
 
-class _Rules(NamedTuple):
-    strength: StrengthRules
-    tiers: TierRules
+class PutAway(NamedTuple):
+    """A memory in the archive, and whether it lay there before somebody asked for it."""
+
+    memory: Memory
+    was_there: bool
+
+
+def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, desk: Desk) -> PutAway:
+    row = records.find(transaction, desk.project, key_or_id)
+    was_there = row is not None and row.standing is Standing.ARCHIVED
+    return PutAway(feedback.put_away(key_or_id, reason, desk)(transaction), was_there)

@@ -25,6 +25,7 @@ class FocusSet(BaseModel):
     affected_threads: Annotated[int, Field(description="Threads that it lifts")]
     more: Annotated[bool, Field(description="True: there may be more of them than were counted")]
     clamped: Annotated[bool, Field(description="True: the weight that was asked for was outside 0 to 1")]
+    thread_id: Annotated[str | None, Field(description="The thread that the topic names by a key, say")] = None
 
 
 class FocusCleared(BaseModel):
@@ -34,6 +35,7 @@ class FocusCleared(BaseModel):
     message: Message
     cleared: list[str]
     active_focus: Annotated[list[str], Field(description="Topics that are still in focus")]
+    for_everyone: Annotated[list[str], Field(description="Those cleared that held for every agent")] = []
 
 
 class PinSet(BaseModel):
@@ -70,6 +72,7 @@ class ContextRated(BaseModel):
     raw_score: Annotated[float, Field(description="The weighted mean of the last ten ratings by themselves")]
     ratings: Annotated[int, Field(description="How many there are")]
     reason: str | None
+    replaced: Annotated[bool, Field(description="True: in place of the last rating; nothing was put in since")]
 
 
 class AttentionTools:
@@ -80,7 +83,7 @@ class AttentionTools:
 
     async def ai_focus(
         self,
-        topic: Annotated[str, Field(description="A topic in a word or two, or the id of a thread")],
+        topic: Annotated[str, Field(description="A topic in a word or two, or the id of a thread or key of a note")],
         weight: Annotated[Number, Field(description="How strongly, from 0 to 1")] = WEIGHT,
     ) -> FocusSet:
         """Say what you work on: threads about it are put into prompts first, until ai_unfocus. Again updates the
@@ -95,7 +98,7 @@ class AttentionTools:
         self,
         topic: Annotated[str | None, Field(description="Left out, all focus is cleared")] = None,
     ) -> FocusCleared:
-        """Take the focus off a topic, or off everything.
+        """Take the focus off a topic, or off everything that holds for you, also where others have set it for all.
 
         Example: {"topic": "authentication"}
         """
@@ -109,7 +112,8 @@ class AttentionTools:
         topics: Annotated[Names | None, Field(description="Words to find it by")] = None,
         weight_boost: Annotated[Number, Field(description="Weight beyond that of others, from 0 to 0.5")] = BOOST,
     ) -> PinSet:
-        """Keep something important: a new thread that weighs more, and that nothing takes away until ai_unpin.
+        """Keep something important: a new thread that weighs more, and that nothing takes away until ai_unpin. Sessions
+        that begin with a hook begin with it; beside a prompt it must fit like anything else.
 
         Example: {"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}
         """
@@ -130,7 +134,8 @@ class AttentionTools:
         useful: Annotated[bool, Field(description="True: it helped; false: it was noise")],
         reason: Annotated[str | None, Field(description="Why, in a sentence; it is kept")] = None,
     ) -> ContextRated:
-        """Say whether a note that was put into a prompt helped: later prompts get more or less of its thread.
+        """Say whether a note that a hook or memory_inject has put into a prompt helped: later prompts get more or less
+        of its thread. Once for each session that it was put into.
 
         Example: {"thread_id": "thread_20260201_083000_abc123", "useful": false, "reason": "API was redesigned"}
         """

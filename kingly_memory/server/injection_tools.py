@@ -33,9 +33,10 @@ class Weighed(BaseModel):
     put_in: bool
     why: str
     similarity: Annotated[float, Field(description="How well it answers, among the others, 0 to 1")]
-    weight: Annotated[float, Field(description="Its thread's: 1, or what pins say")]
+    weight: Annotated[float, Field(description="Its thread's: 1, or what pins say; no pin fits by that alone")]
     relevance: Annotated[float, Field(description="Its thread's, by ratings: 0.1 to 1")]
     boost: Annotated[float, Field(description="By what is in focus")]
+    focus: Annotated[list[str], Field(description="What is in focus and lifts it")]
     priority: Annotated[float, Field(description="similarity × weight × relevance + boost")]
     pertinence: Annotated[float, Field(description="The share of telling words that it has in common with the prompt")]
 

@@ -109,6 +109,7 @@ class Swept(BaseModel):
     kept_for_keys: Annotated[
         int, Field(description="Those that say the same as another one and are not merged, as they have keys")
     ]
+    elsewhere: Annotated[int, Field(description="Ended ones of other projects that went too")]
     reasons: dict[str, int]
     before: JsonObject
     after: JsonObject

@@ -98,11 +98,12 @@ class ThreadsRecalled(BaseModel):
     message: Message
     threads: list[ThreadShown]
     restored: Annotated[int, Field(description="Memories brought back from the archive")]
+    left: Annotated[int, Field(description="Memories left there, which are not there because of the thread")]
 
     @classmethod
     def of(cls, found: Recalled) -> Self:
         threads = [ThreadShown.of(one) for one in found.threads]
-        return cls(message=found.message, threads=threads, restored=found.restored)
+        return cls(message=found.message, threads=threads, restored=found.restored, left=found.left)
 
 
 class ThreadsMerged(BaseModel):
@@ -151,7 +152,9 @@ class ThreadsStatus(BaseModel):
     max_active_threads: int
     pinned: int
     archived_memories: int
-    focus: Annotated[list[JsonObject], Field(description="topic, weight and set_at of each")]
+    focus: Annotated[
+        list[JsonObject], Field(description="topic, weight and set_at of each that holds for this agent; for_everyone")
+    ]
     heaviest: Annotated[list[JsonObject], Field(description="The five threads of the largest weight")]
     latest: Annotated[list[JsonObject], Field(description="The five threads that were active last")]
 
@@ -206,7 +209,8 @@ class ThreadViewTools:
         self,
         thread_id: ThreadId,
         topics: Annotated[
-            Names | None, Field(description="Topics to take out; left out, it is divided where its topic changes")
+            Names | None,
+            Field(description="Topics to take out, or merged threads to part; left out, it is divided by topic"),
         ] = None,
     ) -> ThreadSplit:
         """Divide a thread by its topics, or part the threads that were merged into it. All that was said is kept.

@@ -76,12 +76,17 @@ def document(path: Path) -> Any:
         if size > DOCUMENT_LIMIT_BYTES:
             raise InvalidInput("file", f"{path} has {size:,} bytes, at most {DOCUMENT_LIMIT_BYTES:,} are read")
         content = file.read()
-    return json_value(content)
+    try:
+        return json_value(content)
+    except InvalidInput as error:
+        raise InvalidInput("json", mended(f"{path} {error.problem}")) from None
 
 
 def json_value(text: bytes, *, strict: bool = False) -> Any:
     """Parse JSON in UTF-8, with or without a byte order mark. `strict` takes neither NaN nor a name that stands twice
     in an object, of which all but the last would be lost. Raises InvalidInput("json", …)."""
+    if not text.strip():
+        raise InvalidInput("json", "is empty")
     try:
         return json.loads(text, parse_constant=_no_number, object_pairs_hook=_object) if strict else json.loads(text)
     except InvalidInput:

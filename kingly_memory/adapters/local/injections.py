@@ -1,7 +1,8 @@
 """Which memories were put into which session's prompts: a file per session, since hooks do not write to the store.
 
-A line is `{"session", "at", "ids"}`, and `"cleared"` where the session has lost what was put in before. Lines are
-appended in one write each, so that hosts may do so at once; what makes no sense is skipped.
+A line is `{"session", "at", "ids"}`, and `"cleared"` where the session has lost what was put in before, or `"heard"`
+where somebody has listened to what was said until then. Lines are appended in one write each, so that hosts may do so
+at once; what makes no sense is skipped.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class _Entry(NamedTuple):
     at_s: float
     ids: tuple[str, ...]
     cleared: bool
+    heard: bool
 
 
 class InjectionFiles:
@@ -70,6 +72,17 @@ class InjectionFiles:
     def ever(self, session: str) -> dict[str, float]:
         """See `InjectionLog`."""
         return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
+
+    def hear(self, session: str, at_s: float) -> None:
+        """See `InjectionLog`. Nothing is written where nothing was put in since the last time."""
+        entries = self._entries(session)
+        heard_s = _heard_s(entries)
+        if any(entry.ids and entry.at_s > heard_s for entry in entries):
+            self._append(session, {"session": session, "at": at_s, "ids": [], "heard": True})
+
+    def heard(self, session: str) -> float:
+        """See `InjectionLog`."""
+        return _heard_s(self._entries(session))
 
     def sessions(self) -> dict[str, float]:
         """See `InjectionLog`."""
@@ -163,7 +176,13 @@ def _entry(line: bytes) -> _Entry | None:
     if not isinstance(session, str) or type(at_s) not in (int, float) or not isinstance(ids, list):
         return None
     known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
-    return _Entry(session, at_s, known, given.get("cleared") is True) if 0 <= at_s < _LATEST_S else None
+    if not 0 <= at_s < _LATEST_S:
+        return None
+    return _Entry(session, at_s, known, given.get("cleared") is True, given.get("heard") is True)
+
+
+def _heard_s(entries: Sequence[_Entry]) -> float:
+    return max((entry.at_s for entry in entries if entry.heard), default=0.0)
 
 
 def _tidy(folder: int) -> None:

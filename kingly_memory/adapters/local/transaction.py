@@ -12,7 +12,7 @@ from diskcache import Cache
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.vocabulary import Vocabulary
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Row
 
 FARTHEST_DUE_S = 301.0
@@ -21,6 +21,7 @@ FARTHEST_DUE_S = 301.0
 MOST_NAMES = 100
 """Facets are named after few things; a strange store may have more names."""
 
+_LAST_POSITION = 2**62
 _LAST_CHARACTER = "\U0010ffff"
 _CLAIMABLE = ("pending", "leased")
 
@@ -42,6 +43,12 @@ class DiskTransaction:
     def id_of_key(self, project: str, key: str) -> MemoryId | None:
         found = self._all(sql.GET, (rows.key_row(project, key),))
         return parsing.pointed_at(found[0][0]) if found else None
+
+    def is_said_in(self, project: str, context_id: str) -> bool:
+        query = Query("", project, context_id=context_id)
+        expression = rows.match_expression(query, standings=(Standing.LIVE, Standing.ARCHIVED))
+        found = self._all(sql.PAGE_DOWN, (expression, _LAST_POSITION, 1))
+        return any(query.admits(row.memory) for row in parsing.rows(found))
 
     def save(self, memory: Memory, standing: Standing) -> None:
         self._vocabulary.note(memory)

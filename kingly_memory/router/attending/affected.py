@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kingly_memory.attention.focus import Focus
@@ -12,6 +13,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import Query, Standing
 from kingly_memory.ports import Row, StoreReader
+from kingly_memory.router.attending.focuses import naming
 from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.views import threads_of
 from kingly_memory.writing import has_unbroken, words
@@ -36,6 +38,7 @@ class Affected(NamedTuple):
 def count(reader: StoreReader, project: str, one: Focus, facet_owners: Sequence[str], now_s: float) -> Affected:
     """The project's threads that the focus lifts. `facet_owners` are those that have a facet of their own."""
     deadline_s = time.monotonic() + LOOK_S
+    one = naming(reader, project, one)
     search = _Search(reader, project, one, now_s)
     search.see_facets(facet_owners)
     search.see_named()
@@ -72,9 +75,13 @@ class _Search:
         return [row] if row is not None and row.memory.scope.project == self._project else []
 
     def see_named(self) -> None:
-        """The thread or memory with that id."""
-        query = Query("", self._project, context_id=self._focus.topic)
-        self._see([*self._reader.page(query, [Standing.LIVE], 1, None), *self._row(self._focus.topic)])
+        """The thread or memory that it is a name of."""
+        name = self._focus.thread or self._focus.topic
+        query = Query("", self._project, context_id=name)
+        found = [*self._reader.page(query, [Standing.LIVE], 1, None), *self._row(name)]
+        for context_id in roots.members(self._reader, self._project, name) if not found else ():
+            found += self._reader.page(replace(query, context_id=context_id), [Standing.LIVE], 1, None)
+        self._see(found)
 
     def see_worded(self, deadline_s: float) -> bool:
         """Those with the topic in a title or among the tags. False when there was no time for all that may be."""
@@ -105,7 +112,7 @@ class _Search:
         live = [row.memory for row in rows if row.standing is Standing.LIVE]
         if not live:
             return
-        threads = threads_of(self._reader, self._project, live)
+        threads = threads_of(self._reader, self._project, live, derived=True)
         lifted = [one.id for one in live if self._focus.lifts(threads[one.id])]
         ends = self._reader.facets("lifetime", lifted) if lifted else {}
         self.found |= {threads[one].id for one in lifted if not _is_over(ends.get(one), self._now_s)}

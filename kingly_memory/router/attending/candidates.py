@@ -102,10 +102,9 @@ def in_focus(around: Surroundings) -> Sequence[Focus]:
     facets = around.reader.facets("focus", names)
     if not any(facet.get("active_focus") for facet in facets.values()):
         return ()
-    from kingly_memory.attention.focus import Focuses
+    from kingly_memory.router.attending import focuses
 
-    several = (Focuses.from_json(facets.get(name)) for name in names)
-    return tuple({one.topic.casefold(): one for active in several for one in active}.values())
+    return focuses.applying(around.reader, around.project, around.agent)
 
 
 def threads_of(around: Surroundings, memories: Sequence[Memory], *, focused: bool) -> Mapping[str, Thread]:
@@ -114,11 +113,16 @@ def threads_of(around: Surroundings, memories: Sequence[Memory], *, focused: boo
         return MappingProxyType({})
     from kingly_memory.router.threads.views import threads_of as seen
 
-    return seen(around.reader, around.project, memories)
+    return seen(around.reader, around.project, memories, derived=focused)
 
 
 def fitness(asked: str, memory: Memory) -> float:
-    return pertinence(asked, f"{memory.title} {memory.content}" if memory.title else memory.content)
+    return pertinence(asked, wording_of(memory))
+
+
+def wording_of(memory: Memory) -> str:
+    """What of a memory is held against a prompt."""
+    return f"{memory.title} {memory.content}" if memory.title else memory.content
 
 
 def _are_set_apart(around: Surroundings, memories: Sequence[Memory]) -> bool:

@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from kingly_memory import intake
+from kingly_memory.attention.focus import folded
 from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.retrieval.bm25 import Question
 from kingly_memory.router.threads.roots import members
-from kingly_memory.writing import has_unbroken
+from kingly_memory.router.threads.views import threads_of
+from kingly_memory.writing import has_unbroken, words
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
@@ -25,7 +28,11 @@ STRONGEST = 3
 EACH = 10
 """Memories that are looked for because of each of them."""
 RAREST = 4
-"""Words of the prompt by which memories with a tag are looked up."""
+"""Words of the prompt, and of a topic, by which memories are looked up."""
+SPEAKING = 20
+"""The latest memories with a word of a topic, among which threads about it are looked for."""
+ABOUT = 3
+"""Of these threads."""
 MOST_CONTEXTS = 10
 """Of a thread that took others in."""
 _LIVE = (Standing.LIVE,)
@@ -44,14 +51,18 @@ class Beyond:
 
     def of(self, focuses: Sequence[Focus], known: Sequence[Memory]) -> Iterator[tuple[Memory, float]]:
         """With how similar each is: of a thread that is named, which need not be about the prompt, the latest memories;
-        of a topic, those that bear it as a tag and are, unless many of these are `known`."""
+        of a topic, those that bear it as a tag or whose thread is about it, and that are about the prompt, unless
+        many with the tag are `known`."""
         for memory in of_threads(focuses, self.around):
             yield memory, 0.0
         for focus in strongest(focuses):
-            topic = focus.topic.casefold()
-            if sum(topic in map(str.casefold, memory.tags) for memory in known) < EACH:
-                for tag in dict.fromkeys((focus.topic, topic)):
-                    yield from self._tagged(tag) if time.monotonic() < self.deadline_s else ()
+            topic = folded(focus.topic)
+            if sum(topic in map(folded, memory.tags) for memory in known) >= EACH:
+                continue
+            for tag in _spellings(focus.topic):
+                yield from self._tagged(tag) if time.monotonic() < self.deadline_s else ()
+            if time.monotonic() < self.deadline_s:
+                yield from self._about_the_prompt(self._of_threads_about(focus))
 
     def _tagged(self, tag: str) -> Iterator[tuple[Memory, float]]:
         tagged = replace(self.query, tags=(tag,), limit=EACH, neighbours=False)
@@ -60,8 +71,24 @@ class Beyond:
         if self.by_meaning or has_unbroken(self.query.text):
             yield from ((hit.memory, hit.relevance) for hit in self.look(tagged))
             return
+        yield from self._about_the_prompt(self._holding(tagged))
+
+    def _of_threads_about(self, focus: Focus) -> list[Row]:
+        """The latest of threads of which a brief says that they are about the topic. Such threads are looked for among
+        the latest memories that speak of it."""
+        reader, anything = self.around.reader, Query("", self.around.project, without_tags=self.query.without_tags)
+        said = words(focus.topic)[:RAREST]
+        rows = [row for word in said for row in reader.holding(anything, word, SPEAKING, self.deadline_s)]
+        live = [row.memory for row in rows if row.standing is Standing.LIVE and anything.admits(row.memory)]
+        contexts = {one.scope.context_id: one for one in live if one.scope.context_id is not None}
+        threads = threads_of(reader, self.around.project, list(contexts.values()), derived=True)
+        about = [name for name, one in contexts.items() if focus.is_about(threads[one.id])]
+        narrowed = [replace(anything, context_id=one) for one in about[:ABOUT]]
+        return [row for one in narrowed for row in reader.page(one, _LIVE, EACH, None) if one.admits(row.memory)]
+
+    def _about_the_prompt(self, rows: Sequence[Row]) -> Iterator[tuple[Memory, float]]:
         question = Question(self.wording.terms, self.around.reader.corpus())
-        held = [(sum(question.own(row.memory).held.values()), row) for row in self._holding(tagged)]
+        held = [(sum(question.own(row.memory).held.values()), row) for row in rows]
         best = sorted(held, key=lambda one: (one[0], one[1].position), reverse=True)[:EACH]
         for share, row in best:
             if share and self.around.layer.is_alive(row, self.around.now_s):
@@ -77,11 +104,16 @@ class Beyond:
 
 
 def of_threads(focuses: Sequence[Focus], around: Surroundings) -> Iterator[Memory]:
-    """The latest memories of the threads that a focus names by their ids."""
+    """The latest memories of the threads that a focus names."""
     for focus in strongest(focuses):
-        for row in _rows(focus.topic, around):
+        for row in _rows(focus.thread or focus.topic, around):
             if row.standing is Standing.LIVE and around.layer.is_alive(row, around.now_s):
                 yield row.memory
+
+
+def _spellings(topic: str) -> Iterator[str]:
+    """The ways in which a tag is likely to be written."""
+    yield from dict.fromkeys((topic, topic.casefold(), normalize("NFC", topic), normalize("NFD", topic)))
 
 
 def strongest(focuses: Sequence[Focus]) -> Sequence[Focus]:

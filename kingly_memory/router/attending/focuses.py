@@ -3,34 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory.attention.focus import Focus, Focuses
+from kingly_memory.attention.focus import Focus, Focuses, folded
 from kingly_memory.cognition.owners import current_owner
+from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader, Transaction
-from kingly_memory.router.records import Desk
+from kingly_memory.router.attending.named import named
 from kingly_memory.router.threads.roots import THREAD
+
+if TYPE_CHECKING:  # a hook with a focus changes nothing
+    from kingly_memory.router.records import Desk
 
 FACET = "focus"
 
 
 class Cleared(NamedTuple):
-    """Topics that are no longer in focus, and those that still are."""
+    """Topics that are no longer in focus, those that still are, and which of the former held for every agent."""
 
     gone: tuple[str, ...]
     left: tuple[str, ...]
+    for_everyone: tuple[str, ...] = ()
 
 
-def read(reader: StoreReader, project: str, agent: str | None) -> Focuses:
-    whose = current_owner(project, agent)
-    return Focuses.from_json(reader.facets(FACET, [whose]).get(whose))
+def applying(reader: StoreReader, project: str, agent: str | None) -> tuple[Focus, ...]:
+    """What holds for an agent: what nobody in particular has in focus, as a server that was not told for whom it
+    speaks, and its own, which counts where both name a topic. Each with the thread that it names."""
+    nobody, own = (current_owner(project, one) for one in (None, agent))
+    facets = reader.facets(FACET, [*{nobody, own}])
+    of_nobody = Focuses.from_json(facets.get(nobody))
+    everyone = [replace(one, for_everyone=agent is not None) for one in of_nobody]
+    by_topic = {folded(one.topic): one for one in (*everyone, *Focuses.from_json(facets.get(own)))}
+    return tuple(naming(reader, project, one) for one in by_topic.values())
+
+
+def naming(reader: StoreReader, project: str, one: Focus) -> Focus:
+    """With the thread that the topic names now: of which it is an id, or the key or id of a memory in it."""
+    try:
+        thread_id = named(reader, project, one.topic).id
+    except InvalidInput:
+        return one
+    return one if thread_id == one.topic else replace(one, thread=thread_id)
 
 
 def status(reader: StoreReader, project: str, agent: str | None) -> JsonObject:
     """For a status: `focus`, when anything is in it."""
-    active = read(reader, project, agent)
-    return {"focus": [{"topic": one.topic, "weight": one.weight} for one in active]} if active else {}
+    active = applying(reader, project, agent)
+    return {"focus": [_briefly(one) for one in active]} if active else {}
+
+
+def _briefly(one: Focus) -> JsonObject:
+    return {name: value for name, value in one.told().items() if name in ("topic", "weight", "for_everyone")}
 
 
 def put(one: Focus, desk: Desk) -> Callable[[Transaction], list[str]]:
@@ -46,15 +71,30 @@ def put(one: Focus, desk: Desk) -> Callable[[Transaction], list[str]]:
 
 
 def clear(topic: str | None, desk: Desk) -> Callable[[Transaction], Cleared]:
-    """Take the focus off a topic; off all of them for None."""
+    """Take the focus off a topic; off all of them for None. All that holds for the agent is meant, also what holds for
+    the others."""
 
     def change(transaction: Transaction) -> Cleared:
-        whose = current_owner(desk.project, desk.agent)
-        before = Focuses.from_json(transaction.facet(FACET, whose))
-        after = before.without(topic, desk.now)
-        if after is not before:
-            transaction.set_facet(FACET, whose, after.to_json())
-        gone = tuple(one.topic for one in before if one not in after.active)
-        return Cleared(gone, tuple(one.topic for one in after))
+        own, for_everyone = _clear(transaction, topic, desk.agent, desk), Cleared((), ())
+        if desk.agent is not None:
+            for_everyone = _clear(transaction, topic, None, desk)
+        return Cleared(
+            _each_once((*for_everyone.gone, *own.gone)), _each_once((*for_everyone.left, *own.left)), for_everyone.gone
+        )
 
     return change
+
+
+def _clear(transaction: Transaction, topic: str | None, agent: str | None, desk: Desk) -> Cleared:
+    whose = current_owner(desk.project, agent)
+    before = Focuses.from_json(transaction.facet(FACET, whose))
+    after = before.without(topic, desk.now)
+    if after is not before:
+        transaction.set_facet(FACET, whose, after.to_json())
+    gone = tuple(one.topic for one in before if one not in after.active)
+    return Cleared(gone, tuple(one.topic for one in after))
+
+
+def _each_once(topics: tuple[str, ...]) -> tuple[str, ...]:
+    """The same topic may be written in two ways."""
+    return tuple({folded(one): one for one in topics}.values())

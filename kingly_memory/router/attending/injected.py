@@ -1,7 +1,8 @@
 """Whether what was put into prompts was of use: the log's sessions are folded into facets once they have gone quiet.
 
 The facet `injected:<memory id>` says in how many sessions a memory was put in, when last, and in how many in a row it
-was then not used; `folded:<session's owner>` up to when a session was folded, so that nothing is counted twice.
+was then not used, of those that somebody listened to; `folded:<session's owner>` up to when a session was folded, so
+that nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject, Memory, as_utc
+from kingly_memory.router.threads import roots
 
 if TYPE_CHECKING:
     from kingly_memory.ports import Clock, InjectionLog, StoreReader, Transaction
@@ -25,6 +27,7 @@ log = logging.getLogger("kingly_memory.router")
 FACET, FOLDED = "injected", "folded"
 QUIET_S = 1_800.0
 """After its last injection: what was put in has been used by then, or is left out of it."""
+PAGE = 500
 KEPT_S = 604_800.0
 """So long a quiet session still knows what it was shown: it may be resumed."""
 EVERY_S = 300.0
@@ -34,11 +37,14 @@ AT_ONCE = 20
 
 
 class Quiet(NamedTuple):
-    """A session that has gone quiet, and when each memory was last put into it. `is_over`: it is not expected back."""
+    """A session that has gone quiet, when each memory was last put into it, and when it was logged last. `heard_s`: by
+    when somebody has listened for what was used. `is_over`: it is not expected back."""
 
     session: str
     shown: Mapping[str, float]
-    is_over: bool
+    last_s: float
+    heard_s: float = 0.0
+    is_over: bool = False
 
 
 class UsageFeedback:
@@ -75,15 +81,18 @@ class UsageFeedback:
             return 0
         count = await self._access.write(fold(found, self._project))
         over = [one for one in found if one.is_over]
-        if over:
-            await self._access.read(lambda: self._drop(over))
-            await self._access.write(forget(over, self._project))
+        dropped = await self._access.read(lambda: self._drop(over)) if over else []
+        lost = await self._access.read(lambda: unlogged(self._log, self._access.reader, self._project, now_s))
+        if dropped or lost:
+            await self._access.write(forget([*(owner(self._project, one) for one in dropped), *lost]))
         return count
 
-    def _drop(self, sessions: Sequence[Quiet]) -> None:
-        for one in sessions:
-            if self._log.ever(one.session).keys() == one.shown.keys():  # else it has just come back
-                self._log.drop(one.session)
+    def _drop(self, sessions: Sequence[Quiet]) -> list[str]:
+        """Says which were dropped: not those that have just come back."""
+        gone = [one.session for one in sessions if self._log.ever(one.session) == one.shown]
+        for session in gone:
+            self._log.drop(session)
+        return gone
 
 
 def quiet(log: InjectionLog, reader: StoreReader, project: str, now_s: float) -> list[Quiet]:
@@ -96,7 +105,7 @@ def quiet(log: InjectionLog, reader: StoreReader, project: str, now_s: float) ->
     for name in silent:
         is_over = _is_over(away_s[name])
         if is_over or _until_s(known.get(owner(project, name))) < now_s - away_s[name]:
-            found.append(Quiet(name, log.ever(name), is_over))
+            found.append(Quiet(name, log.ever(name), now_s - away_s[name], log.heard(name), is_over))
         if len(found) == AT_ONCE:
             break
     return found
@@ -111,28 +120,38 @@ def fold(sessions: Sequence[Quiet], project: str) -> Callable[[Transaction], int
     return change
 
 
-def forget(sessions: Iterable[Quiet], project: str) -> Callable[[Transaction], None]:
+def unlogged(log: InjectionLog, reader: StoreReader, project: str, now_s: float) -> list[str]:
+    """The owners of what is known of the project's sessions whose log is gone: when there are too many, the oldest
+    go."""
+    logged = {owner(project, name) for name in log.sessions()}
+    found: list[str] = []
+    after = ""
+    while page := reader.threads.named(FOLDED, PAGE, after):
+        own = [whose for whose, facet in page if facet.get("project") == project and _is_over(now_s - _until_s(facet))]
+        found += [whose for whose in own if whose not in logged]
+        after = page[-1][0]
+    return found
+
+
+def forget(owners: Iterable[str]) -> Callable[[Transaction], None]:
     """Take away what is known of sessions whose log is gone."""
 
     def change(transaction: Transaction) -> None:
-        for one in sessions:
-            transaction.set_facet(FOLDED, owner(project, one.session), None)
+        for whose in owners:
+            transaction.set_facet(FOLDED, whose, None)
 
     return change
 
 
-def was_injected(reader: StoreReader, log: InjectionLog | None, project: str, memory_ids: Sequence[str]) -> bool:
-    """Whether any of those memories was ever put into a prompt of the project, as far as is known."""
-    if reader.facets(FACET, memory_ids):
-        return True
+def showings(reader: StoreReader, log: InjectionLog | None, project: str, memory_ids: Sequence[str]) -> list[float]:
+    """When each session was last shown any of those memories of the project, in order, as far as is known. Of what
+    only facets know, the last time. Empty: they were never put into a prompt."""
     wanted = set(memory_ids)
-    return log is not None and any(wanted & log.ever(name).keys() for name in log.sessions())
-
-
-def unused_of(reader: StoreReader, memory_ids: Sequence[str]) -> dict[str, int]:
-    """In how many sessions in a row each was put in and not used: of those where that has happened."""
-    found = {name: _count(facet, "unused") for name, facet in reader.facets(FACET, memory_ids).items()}
-    return {name: times for name, times in found.items() if times}
+    named = [log.ever(name) for name in log.sessions()] if log is not None else []
+    logged = sorted(max(session[one] for one in both) for session in named if (both := wanted & session.keys()))
+    pages = (memory_ids[at : at + PAGE] for at in range(0, len(memory_ids), PAGE)) if not logged else ()
+    folded = [_number(facet, "last_s") for page in pages for facet in reader.facets(FACET, page).values()]
+    return logged or ([max(folded)] if folded else [])
 
 
 def _fold_one(transaction: Transaction, one: Quiet, project: str) -> int:
@@ -141,9 +160,9 @@ def _fold_one(transaction: Transaction, one: Quiet, project: str) -> int:
     new = {memory_id: at_s for memory_id, at_s in one.shown.items() if at_s > until_s}
     own = list(_own(transaction, new, project))
     for memory in own:
-        _count_in(transaction, memory, new[memory.id])
-    if new:
-        transaction.set_facet(FOLDED, name, {"until_s": max(new.values())})
+        _count_in(transaction, memory, new[memory.id], is_heard=new[memory.id] <= one.heard_s)
+    if one.last_s > until_s:
+        transaction.set_facet(FOLDED, name, {"until_s": one.last_s, "project": project})
     return len(own)
 
 
@@ -152,19 +171,34 @@ def _own(transaction: Transaction, memory_ids: Iterable[str], project: str) -> I
     yield from (row.memory for row in rows if row is not None and row.memory.scope.project == project)
 
 
-def _count_in(transaction: Transaction, memory: Memory, at_s: float) -> None:
+def _count_in(transaction: Transaction, memory: Memory, at_s: float, *, is_heard: bool) -> None:
+    """`is_heard`: somebody has listened since whether it was used. What is pinned is to be there, used or not."""
     before = transaction.facet(FACET, memory.id) or {}
-    unused = 0 if _is_used_since(transaction, memory, at_s) else _count(before, "unused") + 1
+    owners = list(dict.fromkeys([memory.id, *_threads(transaction, memory)]))
+    is_needed = _is_pinned(transaction, owners) or _is_used_since(transaction, memory.id, owners, at_s)
+    unused = 0 if is_needed else _count(before, "unused") + is_heard
     last_s = max(_number(before, "last_s"), at_s)
     after: JsonObject = {"times": _count(before, "times") + 1, "last_s": last_s, "unused": unused}
     transaction.set_facet(FACET, memory.id, after)
 
 
-def _is_used_since(transaction: Transaction, memory: Memory, at_s: float) -> bool:
-    if _number(transaction.facet("usage", memory.id) or {}, "last_used") >= at_s:
+def _threads(transaction: Transaction, memory: Memory) -> Iterator[str]:
+    """The owners of its context, and of the threads that this goes on as."""
+    context_id, seen = memory.scope.context_id, set[str]()
+    while context_id is not None and context_id not in seen:
+        seen.add(context_id)
+        name = owner(memory.scope.project, context_id)
+        yield name
+        context_id = roots.into(transaction.facet(roots.THREAD, name) or {})
+
+
+def _is_pinned(transaction: Transaction, owners: Iterable[str]) -> bool:
+    return any((transaction.facet(roots.ATTENTION, name) or {}).get("pinned") is True for name in owners)
+
+
+def _is_used_since(transaction: Transaction, memory_id: str, owners: Iterable[str], at_s: float) -> bool:
+    if _number(transaction.facet("usage", memory_id) or {}, "last_used") >= at_s:
         return True
-    context_id = memory.scope.context_id
-    owners = [memory.id, *([] if context_id is None else [owner(memory.scope.project, context_id)])]
     return any(_is_useful_since(transaction.facet("ratings", name), at_s) for name in owners)
 
 

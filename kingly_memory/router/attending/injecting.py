@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
-from kingly_memory.attention.injection import Budget, Injection, inject
+from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, inject
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
+from kingly_memory.ports import UNNAMED
 from kingly_memory.router.attending.candidates import for_prompt
 from kingly_memory.router.attending.surroundings import Surroundings
 from kingly_memory.writing import CHARACTERS_PER_TOKEN
@@ -33,8 +34,8 @@ def injected(
     log: InjectionLog | None = None,
     explain: bool = False,
 ) -> Injection:
-    """What fits the prompt and the session has not seen, and that it now has. Takes about `budget_s`. Raises
-    StoreError."""
+    """What fits the prompt and the session has not seen, and that it now has. What is put in for no session is noted as
+    well, and told again. Takes about `budget_s`. Raises StoreError."""
     gathered = for_prompt(prompt, around, budget_s)
     found = inject(
         gathered.candidates,
@@ -45,8 +46,8 @@ def injected(
         seen=seen(session, log),
         explain=explain,
     )
-    if session is not None and log is not None and found.put_in:
-        log.note(session, found.put_in, around.now_s)
+    if log is not None and found.put_in:
+        log.note(UNNAMED if session is None else session, found.put_in, around.now_s)
     return found._replace(asked=gathered.asked)
 
 
@@ -61,10 +62,17 @@ def checked(prompt: object, budget_tokens: object, session: object) -> tuple[str
         raise InvalidInput("prompt", f"expected text, not {type(prompt).__name__}")
     if not prompt.strip():
         raise InvalidInput("prompt", "is empty; say what is about to be asked")
-    tokens = intake.count("budget_tokens", budget_tokens, most=intake.MOST_TOKENS)
+    tokens = room("budget_tokens", budget_tokens)
     usual = Budget()
     budget = usual._replace(tokens=tokens, characters=max(usual.characters, tokens * CHARACTERS_PER_TOKEN))
     return prompt, budget, intake.label("session", session)
+
+
+def room(field: str, tokens: object) -> int:
+    """A budget in which a note may find room. Raises InvalidInput."""
+    if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens <= FRAME_TOKENS:
+        raise InvalidInput(field, f"{intake.shown(tokens)} is no room: the frame alone takes {FRAME_TOKENS} tokens")
+    return intake.count(field, tokens, least=FRAME_TOKENS + 1, most=intake.MOST_TOKENS)
 
 
 class Injecting:

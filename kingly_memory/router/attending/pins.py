@@ -56,9 +56,11 @@ def unpin(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Callable
         if not was_pinned and not freed:
             raise InvalidInput("thread_id", f"{thread.id!r} is not pinned")
         rows = [row for one in freed if (row := transaction.row(one)) is not None]
-        for row in rows:
-            if row.standing is Standing.LIVE:
-                records.begin_lifetime(transaction, row.memory, desk)
+        live = [row.memory for row in rows if row.standing is Standing.LIVE]
+        for memory in live:
+            records.begin_lifetime(transaction, memory, desk)
+        for first in range(0, len(live), records.TOGETHER):  # what is known of their thread is looked at again
+            transaction.restand([one.id for one in live[first : first + records.TOGETHER]], Standing.LIVE)
         return len(freed)
 
     return change

@@ -15,7 +15,8 @@ PLACES = 4
 
 
 class Rated(NamedTuple):
-    """A thread's relevance before and after a rating, the seed's mean (`raw`), and how many ratings there are."""
+    """A thread's relevance before and after a rating, the seed's mean (`raw`), and how many ratings there are.
+    `replaced`: it took the place of the one before, since nothing has been put in that was not rated."""
 
     thread_id: str
     useful: bool
@@ -24,12 +25,14 @@ class Rated(NamedTuple):
     raw: float
     ratings: int
     reason: str | None = None
+    replaced: bool = False
 
     @property
     def message(self) -> str:
         """In the words of the seed."""
         how = "useful" if self.useful else "not useful"
-        return f"Rated {self.thread_id} as {how}. Relevance score: {self.before:.2f} → {self.after:.2f}"
+        instead = " (in place of the last rating: nothing was put in since)" if self.replaced else ""
+        return f"Rated {self.thread_id} as {how}. Relevance score: {self.before:.2f} → {self.after:.2f}{instead}"
 
     def to_json(self) -> JsonObject:
         return {
@@ -41,6 +44,7 @@ class Rated(NamedTuple):
             "raw_score": round(self.raw, PLACES),
             "ratings": self.ratings,
             "reason": self.reason,
+            "replaced": self.replaced,
         }
 
 
@@ -58,12 +62,16 @@ def unused(facets: Iterable[Mapping[str, object]]) -> int:
     return unused_together(one for one in counts if isinstance(one, int) and not isinstance(one, bool))
 
 
-def rate(thread_id: str, owner: str, one: Rating, injected: Sequence[str]) -> Callable[[Transaction], Rated]:
-    """Add a rating. What was `useful` was used, so that no session counts against those memories of it any more."""
+def rate(
+    thread_id: str, owner: str, one: Rating, injected: Sequence[str], showings: Sequence[float]
+) -> Callable[[Transaction], Rated]:
+    """Rate what was shown at those times: each session can be rated once, and again instead. What was `useful` was
+    used, so that no session counts against those memories of it any more."""
 
     def change(transaction: Transaction) -> Rated:
         before = Ratings.from_json(transaction.facet(FACET, owner))
-        after = before.rated(one)
+        replaced = bool(before) and before.are_of_all(showings)
+        after = (before.without_last() if replaced else before).rated(one)
         transaction.set_facet(FACET, owner, after.to_json())
         facets = {name: transaction.facet(INJECTED, name) or {} for name in injected}
         was_unused = unused(facets.values())
@@ -78,6 +86,7 @@ def rate(thread_id: str, owner: str, one: Rating, injected: Sequence[str]) -> Ca
             after.raw,
             len(after),
             one.reason,
+            replaced,
         )
 
     return change

@@ -25,20 +25,35 @@ from kingly_memory.router.threads.roots import ATTENTION
 @dataclass(frozen=True, slots=True)
 class Focused:
     """A topic that is in focus now, and how many of the project's threads that lifts. `more`: there may be more than
-    were counted. `clamped`: the weight that was asked for lies outside 0 to 1."""
+    were counted. `clamped`: the weight that was asked for lies outside 0 to 1. `thread_id`: the thread that the topic
+    names in another way than by its id."""
 
     topic: str
     weight: float
     threads: int
     more: bool = False
     clamped: bool = False
+    thread_id: str | None = None
 
     @property
     def message(self) -> str:
-        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
-        lifted = f"{'At least ' if self.more else ''}{threads} will be prioritized."
-        limits = f" The weight was brought to {self.weight:g}: it goes from 0 to 1." if self.clamped else ""
-        return f'Focus set on "{self.topic}" (weight={self.weight:g}). {lifted}{limits}'
+        return " ".join([f'Focus set on "{self.topic}" (weight={self.weight:g}).', *self._remarks()])
+
+    def _remarks(self) -> Iterator[str]:
+        if not self.weight:
+            yield "With a weight of 0 it lifts nothing."
+        else:
+            threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
+            yield f"{'At least ' if self.more else ''}{threads} will be prioritized."
+        if self.thread_id is not None:
+            yield f"It names the thread {self.thread_id}."
+        if self.weight and not self.threads and not self.more:
+            yield (
+                "So far nothing is about that: say a topic or tag of a thread, words of a title, the id of a thread or "
+                "the key of a memory."
+            )
+        if self.clamped:
+            yield f"The weight was brought to {self.weight:g}: it goes from 0 to 1."
 
     def to_json(self) -> JsonObject:
         return {
@@ -48,28 +63,32 @@ class Focused:
             "affected_threads": self.threads,
             "more": self.more,
             "clamped": self.clamped,
+            **({} if self.thread_id is None else {"thread_id": self.thread_id}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Unfocused:
-    """The topics that the focus was taken off, and those that are left in it."""
+    """The topics that the focus was taken off, and those that are left in it. `for_everyone`: those of the former that
+    held for every agent."""
 
     topics: tuple[str, ...]
     left: tuple[str, ...] = ()
     asked: str | None = None
+    for_everyone: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
         if not self.topics:
             return "Nothing was in focus." if self.asked is None else f'"{self.asked}" was not in focus.'
         what = "All focus" if self.asked is None else f'Focus on "{self.topics[0]}"'
-        if self.left:
-            return f"{what} cleared. Still in focus: {', '.join(self.left)}."
-        return f"{what} cleared. Returning to similarity-based injection."
+        after = f"Still in focus: {', '.join(self.left)}." if self.left else "Returning to similarity-based injection."
+        shared = f" For every agent that was {', '.join(self.for_everyone)}." if self.for_everyone else ""
+        return f"{what} cleared. {after}{shared}"
 
     def to_json(self) -> JsonObject:
-        return {"message": self.message, "cleared": list(self.topics), "active_focus": list(self.left)}
+        told = {"message": self.message, "cleared": list(self.topics), "active_focus": list(self.left)}
+        return {**told, **({"for_everyone": list(self.for_everyone)} if self.for_everyone else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +142,17 @@ class Attention:
         access: Access,
         *,
         follow: Callable[[Stored], Awaitable[None]],
-        was_injected: Callable[[Sequence[MemoryId]], bool],
+        showings: Callable[[Sequence[MemoryId]], Sequence[float]],
         content_limit_bytes: int,
     ) -> None:
-        """`follow` is told what was stored; `was_injected` says whether any of the memories was put into a prompt."""
+        """`follow` is told what was stored; `showings` says when each session was last shown any of the memories."""
         self._access = access
         self._follow = follow
-        self._was_injected = was_injected
+        self._showings = showings
         self._content_limit_bytes = content_limit_bytes
 
     async def focus(self, topic: str, weight: float = WEIGHT) -> Focused:
-        """Have threads about a topic, or the thread of that id, injected first. The same topic again is updated.
+        """Have threads about a topic, or the thread that it names, injected first. The same topic again is updated.
 
         `weight` is brought into 0 to 1. Holds for this agent in this project until `unfocus`. Raises InvalidInput.
         """
@@ -141,18 +160,21 @@ class Attention:
         one, heavy = focus(topic, weight, desk.now)
         threads = await self._access.write(focuses.put(one, desk))
         found = await self._access.read(lambda: affected.count(reader, desk.project, one, threads, desk.now_s))
-        return Focused(one.topic, one.weight, found.threads, found.more, heavy.clamped)
+        named_now = await self._access.read(lambda: focuses.naming(reader, desk.project, one))
+        return Focused(one.topic, one.weight, found.threads, found.more, heavy.clamped, named_now.thread)
 
     async def unfocus(self, topic: str | None = None) -> Unfocused:
-        """Take the focus off a topic, or off everything. Raises InvalidInput."""
+        """Take the focus off a topic, or off everything that holds for this agent, also where it holds for others too.
+        Raises InvalidInput."""
         asked = None if topic is None else intake.required("topic", topic).strip()
         cleared = await self._access.write(focuses.clear(asked, self._access.desk()))
-        return Unfocused(cleared.gone, cleared.left, asked)
+        return Unfocused(cleared.gone, cleared.left, asked, cleared.for_everyone)
 
     async def focused(self) -> tuple[Focus, ...]:
-        """What is in focus, in the order in which it was set first."""
+        """What holds for this agent: first what nobody in particular has in focus, which is for everyone, then its own,
+        in the order in which it was set first."""
         desk, reader = self._access.desk(), self._access.reader
-        return (await self._access.read(lambda: focuses.read(reader, desk.project, desk.agent))).active
+        return await self._access.read(lambda: focuses.applying(reader, desk.project, desk.agent))
 
     async def pin(
         self,
@@ -197,8 +219,8 @@ class Attention:
     async def rate(self, thread_id: str, useful: bool, reason: str | None = None) -> Rated:
         """Say whether a thread was useful when it was put into a prompt: later injections heed that.
 
-        Names the thread by its id, or by the key or id of a memory of it. Raises InvalidInput, also for what was never
-        put into a prompt.
+        Names the thread by its id, or by the key or id of a memory of it. Each session that it was put into can be
+        rated once; again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
         """
         said = intake.required("thread_id", thread_id)
         if not isinstance(useful, bool):
@@ -206,8 +228,8 @@ class Attention:
         why = " ".join(reason.split()) if isinstance(reason, str) else reason
         desk = self._access.desk()
         rating = Rating(useful, desk.now, intake.label("reason", why or None))
-        thread, injected = await self._access.read(lambda: self._injected(desk.project, said))
-        return await self._access.write(ratings.rate(thread.id, thread.owner, rating, injected))
+        thread, injected, showings = await self._access.read(lambda: self._injected(desk.project, said))
+        return await self._access.write(ratings.rate(thread.id, thread.owner, rating, injected, showings))
 
     def _pinned(self, project: str, said: str) -> tuple[Named, list[MemoryId]]:
         """The thread, and its memories that are pinned themselves."""
@@ -216,17 +238,18 @@ class Attention:
         pages = ((ids, reader.facets(ATTENTION, ids)) for ids in memories(reader, project, thread))
         return thread, [one for ids, facets in pages for one in ids if pinning.is_pinned(facets.get(one))]
 
-    def _injected(self, project: str, said: str) -> tuple[Named, list[MemoryId]]:
-        """The thread, and which of its memories are known to have been injected. Raises InvalidInput for none."""
+    def _injected(self, project: str, said: str) -> tuple[Named, list[MemoryId], Sequence[float]]:
+        """The thread, which of its memories are known to have been injected, and when. Raises InvalidInput for
+        never."""
         reader = self._access.reader
         thread = named(reader, project, said)
         pages = list(memories(reader, project, thread))
         known = [one for ids in pages for one in self._known(ids)]
-        if not known and not any(map(self._was_injected, pages)):
-            raise InvalidInput(
-                "thread_id", f"{intake.shown(said)!r} was never put into a prompt, so there is nothing to rate yet"
-            )
-        return thread, known
+        showings = self._showings([one for ids in pages for one in ids])
+        if not showings:
+            problem = "was never put into a prompt, by a hook or by inject, so there is nothing to rate yet"
+            raise InvalidInput("thread_id", f"{intake.shown(said)!r} {problem}")
+        return thread, known, showings
 
     def _known(self, ids: Sequence[MemoryId]) -> Iterator[MemoryId]:
         facets = self._access.reader.facets(INJECTED, ids)

@@ -72,6 +72,10 @@ class Briefs:
         over = tuple(root for root in known if root not in states)
         return Survey(current, _outlines(waiting, names, heads), facets, heads, over)
 
+    def strays(self, found: Survey, pause: Callable[[], None] = no_pause) -> tuple[str, ...]:
+        """The threads that are no more and whose briefs are there all the same, whoever wrote them."""
+        return tuple(one for one in self._read_all(pause) if one not in found.current and one not in found.waiting)
+
     def worked_out(self, found: Survey, now_s: float) -> dict[str, Course]:
         """The briefs of threads in waiting that were worked out before and are still true."""
         held = self._worked_out

@@ -7,7 +7,7 @@ What the other gained is written down there too, so that parting them takes it a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, contexts, records
 from kingly_memory.router.attending.named import Named
 from kingly_memory.router.records import Desk
-from kingly_memory.router.threads import roots
+from kingly_memory.router.threads import leaving, roots
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
 from kingly_memory.router.threads.views import RATINGS
 
@@ -32,6 +32,8 @@ MOST_MOVED = 2_000
 """Messages of a thread that is split, for all of them are written in one transaction."""
 MOST_JOINED = 20
 """Topics, and past topics, that are kept of each thread when two are joined."""
+COMPACTED = {"policy": "compaction"}
+"""What is said of a memory that a compaction has archived; of one that was imported so, nothing is."""
 _SHELVED = (Standing.LIVE, Standing.ARCHIVED)
 
 
@@ -59,7 +61,8 @@ def merge(kept: Named, gone: Named, desk: Desk) -> Callable[[Transaction], tuple
             after = join(before or {}, transaction.facet(facet, source) or {})
             joined[facet] = [before, after]
             _set(transaction, facet, into, after)
-        _join_ratings(transaction, into, source)
+        if cut := _join_ratings(transaction, into, source):
+            joined[RATINGS] = cut.to_json()
         before = transaction.facet(THREAD, into) or {}
         held = [one for one in roots.holds(before) if one != gone.id]
         transaction.set_facet(THREAD, into, {**before, "context_id": kept.id, "holds": [*held, gone.id]})
@@ -90,16 +93,20 @@ def part(kept: str, children: Sequence[str], desk: Desk) -> Callable[[Transactio
     return change
 
 
-def split(thread: Named, shares: Sequence[Share], desk: Desk) -> Callable[[Transaction], tuple[str, ...]]:
+def split(
+    thread: Named, shares: Sequence[Share], contexts: Collection[str], desk: Desk, *, emptied: Sequence[str] = ()
+) -> Callable[[Transaction], tuple[str, ...]]:
     """Each share becomes a thread of its own, and the rest keeps the id. Says the new ids, in the order of the shares;
-    what is gone by now is left out."""
+    what is gone by now, or elsewhere than in those `contexts`, is left out. `emptied` are threads that were merged into
+    this one and of which nothing stays: they go on as it no more. Raises InvalidInput when nothing is to be moved by
+    now, or nothing would stay."""
 
     def change(transaction: Transaction) -> tuple[str, ...]:
         attention = transaction.facet(ATTENTION, thread.owner)
         ids: list[str] = []
         for share in shares:
             thread_id = _new_id(transaction, thread, share, desk)
-            moved = list(_moved(transaction, share, thread_id, desk))
+            moved = list(_moved(transaction, share, contexts, thread_id, desk))
             if not moved:
                 continue
             facet = {"context_id": thread_id, "split_from": thread.id, "at": desk.now_s}
@@ -109,9 +116,15 @@ def split(thread: Named, shares: Sequence[Share], desk: Desk) -> Callable[[Trans
                 transaction.set_facet(ATTENTION, owner(desk.project, thread_id), attention)
             _take_along(transaction, moved, thread_id, desk)
             ids.append(thread_id)
+        if not ids or not any(transaction.is_said_in(desk.project, one) for one in contexts):
+            raise InvalidInput("thread_id", f"{shown(thread.id)!r} was split by somebody else meanwhile")
         facet = transaction.facet(THREAD, thread.owner) or {}
         rest = {name: value for name, value in facet.items() if name not in ("topics", "drift_history")}
         _set(transaction, THREAD, thread.owner, rest)
+        for one in emptied:
+            if roots.into(transaction.facet(THREAD, owner(desk.project, one)) or {}) == thread.id:
+                _take_apart(transaction, thread.owner, one, owner(desk.project, one))
+                leaving.clear(transaction, desk.project, one)
         return tuple(ids)
 
     return change
@@ -139,7 +152,8 @@ def recalled(threads: Sequence[Named], now_s: float) -> Callable[[Transaction], 
 
 
 def bring_back(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Callable[[Transaction], int]:
-    """Restore those of the memories that lie in the archive because of their thread. Says how many."""
+    """Restore those of the memories that lie in the archive because of their thread, or that came there with an import.
+    Says how many."""
 
     def change(transaction: Transaction) -> int:
         found = [row for one in memory_ids if (row := transaction.row(one)) is not None]
@@ -147,7 +161,7 @@ def bring_back(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Cal
             row.memory
             for row in found
             if row.standing is Standing.ARCHIVED
-            and (transaction.facet(archive.FACET, row.memory.id) or {}).get("policy") == "compaction"
+            and (transaction.facet(archive.FACET, row.memory.id) or COMPACTED).get("policy") == COMPACTED["policy"]
         ]
         if back:
             records.revive(transaction, back, desk)
@@ -210,12 +224,15 @@ def _heavier(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     return heavier
 
 
-def _join_ratings(transaction: Transaction, into: str, source: str) -> None:
-    """In the order of their times."""
+def _join_ratings(transaction: Transaction, into: str, source: str) -> Ratings:
+    """In the order of their times. Says which of the first thread's own there is no room for beside the other's."""
     one, other = (Ratings.from_json(transaction.facet(RATINGS, name)) for name in (into, source))
-    if other.latest:
-        both = sorted((*one.latest, *other.latest), key=lambda rating: rating.at)
-        transaction.set_facet(RATINGS, into, Ratings(tuple(both[-KEPT:])).to_json())
+    if not other.latest:
+        return Ratings()
+    both = [*((rating, True) for rating in one.latest), *((rating, False) for rating in other.latest)]
+    both.sort(key=lambda rated: rated[0].at)
+    transaction.set_facet(RATINGS, into, Ratings(tuple(rating for rating, _ in both[-KEPT:])).to_json())
+    return Ratings(tuple(rating for rating, is_own in both[:-KEPT] if is_own))
 
 
 def _take_apart(transaction: Transaction, into: str, child: str, source: str) -> None:
@@ -234,13 +251,13 @@ def _take_apart(transaction: Transaction, into: str, child: str, source: str) ->
     if after and transaction.facet(ATTENTION, into) == after:
         _set(transaction, ATTENTION, into, before)
     brought = Counter(Ratings.from_json(transaction.facet(RATINGS, source)).latest)
-    left = []
+    left = [*Ratings.from_json(joined.get(RATINGS)).latest]
     for rating in Ratings.from_json(transaction.facet(RATINGS, into)).latest:
         if brought[rating]:
             brought[rating] -= 1
         else:
             left.append(rating)
-    _set(transaction, RATINGS, into, Ratings(tuple(left)).to_json() if left else {})
+    _set(transaction, RATINGS, into, Ratings(tuple(left[-KEPT:])).to_json() if left else {})
     alone = {name: value for name, value in own.items() if name not in ("into", "at", "joined")}
     _set(transaction, THREAD, source, alone)
 
@@ -266,10 +283,12 @@ def _new_id(transaction: Transaction, thread: Named, share: Share, desk: Desk) -
     raise AssertionError(thread.id)
 
 
-def _moved(transaction: Transaction, share: Share, thread_id: str, desk: Desk) -> Iterator[Memory]:
+def _moved(
+    transaction: Transaction, share: Share, contexts: Collection[str], thread_id: str, desk: Desk
+) -> Iterator[Memory]:
     for memory_id in share.memory_ids:
         row = transaction.row(memory_id)
-        if row is not None and row.standing in _SHELVED:
+        if row is not None and row.standing in _SHELVED and row.memory.scope.context_id in contexts:
             records.revise(transaction, _in_context(row.memory, thread_id), desk.now_s, row.standing)
             yield row.memory
 

@@ -20,11 +20,12 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router.subjects import subject
+from kingly_memory.router.threads import told
 from kingly_memory.router.threads.telling import Gathered, saying
 from kingly_memory.topics import Topic
 from kingly_memory.writing import stems
 
-COURSE, TOPIC = "course", "topic"
+COURSE, TOPIC, FORM = told.COURSE, "topic", told.FORM
 READ_MOST = 128
 """Memories of a thread that say what it is about, the latest."""
 DRIFT_MOST = 64
@@ -33,8 +34,6 @@ DRIFT_KEPT = 12
 AT_ONCE = 500
 LOOK_AGAIN_S = 86_400.0
 """After so long it is looked whether what has ended is used again: another process may have noted a use late."""
-FORM = 1
-"""Raised when briefs are worked out in another way: those of another form count as missing."""
 
 
 class Alike(NamedTuple):

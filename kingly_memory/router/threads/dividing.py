@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kingly_memory.attention import drift
 from kingly_memory.attention.drift import ASKED, UNASKED, Said, Segment
+from kingly_memory.attention.focus import folded
 from kingly_memory.attention.pertinence import telling
 
 
@@ -51,7 +52,7 @@ def _segments(messages: Sequence[Said]) -> tuple[Segment, ...]:
 
 
 def _about(topic: str, messages: Sequence[Said], found: Sequence[Segment]) -> list[int]:
-    tagged = [at for at, one in enumerate(messages) if topic.casefold() in map(str.casefold, one.tags)]
+    tagged = [at for at, one in enumerate(messages) if folded(topic) in map(folded, one.tags)]
     wanted = telling(topic)
     if tagged or not wanted:
         return tagged

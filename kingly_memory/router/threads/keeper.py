@@ -13,6 +13,7 @@ from typing import TypeVar
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import RouterClosed
 from kingly_memory.ports import Clock, LocalStore, Transaction
+from kingly_memory.router.sweeper import Lock
 from kingly_memory.router.threads import courses, kin
 from kingly_memory.router.threads.briefs import Briefs, Survey, no_pause
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Alike, Outline, Read
@@ -31,15 +32,20 @@ COLLECT_S = 2.0
 """A store is often followed by others in the same thread."""
 EVERY_S = 300.0
 """How often it is looked for what other processes have stored. Who reads misses nothing meanwhile."""
+TIDIED = 10
+"""Rounds after which all briefs are looked through for those of threads that are no more: others write some too."""
 RESTS = 20.0
 """Looking over all threads takes longer the more there are: so many times as long nothing is looked at."""
 MOST_REST_S = 600.0
 
 
 class Keeper:
-    """Writes down what the threads of a project are about."""
+    """Writes down what the threads of a project are about, as long as nobody else holds the `lock`."""
 
-    def __init__(self, project: str, briefs: Briefs, *, store: LocalStore, clock: Clock) -> None:
+    def __init__(
+        self, project: str, briefs: Briefs, *, store: LocalStore, clock: Clock, lock: Lock | None = None
+    ) -> None:
+        self._lock = lock or Lock()
         self._project = project
         self._briefs = briefs
         self._store = store
@@ -50,6 +56,7 @@ class Keeper:
         self._is_stopped = False
         self._gives_way = False
         self._rest_s = COLLECT_S
+        self._rounds = 0
         self._complaint: str | None = None
 
     def wake(self) -> None:
@@ -75,12 +82,14 @@ class Keeper:
         """Let go of the thread; what is under way is finished, and nothing after it is begun."""
         self._is_stopped = True
         self._thread.shutdown(wait=True, cancel_futures=True)
+        self._lock.give_up()
 
     async def _catch_up_if_possible(self) -> None:
         """Whatever prevents it, what is missing is worked out by whoever asks, and the next round tries again."""
         try:
             async with self._turn:
-                await self._catch_up()
+                if await self._lead():
+                    await self._catch_up()
         except RouterClosed:
             return
         except Exception as error:  # noqa: BLE001  # a background task's top
@@ -93,11 +102,19 @@ class Keeper:
 
     async def _catch_up(self) -> None:
         began = time.perf_counter()
-        found = await self._apart(lambda: self._briefs.survey(self._now_s(), self._pause))
+        found = await self._apart(self._survey)
         self._rest_s = min(RESTS * (time.perf_counter() - began), MOST_REST_S)
         keeping = Keeping(self._store, self._project, found, self._now_s())
         while await self._apart(lambda: keeping.some(self._pause)):
             pass
+
+    async def _lead(self) -> bool:
+        return await self._apart(self._lock.take)
+
+    def _survey(self) -> Survey:
+        found = self._briefs.survey(self._now_s(), self._pause)
+        self._rounds += 1
+        return found if self._rounds % TIDIED else replace(found, over=self._briefs.strays(found, self._pause))
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
@@ -179,6 +196,8 @@ class Keeping:
 
         def change(transaction: Transaction) -> None:
             for context_id, one in read.items():
+                if not any(transaction.is_said_in(project, name) for name, _ in one.course.contexts):
+                    continue  # it was forgotten while it was read
                 transaction.set_facet(COURSE, owner(project, context_id), one.course.to_json(project))
                 transaction.set_facet(TOPIC, owner(project, context_id), one.topic_json(project))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nsmallest
 from typing import NamedTuple
 
-from kingly_memory.models import JsonObject, Standing
+from kingly_memory.attention import pins
+from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.threads import courses, roots
@@ -141,7 +142,7 @@ def of_status(
         known = {one.course.context_id for one in seen}
         others = (*_archived(reader, project, now_s, found, known), *_merged(found))
         glances += (one for one in others if status in (None, one.status))
-    return nsmallest(limit, glances, key=_latest_first)
+    return [_titled(one, reader, project) for one in nsmallest(limit, glances, key=_latest_first)]
 
 
 def _seen(reader: StoreReader, project: str, now_s: float, found: Survey) -> list[Seen]:
@@ -193,9 +194,18 @@ def _archived(reader: StoreReader, project: str, now_s: float, found: Survey, kn
 def _merged(found: Survey) -> Iterator[Glance]:
     for name, facet in found.facets.items():
         if (into := roots.into(facet)) is not None:
-            title, topics = roots.text(facet, "title") or name, roots.texts(facet, "topics")
+            title, topics = roots.text(facet, "title") or "", roots.texts(facet, "topics")
             merged_at = moment(roots.number(facet, "at"))
             yield Glance(name, title, topics[:MOST_TOPICS], MERGED, 0, merged_at, Weighed(), into=into)
+
+
+def _titled(one: Glance, reader: StoreReader, project: str) -> Glance:
+    """A merged thread that nobody has called anything goes by its first memory."""
+    if one.status != MERGED or one.title:
+        return one
+    first = reader.page(Query("", project, context_id=one.id), roots.THERE, 1, None, oldest_first=True)
+    begins = None if not first else first[0].memory.title or pins.title(first[0].memory.content)
+    return replace(one, title=begins or one.id)
 
 
 def _latest_first(one: Glance) -> tuple[float, str]:

@@ -16,10 +16,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
-from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.access import Access
 from kingly_memory.router.records import Desk
+from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.reading import ATTENTION, FACET
 from kingly_memory.thread_files import FILE, FROM_FILE, ImportedFocus, ImportedThread
 
@@ -36,8 +37,7 @@ async def take_in(thread: ImportedThread, access: Access) -> Taken:
     """Take in a thread; of one that was begun here, only what is said in it. Raises InvalidInput, and then nothing was
     stored."""
     desk = access.desk()
-    if await access.read(lambda: _is_begun_here(access.reader, thread, desk.project)):
-        thread = replace(thread, facets={}, pinned=frozenset(), said={}, into=None)
+    thread = await access.read(lambda: _admitted(access.reader, thread, desk.project))
     fates: Counter[str] = Counter()
     anew = False
     for first in range(0, len(thread.memories), AT_ONCE):
@@ -64,7 +64,7 @@ def begin(
 
     def change(transaction: Transaction) -> tuple[list[str], bool]:
         _refuse_circle(transaction, thread, desk.project)
-        anew = _set_facets(transaction, thread, desk)
+        anew = _set_facets(transaction, thread, items, desk)
         return go_on(thread, items, desk, anew=anew)(transaction), anew
 
     return change
@@ -79,7 +79,7 @@ def go_on(
         fates = []
         for item in items:
             fate, memory_id = _take_in_one(transaction, item, desk)
-            if item.id in thread.pinned and (anew or fate == STORED):
+            if item.id in thread.pinned and (anew or fate == STORED) and _is_pinnable(transaction, memory_id, item):
                 transaction.set_facet(ATTENTION, memory_id, thread.facets.get(ATTENTION))
                 transaction.set_facet("lifetime", memory_id, None)
             fates.append(fate)
@@ -102,40 +102,76 @@ def set_focus(focus: JsonObject, desk: Desk) -> Callable[[Transaction], bool]:
 
 def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[str, str]:
     """What became of a message, and the id of its memory. One whose text is here already stays as it is here, wherever
-    it has gone since; an id that somebody else's memory has is not taken from it."""
-    memory_id = str(item.id)
-    for _ in range(2):
-        row = transaction.row(memory_id)
-        if row is not None and row.memory.scope.project != desk.project:
-            memory_id = derived_id(memory_id, desk.project)
-            row = transaction.row(memory_id)
-        if row is None:
-            break
-        if row.memory.content == item.draft.content:
-            return UNCHANGED, memory_id
-        if row.memory.scope.context_id == item.draft.context_id:
-            if row.memory.origin is not Origin.IMPORT:
-                return KEPT, memory_id
-            break
-        memory_id = derived_id(memory_id, item.draft.context_id or "")
+    it has gone since."""
+    memory_id = _settled(transaction.row, item, desk.project)
+    row = transaction.row(memory_id)
+    if row is not None and row.memory.content == item.draft.content:
+        return UNCHANGED, memory_id
+    if row is not None and row.memory.origin is not Origin.IMPORT:
+        return KEPT, memory_id
     [(receipt, fate)] = records.take_in([replace(item, id=memory_id)], desk)(transaction)
     return fate, receipt.id
 
 
-def _is_begun_here(reader: StoreReader, thread: ImportedThread, project: str) -> bool:
-    """What a file says of a thread is no reason to change one that no file brought."""
-    if thread.is_alone:
-        first = reader.row(thread.id)
-    else:
-        query, standings = Query("", project, context_id=thread.id), (Standing.LIVE, Standing.ARCHIVED)
-        first = next(iter(reader.page(query, standings, 1, None, oldest_first=True)), None)
-    return first is not None and first.memory.scope.project == project and first.memory.origin is not Origin.IMPORT
+def _settled(row_of: Callable[[str], Row | None], item: Imported, project: str) -> str:
+    """Under which id a message is, or will be, a memory of this project: an id that somebody else's memory has, or one
+    with another text that was said elsewhere, is not taken from it."""
+    memory_id, context_id = str(item.id), item.draft.context_id
+    for _ in range(MOST_TURNS):
+        row = row_of(memory_id)
+        if row is None:
+            return memory_id
+        if row.memory.scope.project != project:
+            memory_id = derived_id(memory_id, project)
+        elif item.draft.content == row.memory.content or context_id == row.memory.scope.context_id:
+            return memory_id
+        else:
+            memory_id = derived_id(memory_id, context_id or "")
+    raise InvalidInput("memory_id", f"{item.id} and all that follows from it is taken by other memories")
 
 
-def _set_facets(transaction: Transaction, thread: ImportedThread, desk: Desk) -> bool:
-    if not thread.said:
+def _is_pinnable(transaction: Transaction, memory_id: str, item: Imported) -> bool:
+    """A file pins what a file has brought, where it says that this was said."""
+    row = transaction.row(memory_id)
+    if row is None or row.memory.origin is not Origin.IMPORT:
         return False
-    name = _owner(thread, desk)
+    return row.memory.scope.context_id == item.draft.context_id
+
+
+def _admitted(reader: StoreReader, thread: ImportedThread, project: str) -> ImportedThread:
+    """What of a file may be taken in. What it says of a thread is no reason to change one that no file brought."""
+    if _is_begun_here(reader, thread, project):
+        return replace(thread, facets={}, pinned=frozenset(), said={}, into=None)
+    if thread.into is None or not _goes_on_here(reader, thread.into, project):
+        return thread
+    told = {name: one for name, one in thread.facets.get(FACET, {}).items() if name != "into"}
+    return replace(thread, facets={**thread.facets, FACET: told}, into=None)
+
+
+def _is_begun_here(reader: StoreReader, thread: ImportedThread, project: str) -> bool:
+    if not thread.is_alone:
+        return _is_said_here(reader, thread.id, project)
+    row = reader.row(_settled(reader.row, thread.memories[0], project))
+    return row is not None and row.memory.origin is not Origin.IMPORT
+
+
+def _goes_on_here(reader: StoreReader, into: str, project: str) -> bool:
+    """Whether a thread, or any that it goes on as, was begun here."""
+    known = roots.threads(reader, project, [into])
+    return any(_is_said_here(reader, one, project) for one in known)
+
+
+def _is_said_here(reader: StoreReader, context_id: str, project: str) -> bool:
+    """Whether what was said first in a context came from no file."""
+    query, standings = Query("", project, context_id=context_id), (Standing.LIVE, Standing.ARCHIVED)
+    first = next(iter(reader.page(query, standings, 1, None, oldest_first=True)), None)
+    return first is not None and first.memory.origin is not Origin.IMPORT
+
+
+def _set_facets(transaction: Transaction, thread: ImportedThread, items: Sequence[Imported], desk: Desk) -> bool:
+    name = _owner(transaction, thread, items, desk) if thread.said else None
+    if name is None:
+        return False
     before = transaction.facets([*FROM_FILE, FILE], name)
     file = {"said": thread.said, "blank": [list(one) for one in thread.blank], "facets": dict(thread.facets)}
     noted = before.get(FILE, {})
@@ -169,8 +205,14 @@ def _hold(transaction: Transaction, into: str, thread_id: str, project: str) -> 
     transaction.set_facet(FACET, name, {**facet, "context_id": into, "holds": [*held, thread_id]})
 
 
-def _owner(thread: ImportedThread, desk: Desk) -> str:
-    return thread.id if thread.is_alone else owner(desk.project, thread.id)
+def _owner(transaction: Transaction, thread: ImportedThread, items: Sequence[Imported], desk: Desk) -> str | None:
+    """Where what is said of a thread lies; of a memory that was said in no context, beside itself, and nowhere once it
+    has gone into one."""
+    if not thread.is_alone:
+        return owner(desk.project, thread.id)
+    memory_id = _settled(transaction.row, items[0], desk.project)
+    row = transaction.row(memory_id)
+    return memory_id if row is None or row.memory.scope.context_id is None else None
 
 
 def _last_s(thread: ImportedThread, desk: Desk) -> float:

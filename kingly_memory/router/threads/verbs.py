@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from kingly_memory import intake
+from kingly_memory.attention.focus import folded
+from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
@@ -17,7 +19,7 @@ from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Row, Searcher
 from kingly_memory.router.access import Access
-from kingly_memory.router.attending import focuses
+from kingly_memory.router.attending import focuses, ratings
 from kingly_memory.router.attending.named import Named, named
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import changes, dividing, listing, roots, telling
@@ -41,15 +43,21 @@ RESTORED_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Two threads that go on as one: `thread`, with all that was said in either."""
+    """Two threads that go on as one: `thread`, with all that was said in either. `relevance_before`: of the one that
+    goes on, by its own ratings."""
 
     thread: ThreadView
     gone: str
+    relevance_before: float = 1.0
 
     @property
     def message(self) -> str:
         one = self.thread
-        return f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
+        merged = f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
+        now = relevance(Ratings.from_json({"ratings": list(one.rated.ratings)}))
+        if now >= self.relevance_before:
+            return merged
+        return f"{merged}. Its ratings count for both: relevance {self.relevance_before:.2f} → {now:.2f}"
 
     def to_json(self) -> JsonObject:
         return {"message": self.message, "merged": self.gone, "thread": self.thread.to_json()}
@@ -73,24 +81,32 @@ class Split:
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """The threads on a topic, the best first, each with those of its messages that are about it. `restored` says how
-    many memories were brought back from the archive."""
+    many memories were brought back from the archive, `left` how many lie there for a reason of their own."""
 
     topic: str
     threads: tuple[ThreadView, ...]
     restored: int = 0
+    left: int = 0
 
     @property
     def message(self) -> str:
         if not self.threads:
             return f'No thread is about "{self.topic}".'
-        back = f" {self.restored} memories were restored." if self.restored else ""
-        return f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".{back}'
+        recalled = f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".'
+        return " ".join([recalled, *self._remarks()])
+
+    def _remarks(self) -> Iterator[str]:
+        if self.restored:
+            yield f"{_memories(self.restored)} restored."
+        if self.left:
+            yield f"{_memories(self.left)} left in the archive, not because of the thread: restore them one by one."
 
     def to_json(self) -> JsonObject:
         return {
             "message": self.message,
             "topic": self.topic,
             "restored": self.restored,
+            "left": self.left,
             "threads": [one.to_json() for one in self.threads],
         }
 
@@ -137,14 +153,15 @@ class Threads:
         names = {field: intake.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))}
         desk = await self._desk()
         kept, gone = await self._access.read(lambda: self._mergeable(names, desk))
+        own = await self._access.read(lambda: ratings.read(self._access.reader, [kept.owner]))
         revised = await self._access.write(changes.merge(kept, gone, desk))
         self._access.wake(*revised)
-        return Merged(await self.get(kept.id, limit=0), gone.id)
+        return Merged(await self.get(kept.id, limit=0), gone.id, relevance(own.get(kept.owner, Ratings())))
 
     async def split(self, thread_id: str, topics: Sequence[str] | None = None) -> Split:
-        """Part the threads that were merged into one. Else divide its messages by topic, or take out those about the
-        `topics`: each part gets an id of its own, and the largest keeps this one. Raises InvalidInput, also when there
-        is nothing to divide; StoreError."""
+        """Part the threads that were merged into one, or those of them that `topics` name by id or title. Else divide
+        its messages by topic, or take out those about the `topics`: each part gets an id of its own, and the largest
+        keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError."""
         said = intake.required("thread_id", thread_id)
         wanted = intake.tag_list("topics", topics or ())
         desk = await self._desk()
@@ -152,12 +169,18 @@ class Threads:
         name = await self._access.read(lambda: named(reader, desk.project, said))
         whole = await self._access.read(lambda: telling.part(reader, desk.project, name))
         parts = await self._access.read(lambda: self._parts(whole, desk))
-        if len(parts) > 1 and not wanted:
-            children = [one for one, facet in whole.contexts.items() if roots.into(facet) == name.id]
+        children = [one for one, facet in whole.contexts.items() if roots.into(facet) == name.id]
+        chosen = await self._access.read(lambda: self._chosen(children, wanted, desk))
+        if chosen:
+            await self._access.write(changes.part(name.id, chosen, desk))
+            parts = (name.id, *chosen)
+        elif len(parts) > 1 and not wanted:
             await self._access.write(changes.part(name.id, children, desk))
         else:
             shares = await self._access.read(lambda: self._shares(whole, wanted, desk))
-            parts = (name.id, *await self._access.write(changes.split(name, shares, desk)))
+            emptied = await self._access.read(lambda: self._emptied(children, shares, desk))
+            split = changes.split(name, shares, whole.contexts, desk, emptied=emptied)
+            parts = (name.id, *await self._access.write(split))
             self._access.wake(*(one for share in shares for one in share.memory_ids))
         return Split(tuple([await self.get(one, limit=0) for one in parts]))
 
@@ -171,18 +194,19 @@ class Threads:
 
     async def recall(self, topic: str, limit: int = RECALLED, *, restore: bool = False) -> Recalled:
         """The threads on a topic, or the one of that id, archived ones too; each counts as recalled. `restore` brings
-        back what compaction has archived of a thread that is named by its id. Raises InvalidInput, StoreError."""
+        back what compaction or an import has archived of a thread that is named by its id. Raises InvalidInput,
+        StoreError."""
         said = intake.required("topic", topic)
         most = intake.count("limit", limit, most=LOOKED_AT)
         desk = await self._desk()
         name = await self._access.read(lambda: self._if_thread(said, desk))
         if name is None and restore:
             raise InvalidInput("topic", f"there is no thread {shown(said)!r}; restore takes the id of one")
-        back = await self._bring_back(name, desk) if name is not None and restore else 0
+        back, left = await self._bring_back(name, desk) if name is not None and restore else (0, 0)
         found = {name: ()} if name is not None else await self._found(said, most, desk)
         await self._access.write(changes.recalled(list(found), desk.now_s))
         views = [await self._recalled(one, about, desk) for one, about in found.items()]
-        return Recalled(said, tuple(one for one in views if one is not None), back)
+        return Recalled(said, tuple(one for one in views if one is not None), back, left)
 
     async def status(self) -> Overview:
         """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
@@ -190,8 +214,8 @@ class Threads:
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
         def look() -> Overview:
-            active = focuses.read(reader, desk.project, desk.agent)
-            told = tuple(one.to_json() for one in active)
+            active = focuses.applying(reader, desk.project, desk.agent)
+            told = tuple(one.told() for one in active)
             return replace(listing.overview(self._briefs, reader, desk.project, desk.now_s, most), focus=told)
 
         return await self._access.read(look)
@@ -232,6 +256,33 @@ class Threads:
             one for one in children if roots.is_left(reader, desk.project, roots.members(reader, desk.project, one))
         )
         return (*own, *left)
+
+    def _chosen(self, children: Sequence[str], topics: Sequence[str], desk: Desk) -> tuple[str, ...]:
+        """The threads that were merged into another one and that the topics name. Raises InvalidInput when only some of
+        the topics do."""
+        reader = self._access.reader
+        names = {folded(one): one for one in children}
+        for one in children if topics else ():
+            whole = telling.part(reader, desk.project, Named(one, owner(desk.project, one)))
+            view = telling.tell(reader, desk.project, whole, desk.now_s)
+            if view is not None:
+                names.setdefault(folded(view.title), one)
+        chosen = tuple(dict.fromkeys(names[folded(one)] for one in topics if folded(one) in names))
+        if chosen and any(folded(one) not in names for one in topics):
+            others = ", ".join(one for one in topics if folded(one) not in names)
+            raise InvalidInput("topics", f"{chosen[0]!r} is a thread that was merged and {others} none; part it first")
+        return chosen
+
+    def _emptied(self, children: Sequence[str], shares: Sequence[Share], desk: Desk) -> tuple[str, ...]:
+        """The merged threads all of whose memories are taken out."""
+        reader = self._access.reader
+        taken = {one for share in shares for one in share.memory_ids}
+
+        def is_taken(child: str) -> bool:
+            whole = telling.part(reader, desk.project, Named(child, owner(desk.project, child)))
+            return all(row.memory.id in taken for row in telling.rows(reader, desk.project, whole))
+
+        return tuple(one for one in children if is_taken(one))
 
     def _shares(self, whole: Part, topics: Sequence[str], desk: Desk) -> tuple[Share, ...]:
         """The parts of a thread that get another id. Raises InvalidInput when it is not to be divided."""
@@ -317,7 +368,8 @@ class Threads:
 
         return await self._access.read(look)
 
-    async def _bring_back(self, name: Named, desk: Desk) -> int:
+    async def _bring_back(self, name: Named, desk: Desk) -> tuple[int, int]:
+        """How many were restored, and how many were not."""
         reader = self._access.reader
 
         def look() -> list[MemoryId]:
@@ -329,7 +381,7 @@ class Threads:
         for at in range(0, len(ids), RESTORED_AT_ONCE):
             count += await self._access.write(changes.bring_back(name, ids[at : at + RESTORED_AT_ONCE], desk))
         self._access.wake(*ids)
-        return count
+        return count, len(ids) - count
 
 
 def _name(row: Row | None, project: str, facets: Mapping[str, JsonObject]) -> Named | None:
@@ -341,6 +393,10 @@ def _name(row: Row | None, project: str, facets: Mapping[str, JsonObject]) -> Na
         return Named(row.memory.id, row.memory.id, is_alone=True)
     thread_id = roots.root(context_id, facets)
     return Named(thread_id, owner(project, thread_id))
+
+
+def _memories(count: int) -> str:
+    return "1 memory was" if count == 1 else f"{count:,} memories were"
 
 
 def _counted(messages: int) -> str:

@@ -12,15 +12,23 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.threads import roots
+from kingly_memory.router.threads.told import Told, told
 
 RATINGS, INJECTED = "ratings", "injected"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 STATUSES = (ACTIVE, ARCHIVED, MERGED)
+UNTOLD = Told()
 
 
-def threads_of(reader: StoreReader, project: str, memories: Sequence[Memory]) -> Mapping[str, Thread]:
+def threads_of(
+    reader: StoreReader, project: str, memories: Sequence[Memory], *, derived: bool = False
+) -> Mapping[str, Thread]:
     """The thread of each memory, by the memory's id. Four readings of facets, and one for each time that a thread went
-    on as another one; a thread counts as used when one of these memories was."""
+    on as another one; a thread counts as used when one of these memories was.
+
+    `derived`: with what the brief says that is kept of a thread, for one more reading. It may be a little behind. Where
+    there is none, a memory goes by how it begins.
+    """
     contexts = {one.scope.context_id for one in memories if one.scope.context_id is not None}
     known = roots.threads(reader, project, contexts) if contexts else {}
     ids: dict[str, str] = {}
@@ -36,21 +44,33 @@ def threads_of(reader: StoreReader, project: str, memories: Sequence[Memory]) ->
     ratings = reader.facets(RATINGS, everybody) if everybody else {}
     injected = reader.facets(INJECTED, list(owners)) if owners else {}
     relevance = _relevance(owners, ratings, injected) if ratings or injected else {}
+    briefs = told(reader, project, owners.values()) if derived else {}
 
     def seen(memory: Memory) -> Thread:
         name = owners[memory.id]
         facet = facets.get(name, {})
         heavy = weighed([attention.get(name, {}), attention.get(memory.id, {})])
+        given, brief = roots.text(facet, "title"), briefs.get(name, UNTOLD)
+        topics = roots.texts(facet, "topics") or brief.topics
         return Thread(
             ids[memory.id],
-            title=roots.text(facet, "title") or memory.title or "",
-            topics=tuple(dict.fromkeys((*roots.texts(facet, "topics"), *memory.tags))),
+            title=given or brief.title or memory.title or "",
+            topics=tuple(dict.fromkeys((*topics, *memory.tags))),
             weight=heavy.weight,
             relevance=relevance.get(memory.id, 1.0),
             pinned=heavy.pinned,
+            heading=_heading(memory, brief) if derived and given is None else "",
         )
 
     return {one.id: seen(one) for one in memories}
+
+
+def _heading(memory: Memory, brief: Told) -> str:
+    if memory.title or brief is not UNTOLD:
+        return memory.title or ""
+    from kingly_memory.attention.pins import title
+
+    return title(memory.content) or ""
 
 
 class Rated(NamedTuple):

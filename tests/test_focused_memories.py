@@ -1,0 +1,39 @@
+"""What a focus names comes into view only while it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.models import Standing
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, memory_over
+
+BRIEF = Settings(durability="process", working_lifetime_s=60.0, local_search_s=30.0, embedder="none")
+
+
+async def shown(memory: MemoryRouter) -> list[str]:
+    """The texts of what is considered for a prompt that nothing is about."""
+    return [one.memory.content for one in (await memory.inject("what is for lunch?", explain=True)).considered]
+
+
+@pytest.mark.parametrize("context", [None, "garden"])
+@pytest.mark.parametrize("fate", ["there", "forgotten", "archived", "over"])
+async def test_a_memory_that_is_gone_is_not_brought_back_by_a_focus_on_it(
+    tmp_path: Path, fate: str, context: str | None
+) -> None:
+    clock, store = ManualClock(), PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock, settings=BRIEF) as memory:
+        stored = await memory.store("Tomatoes grow in April", type="working", origin="user", context_id=context)
+        await memory.attention.focus(stored.id, 1.0)
+        if context is not None:
+            await memory.attention.focus(context, 1.0)
+        if fate == "forgotten":
+            await memory.forget(stored.id)
+        elif fate == "archived":
+            store.write(lambda transaction: transaction.restand([stored.id], Standing.ARCHIVED)).result()
+        elif fate == "over":
+            clock.jump(3_600)
+        assert await shown(memory) == (["Tomatoes grow in April"] if fate == "there" else [])

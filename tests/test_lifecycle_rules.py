@@ -1,0 +1,197 @@
+"""The figures of the policies as settings say them: each counts, and whatever settings allow makes rules."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.errors import InvalidSetting
+from kingly_memory.lifecycle.rules import LifecycleRules
+from kingly_memory.lifecycle.strength import SEEDS_RULES, StrengthState, state
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS
+from kingly_memory.models import MemoryType, Tier
+from kingly_memory.settings import MOST_SURPRISE
+from kingly_memory.testing import ManualClock
+
+DAY_S = 86_400
+QUICK: dict[str, Any] = {"durability": "process", "usage_flush_s": 1e9, "semantic_lifetime_s": 1e9}
+
+
+def test_the_defaults_are_the_seeds_figures() -> None:
+    rules = LifecycleRules.of(Settings())
+    assert (rules.strength, rules.tiers, rules.merging.threshold) == (SEEDS_RULES, SEEDS_TIERS, 0.85)
+
+
+@pytest.mark.requirement("ALM-028")
+@pytest.mark.parametrize("kind", MemoryType)
+def test_each_type_can_have_a_half_life_of_its_own(kind: MemoryType) -> None:
+    own: dict[str, Any] = {f"{kind.value}_half_life_days": 7}
+    rules = LifecycleRules.of(Settings(half_life_days=20, **own)).strength
+    assert {one: rules.half_life(one) for one in MemoryType} == {**dict.fromkeys(MemoryType, 20), kind: 7}
+
+
+@pytest.mark.requirement("ARG-006", "ARG-025")
+@pytest.mark.parametrize("tier", Tier)
+def test_every_figure_of_a_tier_can_be_set(tier: Tier) -> None:
+    name = tier.value
+    said: dict[str, Any] = {f"{name}_ttl_s": 7.0, f"{name}_max_items": 3, f"{name}_half_life_hours": 2.5}
+    rules = LifecycleRules.of(Settings(**said)).tiers
+    config = rules.configs[tier]
+    assert (config.ttl_seconds, config.max_items, rules.half_lives[tier]) == (7.0, 3, 2.5)
+    others = [one for one in Tier if one is not tier]
+    assert [rules.configs[one] for one in others] == [SEEDS_TIERS.configs[one] for one in others]
+
+
+@pytest.mark.requirement("ARG-019")
+def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
+    said = Settings(
+        fast_threshold=0.9,
+        medium_threshold=0.6,
+        slow_threshold=0.2,
+        promotion_accesses=1,
+        surprise_threshold=0.1,
+        success_references=9,
+    )
+    rules = LifecycleRules.of(said).tiers
+    assert [rules.configs[tier].importance_threshold for tier in Tier] == [0.9, 0.6, 0.2, 0.0]
+    assert (rules.promotion_accesses, rules.surprise_threshold, rules.success_references) == (1, 0.1, 9)
+    assert rules.glacial_entry == 0.2, "slow is left below where it begins"
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ({"fast_threshold": 0.5}, "setting fast_threshold: 0.5 is not above medium_threshold, which is 0.5; raise it"),
+        ({"slow_threshold": 0.6}, "setting medium_threshold: 0.5 is not above slow_threshold, which is 0.6"),
+        ({"slow_threshold": 0.0}, "setting slow_threshold: 0.0 is not a number"),
+        ({"surprise_threshold": 0.9}, "setting surprise_threshold: 0.9 is not a number from 0 to 0.65"),
+        ({"merging_threshold": 0}, "setting merging_threshold: 0 is not a number"),
+        ({"medium_max_items": 0}, "setting medium_max_items: 0 is not a whole number of 1 or more"),
+        ({"semantic_half_life_days": -1}, "setting semantic_half_life_days: -1 is not a number of 0 or more"),
+    ],
+)
+def test_figures_that_make_no_sense_are_refused_by_the_names_that_were_said(
+    said: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=f"^{sentence}"):
+        Settings(**said)
+
+
+SHARES = st.floats(0, 1)
+POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
+COUNTS = st.integers(1, 10**12)
+_FIGURES = {
+    "half_life_days": POSITIVE,
+    "forget_threshold": SHARES,
+    "merging_threshold": st.floats(0, 1, exclude_min=True),
+    "surprise_threshold": st.floats(0, MOST_SURPRISE, exclude_min=True),
+    **{f"{kind.value}_half_life_days": st.floats(0, allow_infinity=False) for kind in MemoryType},
+    **{f"{tier.value}_{name}": POSITIVE for tier in Tier for name in ("ttl_s", "half_life_hours")},
+    **{f"{tier.value}_max_items": COUNTS for tier in Tier},
+    **dict.fromkeys(("promotion_accesses", "success_references"), COUNTS),
+    **dict.fromkeys(("decaying_accesses", "decay_enabled"), st.booleans()),
+}
+
+
+def test_no_figure_is_left_out_of_the_law() -> None:
+    ends = ("_half_life_days", "_ttl_s", "_half_life_hours", "_max_items")
+    assert {one.name for one in fields(Settings) if one.name.endswith(ends)} <= set(_FIGURES)
+
+
+@given(st.fixed_dictionaries({}, optional=_FIGURES), st.lists(SHARES.filter(bool), min_size=3, max_size=3, unique=True))
+def test_whatever_settings_allow_makes_rules(said: dict[str, Any], thresholds: list[float]) -> None:
+    fast, medium, slow = sorted(thresholds, reverse=True)
+    settings = Settings(fast_threshold=fast, medium_threshold=medium, slow_threshold=slow, **said)
+    rules = LifecycleRules.of(settings)
+    assert state(settings.forget_threshold, rules.strength) is not StrengthState.FORGETTABLE
+    assert [rules.tiers.configs[tier].importance_threshold for tier in Tier] == [fast, medium, slow, 0.0]
+
+
+# --- through the router ---------------------------------------------------------------------------------------------
+
+
+def opened(home: Path, clock: ManualClock, **said: Any) -> MemoryRouter:
+    return MemoryRouter.open(home, False, project="app", settings=Settings(**QUICK, **said), clock=clock)
+
+
+async def told(memory: MemoryRouter, key: str = "note") -> Any:
+    explained = await memory.explain(key)
+    assert explained is not None
+    return explained
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.35, 0.75, 1.0])
+async def test_a_high_threshold_breaks_no_verb(tmp_path: Path, threshold: float) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path / "home", clock, forget_threshold=threshold) as memory:
+        await memory.store("a note", key="note")
+        clock.jump(90 * DAY_S)
+        held = await memory.reinforce("note")
+        assert (held["state"] == "forgettable") == (held["strength"] < threshold)
+        assert held == {"memory_id": held["memory_id"], **(await told(memory))["strength"]}
+        await memory.weak()
+        assert sum((await memory.stats())["strength"].values()) == 1
+        assert (await memory.overview()).outlook.rules.forget_threshold == threshold
+        assert (await memory.sweep(["strength"])).spared == (held["strength"] < threshold)
+
+
+@pytest.mark.requirement("ALM-093")
+async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path / "home", clock, decay_enabled=False) as memory:
+        for number in range(3):
+            await memory.store(f"note {number}", key=f"k{number}")
+        clock.jump(1_000 * DAY_S)
+        strength = (await told(memory, "k0"))["strength"]
+        assert (strength["strength"], strength["state"], strength["days_until_forgotten"]) == (0.75, "strong", None)
+        assert (await memory.stats())["strength"] == {"strong": 3, "normal": 0, "weak": 0, "forgettable": 0}
+        weak = await memory.weak()
+        assert (weak.forgettable, weak.recoverable) == ((), ())
+        assert (await memory.outlook()).next_to_fall == ()
+        assert (await memory.sweep(["strength"])).archived == 0
+
+
+async def test_half_lives_and_tiers_of_the_settings_count(tmp_path: Path) -> None:
+    said = {
+        "semantic_half_life_days": 1.0,
+        "medium_threshold": 0.45,
+        "medium_max_items": 1,
+        "promotion_accesses": 1,
+    }
+    clock = ManualClock()
+    async with opened(tmp_path / "home", clock, **said) as memory:
+        await memory.store("The port of staging is 6432", key="note", significance=0.46)
+        assert (await told(memory))["tier"]["name"] == "medium"
+        clock.jump(DAY_S)
+        assert (await told(memory))["strength"]["half_life_days"] == 1.0
+        await memory.mark_used("note")
+        assert (await memory.sweep(["tiers"], dry_run=True)).promoted == 1
+
+
+@pytest.mark.parametrize(("threshold", "merged"), [(0.85, 0), (0.4, 1)])
+async def test_memories_are_merged_from_the_likeness_of_the_setting_on(
+    tmp_path: Path, threshold: float, merged: int
+) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path / "home", clock, merging_threshold=threshold) as memory:
+        await memory.store("Deploys need two reviews")
+        clock.jump(60)
+        await memory.store("FYI, please: deploys actually need two reviews")
+        assert (await memory.sweep(["merging"])).merged == merged
+
+
+@pytest.mark.parametrize(("is_on", "floor"), [(False, 0.104), (True, 0.0)])
+async def test_what_uses_have_added_fades_where_the_setting_says_so(tmp_path: Path, is_on: bool, floor: float) -> None:
+    clock = ManualClock()
+    async with opened(tmp_path / "home", clock, decaying_accesses=is_on) as memory:
+        await memory.store("a note", key="note")
+        for _ in range(3):
+            await memory.mark_used(["note"])
+        clock.jump(10_000 * DAY_S)
+        assert (await told(memory))["strength"]["strength"] == pytest.approx(floor, abs=1e-3)

@@ -1,0 +1,236 @@
+"""Threads that several change at once: what was planned is done only as far as it is still so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import MemoryRouter
+from kingly_memory.adapters.files import ai_threads
+from kingly_memory.attention.ratings import KEPT
+from kingly_memory.cognition.owners import owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.models import JsonObject
+from kingly_memory.router.attending.named import Named, named
+from kingly_memory.router.records import Desk
+from kingly_memory.router.threads import changes, suggesting
+from kingly_memory.router.threads.changes import Share
+from kingly_memory.router.threads.keeper import Keeper
+from kingly_memory.testing import ManualClock
+from tests.router_bench import CALM, PromptStore, memory_over
+
+DAY_S = 86_400.0
+OURS = ("thread", "attention", "ratings", "context")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(store, None, clock) as router:
+        yield router
+
+
+def desk(clock: ManualClock) -> Desk:
+    return Desk("app", None, None, Lifetimes.of(CALM), clock.now())
+
+
+def thread(name: str) -> Named:
+    return Named(name, owner("app", name))
+
+
+async def said(memory: MemoryRouter, name: str, count: int) -> list[Any]:
+    return [(await memory.store(f"{name} number {number}", context_id=name)).id for number in range(count)]
+
+
+def split(store: PromptStore, clock: ManualClock, name: str, *shares: list[Any]) -> tuple[str, ...]:
+    planned = [Share(tuple(share)) for share in shares]
+    return store.write(changes.split(thread(name), planned, [name], desk(clock))).result()
+
+
+def beside(store: PromptStore, name: str) -> dict[str, JsonObject]:
+    whose = owner("app", name)
+    return {one: facet for one in OURS for facet in store.reader.facets(one, [whose]).values()}
+
+
+def rate(store: PromptStore, name: str, ratings: list[JsonObject]) -> None:
+    whose = owner("app", name)
+    store.write(lambda transaction: transaction.set_facet("ratings", whose, {"ratings": ratings})).result()
+
+
+async def counts(memory: MemoryRouter) -> list[int]:
+    return sorted([(await memory.threads.get(one.id)).message_count for one in await memory.threads.list()])
+
+
+# --- splitting --------------------------------------------------------------------------------------------------------
+
+
+async def test_of_two_who_split_a_thread_at_once_the_second_takes_nothing_out_of_the_firsts(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    first, second, third, _ = await said(memory, "t", 4)
+    [mine] = split(store, clock, "t", [first, second])
+    [theirs] = split(store, clock, "t", [second, third])
+    assert await counts(memory) == [1, 1, 2]
+    assert [(await memory.threads.get(one)).message_count for one in (mine, theirs)] == [2, 1]
+
+
+async def test_a_split_of_what_has_gone_elsewhere_is_refused_and_leaves_nothing(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    first, second, *_ = await said(memory, "t", 4)
+    split(store, clock, "t", [first, second])
+    before = [row for name in OURS for row in store.reader.threads.named(name, 100)]
+    with pytest.raises(InvalidInput, match="meanwhile"):
+        split(store, clock, "t", [first], [second])
+    assert [row for name in OURS for row in store.reader.threads.named(name, 100)] == before
+
+
+async def test_a_split_after_which_nothing_would_stay_is_refused(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    first, second, third, fourth = await said(memory, "t", 4)
+    split(store, clock, "t", [first, second])
+    with pytest.raises(InvalidInput, match="meanwhile"):
+        split(store, clock, "t", [third, fourth])
+    assert (await memory.threads.get("t")).message_count == 2
+
+
+async def test_nothing_is_left_beside_a_merged_thread_all_of_which_was_taken_out(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    await said(memory, "kept", 2)
+    gone = await said(memory, "gone", 2)
+    await memory.threads.rename("gone", "Gone")
+    await memory.threads.merge("kept", "gone")
+    planned = changes.split(thread("kept"), [Share(tuple(gone))], ["kept", "gone"], desk(clock), emptied=["gone"])
+    store.write(planned).result()
+    assert beside(store, "gone") == {}
+
+
+@pytest.mark.parametrize("together", [("t", "t"), ("t", None)])
+async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thread_that_is_gone(
+    store: PromptStore, clock: ManualClock, together: tuple[str, str | None]
+) -> None:
+    async with memory_over(store, None, clock) as one, memory_over(store, None, clock) as other:
+        for n in range(4):
+            await one.store(f"Deploys of the shop wait for review number {n}", context_id="t")
+            await one.store(f"Tomatoes grow in greenhouse number {n}", context_id="t", tags=["greenhouse"])
+        both = [
+            one.threads.split("t", ["greenhouse"]),
+            other.threads.split("t", ["greenhouse" if together[1] else "deploys"]),
+        ]
+        results = await asyncio.gather(*both, return_exceptions=True)
+        found = [result for result in results if not isinstance(result, BaseException)]
+        refused = [result for result in results if isinstance(result, BaseException)]
+        assert found
+        assert all(isinstance(result, InvalidInput) for result in refused)
+        assert all([(await one.threads.get(part.id)).message_count for result in found for part in result.threads])
+        assert sum(await counts(one)) == 8
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_suggested"),
+    [
+        (["one message about gardens"], False),
+        ([f"message {n} about gardens" for n in range(3)], False),
+        (
+            [f"{topic} is what message {n} says" for topic in ("alpha", "beta", "gamma", "delta") for n in range(2)],
+            True,
+        ),
+    ],
+)
+async def test_only_what_a_split_would_divide_is_suggested_for_one(
+    memory: MemoryRouter, messages: list[str], *, is_suggested: bool
+) -> None:
+    said = {"id": "t", "drift_history": ["alpha", "beta", "gamma", "delta"]}
+    file = {**said, "messages": [{"content": one} for one in messages]}
+    await memory.remember_thread(ai_threads.thread(file, Path("t.json"), 10_000))
+    found = await memory.threads.suggestions()
+    assert [one["thread_id"] for one in found.split_candidates] == (["t"] if is_suggested else [])
+    assert ("splitting" in found.health["recommendation"]) == is_suggested
+    if is_suggested:
+        assert len((await memory.threads.split("t")).threads) > 1
+    else:
+        with pytest.raises(InvalidInput):
+            await memory.threads.split("t")
+
+
+async def test_a_thread_too_long_to_be_split_at_once_is_not_suggested_for_it(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = ["alpha", "beta", "gamma", "delta"]
+    file = {
+        "id": "t",
+        "drift_history": topics,
+        "messages": [{"content": f"{topic} is what message {n} says"} for topic in topics for n in range(2)],
+    }
+    await memory.remember_thread(ai_threads.thread(file, Path("t.json"), 10_000))
+    for most, count in ((8, 1), (7, 0)):
+        monkeypatch.setattr(suggesting, "MOST_MOVED", most)
+        assert len((await memory.threads.suggestions()).split_candidates) == count
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("merged", "field"), [("a", "thread_a"), ("b", "thread_b")])
+async def test_what_was_merged_elsewhere_meanwhile_is_not_merged(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock, merged: str, field: str
+) -> None:
+    for name in ("a", "b", "c"):
+        await said(memory, name, 1)
+    kept, gone = (named(store.reader, "app", one) for one in ("a", "b"))
+    planned = changes.merge(kept, gone, desk(clock))
+    await memory.threads.merge("c", merged)
+    with pytest.raises(InvalidInput, match=f"{field}: '{merged}' was merged into 'c' meanwhile"):
+        store.write(planned).result()
+    assert (await memory.threads.get(merged)).into == "c"
+    assert (await memory.threads.get("a" if merged == "b" else "b")).into is None
+
+
+async def test_a_merge_that_is_undone_leaves_each_thread_all_of_its_ratings(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    ratings = {}
+    for name, month in (("a", 1), ("b", 2)):
+        await said(memory, name, 1)
+        ratings[name] = [
+            {"useful": bool(n % 2), "timestamp": f"2025-{month:02}-01T08:{n:02}:00+00:00", "reason": f"{name}{n}"}
+            for n in range(60)
+        ]
+        rate(store, name, ratings[name])
+    await memory.threads.merge("a", "b")
+    assert len(beside(store, "a")["ratings"]["ratings"]) == KEPT
+    await memory.threads.split("a")
+    assert {name: beside(store, name)["ratings"]["ratings"] for name in ratings} == ratings
+
+
+# --- pinning ----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_known_of_a_thread_is_looked_at_again_when_it_is_unpinned(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    pinned = await memory.attention.pin("Deploys need two reviews")
+    await memory.store("Something else", context_id="other", type="procedural")
+    keeper = Keeper("app", memory._briefs, store=store, clock=clock)
+    await keeper.complete()
+    await memory.attention.unpin(pinned.thread_id)
+    clock.jump(40 * DAY_S)
+    assert [one.id for one in await memory.threads.list()] == ["other"]
+    assert (await memory.threads.suggestions()).health["active_threads"] == 1
+    keeper.stop()
