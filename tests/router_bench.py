@@ -14,7 +14,7 @@ from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote, Transaction
-from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.router import Router
 from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station

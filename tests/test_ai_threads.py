@@ -24,8 +24,8 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.models import Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router.attending.ratings import rate
 from kingly_memory.router.threads import giving_out
+from kingly_memory.router.threads.ratings import rate
 from kingly_memory.testing import ManualClock
 from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread
 from tests.cli_runner import Run, runner

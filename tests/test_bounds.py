@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
 from kingly_memory.hub.__main__ import main as hub_main
 from kingly_memory.models import DeliveryState
-from kingly_memory.router import delivery, outbox
+from kingly_memory.router.delivering import delivery, outbox
 from kingly_memory.settings import Settings, hub_token
 from tests.remote_samples import remote_at, stored
 from tests.store_samples import NOON_S, REMOTE, memory, put, set_facet

@@ -24,8 +24,8 @@ from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, records, usage
 from kingly_memory.router.archive import Archived
+from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
-from kingly_memory.router.sweeper import Lock
 from kingly_memory.router.threads import courses, keeper
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Course, Read

@@ -18,9 +18,10 @@ from kingly_memory.intake import Draft, draft
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import delivery, outbox, records
-from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.outbox import Parcel, delivery_of, set_delivery
+from kingly_memory.router import records
+from kingly_memory.router.delivering import delivery, outbox
+from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.outbox import Parcel, delivery_of, set_delivery
 from kingly_memory.router.records import Desk
 from kingly_memory.settings import Settings
 

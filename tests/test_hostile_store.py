@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.disk import ForeignRow, TextDisk
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreTooNew, StoreUntrusted
 from kingly_memory.models import Standing
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.searching.local_search import LocalSearch
 from tests.store_samples import (
     NOON_S,
     ask,

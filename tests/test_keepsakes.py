@@ -13,8 +13,8 @@ import pytest
 from kingly_memory.ids import kept_id
 from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteHit
-from kingly_memory.router import keepsakes
 from kingly_memory.router.router import Router
+from kingly_memory.router.searching import keepsakes
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore, router_over
 

@@ -14,10 +14,10 @@ from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import LocalStore, Remote, Transaction
-from kingly_memory.router.keepsakes import Keepsakes
-from kingly_memory.router.link import Link
-from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.remote_side import RemoteSide
+from kingly_memory.router.delivering.link import Link
+from kingly_memory.router.delivering.link_keeper import LinkKeeper
+from kingly_memory.router.searching.keepsakes import Keepsakes
+from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore
 

@@ -17,8 +17,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Matches, Transaction
-from kingly_memory.router import local_search, wording
-from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.router.searching import local_search, wording
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
 
 NOTES = (

@@ -28,7 +28,7 @@ from kingly_memory.lifecycle.strength import Strength
 from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import duplicates, joined, sweeps
+from kingly_memory.router.sweeping import duplicates, joined, sweeps
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, facet_of, memory_over
 

@@ -24,7 +24,7 @@ from kingly_memory.retrieval import naming
 from kingly_memory.retrieval.bm25 import Question, Term, rarity
 from kingly_memory.retrieval.forms import other_forms
 from kingly_memory.retrieval.neighbours import Loan, loans
-from kingly_memory.router.local_search import LocalAnswer, LocalSearch
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
 from kingly_memory.stemming import stem
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet, soon
 

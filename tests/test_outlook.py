@@ -10,7 +10,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
-from kingly_memory.router.outlook import BINS
+from kingly_memory.router.sweeping.outlook import BINS
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON, behind, memory, put
 

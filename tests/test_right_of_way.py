@@ -14,11 +14,11 @@ import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ports import Transaction
-from kingly_memory.router.embedding import BATCH, BITE, Embedding
-from kingly_memory.router.local_search import LocalAnswer, LocalSearch
-from kingly_memory.router.local_side import LocalSide
-from kingly_memory.router.right_of_way import RightOfWay
-from kingly_memory.router.vector_search import VectorSearch
+from kingly_memory.router.searching.embedding import BATCH, BITE, Embedding
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
+from kingly_memory.router.searching.local_side import LocalSide
+from kingly_memory.router.searching.right_of_way import RightOfWay
+from kingly_memory.router.searching.vector_search import VectorSearch
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON_S, ask, memory, put
 

@@ -16,9 +16,9 @@ from kingly_memory.intake import Imported, draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
-from kingly_memory.router import gather
-from kingly_memory.router.local_search import LocalAnswer, LocalSearch
 from kingly_memory.router.router import Router
+from kingly_memory.router.searching import gather
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
 from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings

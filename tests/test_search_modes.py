@@ -25,8 +25,8 @@ from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.diversity import cosine
 from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
 from kingly_memory.retrieval.selection import Candidate, Selection, select
-from kingly_memory.router.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.router import Router
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings

@@ -16,8 +16,8 @@ from kingly_memory.app.reading import open_reader
 from kingly_memory.app.sync import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Detail, Standing
-from kingly_memory.router.local_search import LocalAnswer, LocalHit
-from kingly_memory.router.shaping import Shape
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
+from kingly_memory.router.searching.shaping import Shape
 from kingly_memory.server.arguments import BUDGET_TOKENS
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import ScriptedLanguageModel

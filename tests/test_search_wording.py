@@ -14,9 +14,9 @@ from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.repair import rewritten
 from kingly_memory.retrieval.wrapping import WAYS, wrapped
-from kingly_memory.router.local_search import LocalSearch
 from kingly_memory.router.router import Router
-from kingly_memory.router.wording import Wording, Wordings
+from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.searching.wording import Wording, Wordings
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
 from tests.router_bench import CALM, PromptStore, router_over
 

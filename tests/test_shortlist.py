@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local import shortlist
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.searching.local_search import LocalSearch
 from tests.store_samples import NOON_S, ask, check_integrity, contents, match, memory, put, soon
 
 LONG = "long " * 20_000

@@ -15,9 +15,10 @@ from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.steward import Plan, Policies
 from kingly_memory.lifecycle.verdicts import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
-from kingly_memory.router import delivery, outbox, sweeps
+from kingly_memory.router.delivering import delivery, outbox
 from kingly_memory.router.subjects import PAGE, Subjects
-from kingly_memory.router.sweeps import Sweep
+from kingly_memory.router.sweeping import sweeps
+from kingly_memory.router.sweeping.sweeps import Sweep
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()

@@ -17,8 +17,9 @@ from kingly_memory.errors import StoreUnwritable
 from kingly_memory.intake import draft
 from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Group, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import records, sweeps
-from kingly_memory.router.summaries import MOST_LINKED
+from kingly_memory.router import records
+from kingly_memory.router.sweeping import sweeps
+from kingly_memory.router.sweeping.summaries import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
 from tests.strength_samples import memory

@@ -29,9 +29,10 @@ from kingly_memory.intake import draft
 from kingly_memory.lifecycle.steward import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records, sweeps, usage
+from kingly_memory.router import records, usage
 from kingly_memory.router.records import Desk
-from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.sweeping import sweeps
+from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import Used
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, memory_over

@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import StoreUnwritable, SweepUnderWay
-from kingly_memory.router import sweeps
+from kingly_memory.router.sweeping import sweeps
 from kingly_memory.testing import ManualClock
 from tests.router_bench import memory_over
 from tests.store_samples import check_integrity, elsewhere

@@ -20,7 +20,7 @@ from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, Standing
-from kingly_memory.router import outbox
+from kingly_memory.router.delivering import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, memory_over
 

@@ -16,11 +16,11 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import JsonObject
-from kingly_memory.router.attending.named import Named, named
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import changes, suggesting
 from kingly_memory.router.threads.changes import Share
 from kingly_memory.router.threads.keeper import Keeper
+from kingly_memory.router.threads.named import Named, named
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, memory_over
 

@@ -31,8 +31,8 @@ from kingly_memory.models import Memory, Query, Results, Standing
 from kingly_memory.ports import Embedder, Looked, Mark, Row
 from kingly_memory.retrieval.blending import LEAST, blended
 from kingly_memory.retrieval.vectors import packed
-from kingly_memory.router.local_search import LocalAnswer, LocalSearch
-from kingly_memory.router.vector_search import MARKS, Trail, VectorSearch
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
+from kingly_memory.router.searching.vector_search import MARKS, Trail, VectorSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock

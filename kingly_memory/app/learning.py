@@ -16,7 +16,7 @@ from kingly_memory.router.router import Router
 
 if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.lifecycle.compression.levels import CompressedMemory, CompressionConfig
-    from kingly_memory.router.lessons import Lesson
+    from kingly_memory.router.sweeping.lessons import Lesson
 
 FACT_CHARACTERS = 300
 MOST_FACTS = 10
@@ -56,7 +56,7 @@ class Learner(Router):
         Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
         """
         from kingly_memory.lifecycle.compression import levels
-        from kingly_memory.router import lessons
+        from kingly_memory.router.sweeping import lessons
 
         self._check_open()
         chosen = None if level is None else levels.level_named(level)

@@ -9,9 +9,9 @@ from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Looked, Mark, Row, StoreReader
-from kingly_memory.router.local_search import LocalLayer, LocalSearch
-from kingly_memory.router.local_side import LocalSide
-from kingly_memory.router.vector_search import PAGE, VectorSearch, facet_of
+from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
+from kingly_memory.router.searching.local_side import LocalSide
+from kingly_memory.router.searching.vector_search import PAGE, VectorSearch, facet_of
 from kingly_memory.settings import Settings
 
 PATIENCE_S = 0.5

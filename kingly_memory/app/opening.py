@@ -26,10 +26,12 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Receipt, Taken
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
-from kingly_memory.router import chains, memory_links, moded
 from kingly_memory.router.attending.injected import showings
 from kingly_memory.router.attending.injecting import TOKENS, Injecting
 from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.router.delivering import memory_links
+from kingly_memory.router.linking import chains
+from kingly_memory.router.searching import moded
 from kingly_memory.router.threads import taking_in
 from kingly_memory.settings import Place, Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
@@ -84,9 +86,10 @@ class MemoryRouter(Views):
     @cached_property
     def threads(self) -> Threads:
         """What was said in one context, as a thread: listed, recalled, merged, split and named."""
+        from kingly_memory.router.attending import focuses
         from kingly_memory.router.threads.verbs import Threads
 
-        return Threads(self._access, self, flush=self._behind.flush, briefs=self._briefs)
+        return Threads(self._access, self, briefs=self._briefs, in_focus=focuses.applying, flush=self._behind.flush)
 
     @classmethod
     def open(

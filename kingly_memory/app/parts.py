@@ -19,8 +19,8 @@ from kingly_memory.version import __version__
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
+    from kingly_memory.router.lock import Lock
     from kingly_memory.router.spine import RemotePart
-    from kingly_memory.router.sweeper import Lock
 
 
 def open_store(place: Place, settings: Settings) -> DiskStore:
@@ -95,7 +95,7 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
 def sweep_lock(place: Place) -> Lock:
     """The lock that decides which process sweeps this home. Taking it makes a home that is not there yet, and raises
     StoreUnwritable or StoreUntrusted."""
-    from kingly_memory.router.sweeper import Lock
+    from kingly_memory.router.lock import Lock
 
     one = Leadership(place.home / "sweep.lock")
 
@@ -112,7 +112,7 @@ def sweep_lock(place: Place) -> Lock:
 def keeping_lock(place: Place) -> Lock:
     """The lock that decides which process keeps the briefs of this home's threads up, project by project. While there
     is no home there are none."""
-    from kingly_memory.router.sweeper import Lock
+    from kingly_memory.router.lock import Lock
 
     digest = sha256(place.project.encode(errors="replace")).hexdigest()[:16]
     one = Leadership(place.home / f"threads-{digest}.lock")

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
-from kingly_memory.router.link import Link
-from kingly_memory.router.local_search import LEAST_BUDGET_S, LocalAnswer, LocalLayer, LocalSearch
+from kingly_memory.router.delivering.link import Link
+from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalLayer, LocalSearch
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attending.surroundings import Surroundings
-    from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.delivering.outbox import OutboxEntry
     from kingly_memory.thread_files import ExportedThread
 
 
@@ -65,7 +65,7 @@ class LocalReader:
     ) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
-        from kingly_memory.router import shaping  # a hook looks for candidates instead
+        from kingly_memory.router.searching import shaping  # a hook looks for candidates instead
 
         layer = self._layer
         began = time.monotonic()

@@ -33,19 +33,19 @@ from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Sta
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router.attending.injecting import TOKENS
-from kingly_memory.router.condition import ArchivePage
-from kingly_memory.router.drain import SyncReport
-from kingly_memory.router.outbox import OutboxEntry
-from kingly_memory.router.outlook import Outlook
-from kingly_memory.router.sweeper import SweepReport
-from kingly_memory.router.sweeps import Undone
+from kingly_memory.router.delivering.drain import SyncReport
+from kingly_memory.router.delivering.outbox import OutboxEntry
+from kingly_memory.router.sweeping.condition import ArchivePage
+from kingly_memory.router.sweeping.outlook import Outlook
+from kingly_memory.router.sweeping.sweeper import SweepReport
+from kingly_memory.router.sweeping.sweeps import Undone
 from kingly_memory.router.upkeep import Overview, PutAway
 from kingly_memory.settings import Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
-    from kingly_memory.router.lessons import Lesson
+    from kingly_memory.router.sweeping.lessons import Lesson
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from kingly_memory.intake import SIGNIFICANCE
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
-    from kingly_memory.router.attending.ratings import Rated
     from kingly_memory.router.attending.verbs import Attention, Focused, Pinned, Unfocused, Unpinned
+    from kingly_memory.router.threads.ratings import Rated
 
 T = TypeVar("T")
 

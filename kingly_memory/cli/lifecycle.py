@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kingly_memory.app.sync import SyncMemoryRouter
     from kingly_memory.lifecycle.forgetting import Faded
     from kingly_memory.router.archive import ArchiveEntry
-    from kingly_memory.router.sweeper import SweepReport
+    from kingly_memory.router.sweeping.sweeper import SweepReport
     from kingly_memory.router.upkeep import Overview
 
 ACTIONS_SHOWN = 20

@@ -14,8 +14,8 @@ from kingly_memory.cli.output import counted, harmless, one_line, shortened
 from kingly_memory.cli.stats_style import STYLE
 from kingly_memory.lifecycle import strength
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.router.outlook import BINS, Course, Outlook
-from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.sweeping.outlook import BINS, Course, Outlook
+from kingly_memory.router.sweeping.sweeper import SweepReport
 
 ACTIONS_SHOWN = 20
 NAME_CHARACTERS = 60

@@ -12,10 +12,10 @@ from kingly_memory.cognition.working import WorkingContext
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
 from kingly_memory.ports import Clock, Remote, RemoteHit, StoreReader
-from kingly_memory.router.associations import Associations
 from kingly_memory.router.contexts import AtHand, Contexts
-from kingly_memory.router.local_search import LocalSearch
-from kingly_memory.router.remote_side import RemoteSide, reason_of
+from kingly_memory.router.linking.associations import Associations
+from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.searching.remote_side import RemoteSide, reason_of
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")

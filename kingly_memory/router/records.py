@@ -14,11 +14,12 @@ from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, Placement, TierRules, placed
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, joined, retelling, usage
+from kingly_memory.router import archive, contexts, editions, usage
 from kingly_memory.router.contexts import Due
-from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.minds import editions
-from kingly_memory.router.outbox import delivery_of, remotes_of, set_delivery
+from kingly_memory.router.delivering import delivery
+from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.outbox import delivery_of, remotes_of, set_delivery
+from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
 

@@ -29,16 +29,17 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.observe import MemoryStored
-from kingly_memory.router import moded, records, shaping
+from kingly_memory.router import records
 from kingly_memory.router.context_gather import RELATED_LIMIT
-from kingly_memory.router.moded import Plan
 from kingly_memory.router.records import Stored
-from kingly_memory.router.shaping import SHOWING_SHARE, Shape
+from kingly_memory.router.searching import moded, shaping
+from kingly_memory.router.searching.moded import Plan
+from kingly_memory.router.searching.shaping import SHOWING_SHARE, Shape
 from kingly_memory.router.upkeep import Upkeep
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.ports import LanguageModel
-    from kingly_memory.router.verified import VerifiedRetriever
+    from kingly_memory.router.searching.verified import VerifiedRetriever
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -222,7 +223,7 @@ class Router(Upkeep):
         return nullcontext((None, False))
 
     def _retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
-        from kingly_memory.router.verified import Candidates, VerifiedRetriever
+        from kingly_memory.router.searching.verified import Candidates, VerifiedRetriever
 
         return VerifiedRetriever(
             Candidates(self._gatherer),

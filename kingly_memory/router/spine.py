@@ -25,26 +25,27 @@ from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LocalStore, Remote, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.access import Access
-from kingly_memory.router.activity import Lookups
-from kingly_memory.router.associations import Associations
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
-from kingly_memory.router.courier import Depot
-from kingly_memory.router.drain import Drainer
-from kingly_memory.router.embedding import Embedding
-from kingly_memory.router.enrolment import Enrolment
-from kingly_memory.router.gather import Gatherer
-from kingly_memory.router.keepsakes import Keepsakes
+from kingly_memory.router.delivering.courier import Depot
+from kingly_memory.router.delivering.drain import Drainer
+from kingly_memory.router.delivering.enrolment import Enrolment
+from kingly_memory.router.delivering.link_keeper import LinkKeeper
 from kingly_memory.router.landing import Landing
-from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.local_search import LocalLayer, LocalSearch
-from kingly_memory.router.local_side import LocalSide
-from kingly_memory.router.moded import ModedSearch
+from kingly_memory.router.linking.associations import Associations
+from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
-from kingly_memory.router.remote_side import RemoteSide
-from kingly_memory.router.sweeper import Lock, Sweeper
+from kingly_memory.router.searching.embedding import Embedding
+from kingly_memory.router.searching.gather import Gatherer
+from kingly_memory.router.searching.keepsakes import Keepsakes
+from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
+from kingly_memory.router.searching.local_side import LocalSide
+from kingly_memory.router.searching.moded import ModedSearch
+from kingly_memory.router.searching.remote_side import RemoteSide
+from kingly_memory.router.searching.vector_search import VectorSearch
+from kingly_memory.router.sweeping.activity import Lookups
+from kingly_memory.router.sweeping.sweeper import Sweeper
 from kingly_memory.router.usage import UsageBuffer
-from kingly_memory.router.vector_search import VectorSearch
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
 from kingly_memory.settings import Settings

@@ -19,17 +19,19 @@ from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.models import JsonObject, LinkState, Memory, Standing
 from kingly_memory.observe import MemoriesSwept
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, contexts, feedback, outbox, records
+from kingly_memory.router import contexts, records
 from kingly_memory.router.attending import focuses
 from kingly_memory.router.attending.injected import UsageFeedback
-from kingly_memory.router.condition import ArchivePage, Condition
-from kingly_memory.router.drain import SyncReport
-from kingly_memory.router.outbox import OutboxEntry
-from kingly_memory.router.outlook import Outlook
+from kingly_memory.router.delivering import outbox
+from kingly_memory.router.delivering.drain import SyncReport
+from kingly_memory.router.delivering.outbox import OutboxEntry
 from kingly_memory.router.records import Desk
 from kingly_memory.router.spine import Spine
-from kingly_memory.router.sweeper import SweepReport
-from kingly_memory.router.sweeps import Undone
+from kingly_memory.router.sweeping import activity, feedback
+from kingly_memory.router.sweeping.condition import ArchivePage, Condition
+from kingly_memory.router.sweeping.outlook import Outlook
+from kingly_memory.router.sweeping.sweeper import SweepReport
+from kingly_memory.router.sweeping.sweeps import Undone
 
 log = logging.getLogger("kingly_memory.router")
 

@@ -11,11 +11,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing
 from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.searching.local_search import LocalSearch
 
 if TYPE_CHECKING:
-    from kingly_memory.router.link import Link
-    from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.delivering.link import Link
+    from kingly_memory.router.delivering.outbox import OutboxEntry
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
@@ -95,7 +95,7 @@ class View:
         """The link as this machine knows it; None when no remote is named."""
         if self._station.remote is None:
             return None
-        from kingly_memory.router.link import Link  # who names no remote needs to know none
+        from kingly_memory.router.delivering.link import Link  # who names no remote needs to know none
 
         found = self._store.reader.facets("link", [self._station.remote])
         link = Link.from_json(found[self._station.remote]) if found else Link()
@@ -108,7 +108,7 @@ class View:
         link = self.link()
         if link is None:
             return True
-        from kingly_memory.router.link import probe_is_due
+        from kingly_memory.router.delivering.link import probe_is_due
 
         return link.state is LinkState.OFFLINE and not probe_is_due(link, self._now_s(), inf)
 
@@ -116,7 +116,7 @@ class View:
         """What of the project waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
         if self._station.remote is None:
             raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
-        from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
+        from kingly_memory.router.delivering.outbox import entry  # no other reading needs to know deliveries
 
         reader, now_s = self._store.reader, self._now_s()
         found = reader.outbox_page(self._station.remote, states, OUTBOX_PAGE)
@@ -156,7 +156,7 @@ class View:
         """Links between memories that wait for the remote, and those it has refused: when there are any."""
         if self._station.remote is None:
             return {}
-        from kingly_memory.router.delivery import outbox_of_links
+        from kingly_memory.router.delivering.delivery import outbox_of_links
 
         counts = self._store.reader.outbox_counts(outbox_of_links(self._station.remote))
         waiting, dead = counts["pending"] + counts["leased"], counts["dead"]

@@ -11,8 +11,8 @@ from kingly_memory.models import JsonObject, Memory
 
 if TYPE_CHECKING:  # read after the handshake
     from kingly_memory.lifecycle.forgetting import Faded, WeakMemories
-    from kingly_memory.router.lessons import Lesson
-    from kingly_memory.router.sweeper import SweepReport
+    from kingly_memory.router.sweeping.lessons import Lesson
+    from kingly_memory.router.sweeping.sweeper import SweepReport
 
 MOST_WEAK = 100
 """Memories that each list of weak ones shows; the counts are of all."""

@@ -236,7 +236,7 @@ class FoundVerified(BaseModel):
     @classmethod
     def of(cls, found: VerifiedResults, budget_tokens: int) -> Self:
         """As much as the budget holds. Passages are looked for in long texts, so no event loop should wait for it."""
-        from kingly_memory.router.shaping import BEYOND_BUDGET, shape
+        from kingly_memory.router.searching.shaping import BEYOND_BUDGET, shape
 
         said = found.metadata
         judged, room = _with_room_for_verdicts(list(found), budget_tokens)

@@ -18,8 +18,8 @@ from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.models import Memory, Query
 from kingly_memory.retrieval.blending import VECTORS
 from kingly_memory.router.attending.surroundings import Surroundings
-from kingly_memory.router.local_search import LEAST_BUDGET_S, LocalHit
-from kingly_memory.router.wording import spelt
+from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalHit
+from kingly_memory.router.searching.wording import spelt
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus

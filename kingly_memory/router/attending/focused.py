@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
     from kingly_memory.ports import Row
     from kingly_memory.router.attending.surroundings import Surroundings
-    from kingly_memory.router.local_search import LocalHit
-    from kingly_memory.router.wording import Wording
+    from kingly_memory.router.searching.local_search import LocalHit
+    from kingly_memory.router.searching.wording import Wording
 
 STRONGEST = 3
 """Focuses that memories are looked for besides."""

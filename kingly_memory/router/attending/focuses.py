@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import current_owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader, Transaction
-from kingly_memory.router.attending.named import named
+from kingly_memory.router.threads.named import named
 from kingly_memory.router.threads.roots import THREAD
 
 if TYPE_CHECKING:  # a hook with a focus changes nothing

@@ -15,8 +15,8 @@ from kingly_memory.intake import Draft
 from kingly_memory.models import Receipt, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import records
-from kingly_memory.router.attending.named import Named
 from kingly_memory.router.records import Desk
+from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.roots import ATTENTION
 
 CHANCE_BYTES = 3

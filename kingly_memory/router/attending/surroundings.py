@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.local_search import LocalLayer
+from kingly_memory.router.searching.local_search import LocalLayer
 
 
 class Surroundings(NamedTuple):

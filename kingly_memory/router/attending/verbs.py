@@ -15,10 +15,11 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import SIGNIFICANCE
 from kingly_memory.models import JsonObject, Receipt
 from kingly_memory.router.access import Access
-from kingly_memory.router.attending import affected, focuses, pins, ratings
-from kingly_memory.router.attending.named import Named, memories, named
-from kingly_memory.router.attending.ratings import INJECTED, Rated
+from kingly_memory.router.attending import affected, focuses, pins
 from kingly_memory.router.records import Stored
+from kingly_memory.router.threads import ratings
+from kingly_memory.router.threads.named import Named, memories, named
+from kingly_memory.router.threads.ratings import INJECTED, Rated
 from kingly_memory.router.threads.roots import ATTENTION
 
 

@@ -25,11 +25,12 @@ from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Res
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.blending import VECTORS
 from kingly_memory.retrieval.fusion import NAMED
-from kingly_memory.router import feedback, records, sweeps
+from kingly_memory.router import records
 from kingly_memory.router.access import Access
 from kingly_memory.router.minds.shelf import Keep
 from kingly_memory.router.records import Stored
-from kingly_memory.router.sweeper import SweepReport
+from kingly_memory.router.sweeping import feedback, sweeps
+from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import UsageBuffer
 
 WIDE = 64

@@ -17,7 +17,7 @@ from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Sta
 from kingly_memory.ports import MemoryReader, Row, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.minds.editions import FACET, owner
+from kingly_memory.router.editions import FACET, owner
 from kingly_memory.router.records import Desk
 
 log = logging.getLogger("kingly_memory.router")

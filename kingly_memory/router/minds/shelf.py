@@ -11,8 +11,9 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Query, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import memory_links, records
+from kingly_memory.router import records
 from kingly_memory.router.access import Access
+from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.records import Desk, Stored
 from kingly_memory.router.view import pages
 

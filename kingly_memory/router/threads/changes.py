@@ -22,9 +22,9 @@ from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, contexts, records
-from kingly_memory.router.attending.named import Named
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import leaving, roots
+from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
 from kingly_memory.router.threads.views import RATINGS
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import RouterClosed
 from kingly_memory.ports import Clock, LocalStore, Transaction
-from kingly_memory.router.sweeper import Lock
+from kingly_memory.router.lock import Lock
 from kingly_memory.router.threads import courses, kin
 from kingly_memory.router.threads.briefs import Briefs, Survey, no_pause
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Alike, Outline, Read

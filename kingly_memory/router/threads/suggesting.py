@@ -11,12 +11,12 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.attending.named import Named
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.threads import dividing, roots, telling
 from kingly_memory.router.threads.briefs import Briefs, is_active, weights
 from kingly_memory.router.threads.changes import MOST_MOVED
 from kingly_memory.router.threads.courses import Course
+from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.pairs import Comparing
 from kingly_memory.router.threads.views import weighed
 

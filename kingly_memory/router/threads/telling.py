@@ -17,10 +17,10 @@ from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router.attending.named import Named
-from kingly_memory.router.attending.ratings import unused
 from kingly_memory.router.subjects import PAGE, Subjects
 from kingly_memory.router.threads import roots
+from kingly_memory.router.threads.named import Named
+from kingly_memory.router.threads.ratings import unused
 from kingly_memory.router.threads.reading import Course
 from kingly_memory.router.threads.views import (
     ACTIVE,

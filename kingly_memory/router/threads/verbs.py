@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from kingly_memory import intake
-from kingly_memory.attention.focus import folded
+from kingly_memory.attention.focus import Focus, folded
 from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
@@ -17,15 +17,14 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import shown
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Row, Searcher
+from kingly_memory.ports import Row, Searcher, StoreReader
 from kingly_memory.router.access import Access
-from kingly_memory.router.attending import focuses, ratings
-from kingly_memory.router.attending.named import Named, named
 from kingly_memory.router.records import Desk
-from kingly_memory.router.threads import changes, dividing, listing, roots, telling
+from kingly_memory.router.threads import changes, dividing, listing, ratings, roots, telling
 from kingly_memory.router.threads.briefs import Briefs
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
 from kingly_memory.router.threads.listing import Glance, Overview
+from kingly_memory.router.threads.named import Named, named
 from kingly_memory.router.threads.suggesting import RELATED, suggest
 from kingly_memory.router.threads.telling import Part
 from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadView
@@ -111,15 +110,26 @@ class Recalled:
         }
 
 
+InFocus = Callable[[StoreReader, str, str | None], Sequence[Focus]]
+"""What an agent of a project has in focus."""
+
+
 class Threads:
     """The verbs on threads. A thread is named by its id, or by the key or id of a memory in it."""
 
     def __init__(
-        self, access: Access, searcher: Searcher, *, briefs: Briefs, flush: Callable[[], Any] | None = None
+        self,
+        access: Access,
+        searcher: Searcher,
+        *,
+        briefs: Briefs,
+        in_focus: InFocus,
+        flush: Callable[[], Any] | None = None,
     ) -> None:
         """`flush` writes down the uses of memories that are not in the store yet."""
         self._access = access
         self._briefs = briefs
+        self._in_focus = in_focus
         self._searcher = searcher
         self._flush = flush
 
@@ -214,7 +224,7 @@ class Threads:
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
         def look() -> Overview:
-            active = focuses.applying(reader, desk.project, desk.agent)
+            active = self._in_focus(reader, desk.project, desk.agent)
             told = tuple(one.told() for one in active)
             return replace(listing.overview(self._briefs, reader, desk.project, desk.now_s, most), focus=told)
 

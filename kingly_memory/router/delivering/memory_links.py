@@ -18,9 +18,10 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Standing
 from kingly_memory.ports import RemoteLink, Transaction
-from kingly_memory.router import delivery, records
-from kingly_memory.router.delivery import Delivery, outbox_of_links
-from kingly_memory.router.outbox import Leased, delivery_of, remotes_of, set_delivery
+from kingly_memory.router import records
+from kingly_memory.router.delivering import delivery
+from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
+from kingly_memory.router.delivering.outbox import Leased, delivery_of, remotes_of, set_delivery
 from kingly_memory.router.records import Desk
 
 log = logging.getLogger("kingly_memory.outbox")

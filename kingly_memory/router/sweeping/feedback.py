@@ -12,9 +12,8 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiers import Placement, TierRules, placed
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records, usage
+from kingly_memory.router import editions, records, usage
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.minds import editions
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.usage import Used

@@ -8,7 +8,7 @@ from math import inf
 
 from kingly_memory import intake
 from kingly_memory.models import Detail, Hit, Results
-from kingly_memory.router.local_search import LocalAnswer
+from kingly_memory.router.searching.local_search import LocalAnswer
 
 BEYOND_BUDGET = "beyond_budget"
 """Why a hit is left out for which not even a title has room."""

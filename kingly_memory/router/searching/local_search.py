@@ -16,7 +16,7 @@ from kingly_memory.retrieval import naming, repair
 from kingly_memory.retrieval.bm25 import READ, Own, Question
 from kingly_memory.retrieval.neighbours import REACH, Loan, lends, loans
 from kingly_memory.retrieval.terms import Terms, terms
-from kingly_memory.router.wording import Wording, Wordings
+from kingly_memory.router.searching.wording import Wording, Wordings
 
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""

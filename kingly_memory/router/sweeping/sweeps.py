@@ -18,16 +18,17 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import activity, merges, records, retelling, summaries
+from kingly_memory.router import records
 from kingly_memory.router.archive import FACET as ARCHIVED
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.records import Desk
+from kingly_memory.router.searching.vector_search import FACETS as VECTORS
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
-from kingly_memory.router.summaries import MOST_LINKED, Behind
-from kingly_memory.router.threads.compacting import Note
+from kingly_memory.router.sweeping import activity, merges, retelling, summaries
+from kingly_memory.router.sweeping.compacting import Note
+from kingly_memory.router.sweeping.summaries import MOST_LINKED, Behind
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.threads.reading import FACET as THREAD
-from kingly_memory.router.vector_search import FACETS as VECTORS
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.summaries import Gist, Group

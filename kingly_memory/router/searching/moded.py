@@ -20,9 +20,9 @@ from kingly_memory.retrieval.diversity import Alike
 from kingly_memory.retrieval.folding import statement
 from kingly_memory.retrieval.modes import AUTO, MODES, POOL, ModeConfig, inferred
 from kingly_memory.retrieval.selection import Candidate, Selection, select
-from kingly_memory.router.gather import Gatherer
-from kingly_memory.router.local_search import LocalAnswer, LocalLayer
-from kingly_memory.router.shaping import Shape
+from kingly_memory.router.searching.gather import Gatherer
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalLayer
+from kingly_memory.router.searching.shaping import Shape
 from kingly_memory.settings import Settings
 
 USUAL_LIMIT = 10

@@ -14,10 +14,10 @@ from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Sourc
 from kingly_memory.ports import Clock, LocalStore, RemoteHit
 from kingly_memory.retrieval.blending import is_worded
 from kingly_memory.retrieval.fusion import Candidate, fuse
-from kingly_memory.router.local_search import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer
-from kingly_memory.router.remote_side import RemoteSide, reason_of
-from kingly_memory.router.shaping import AS_FOUND, Shape
-from kingly_memory.router.wording import Wording, spelt
+from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer
+from kingly_memory.router.searching.remote_side import RemoteSide, reason_of
+from kingly_memory.router.searching.shaping import AS_FOUND, Shape
+from kingly_memory.router.searching.wording import Wording, spelt
 from kingly_memory.settings import Settings
 
 PATIENT_SHARE = 0.8

@@ -10,11 +10,11 @@ from typing import Any
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, JsonObject, LinkState
-from kingly_memory.router.courier import Courier, Depot
-from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.link_sender import LinkSender
-from kingly_memory.router.outbox import Leased
-from kingly_memory.router.sender import Sender
+from kingly_memory.router.delivering.courier import Courier, Depot
+from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.link_sender import LinkSender
+from kingly_memory.router.delivering.outbox import Leased
+from kingly_memory.router.delivering.sender import Sender
 
 log = logging.getLogger("kingly_memory.delivery")
 

@@ -14,10 +14,10 @@ from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavai
 from kingly_memory.models import DeliveryState
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
-from kingly_memory.router import delivery, outbox
-from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.outbox import Leased
+from kingly_memory.router.delivering import delivery, outbox
+from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.link_keeper import LinkKeeper
+from kingly_memory.router.delivering.outbox import Leased
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")

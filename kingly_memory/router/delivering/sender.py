@@ -13,9 +13,9 @@ from kingly_memory.observe import (
     MemorySent,
 )
 from kingly_memory.ports import Transaction
-from kingly_memory.router import delivery, memory_links, outbox
-from kingly_memory.router.courier import Courier, Depot
-from kingly_memory.router.outbox import Parcel
+from kingly_memory.router.delivering import delivery, memory_links, outbox
+from kingly_memory.router.delivering.courier import Courier, Depot
+from kingly_memory.router.delivering.outbox import Parcel
 
 
 class Sender(Courier[Parcel]):

@@ -19,14 +19,14 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise, Verdict
 from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.ports import LocalStore, Transaction
-from kingly_memory.router import duplicates, summaries, sweeps
 from kingly_memory.router.landing import Landing
+from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.summaries import Behind
-from kingly_memory.router.sweeps import Sweep, Undone
-from kingly_memory.router.threads import compacting
-from kingly_memory.router.threads.compacting import Compacting, Note
+from kingly_memory.router.sweeping import compacting, duplicates, summaries, sweeps
+from kingly_memory.router.sweeping.compacting import Compacting, Note
+from kingly_memory.router.sweeping.summaries import Behind
+from kingly_memory.router.sweeping.sweeps import Sweep, Undone
 
 T = TypeVar("T")
 SHOWN = 100
@@ -94,14 +94,6 @@ class SweepReport:
             "actions": list(self.actions),
             "twins": [{"memory_id": one, "like": other} for one, other in self.twins],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """What one process at a time holds: `take` says whether it is ours now."""
-
-    take: Callable[[], bool] = lambda: True
-    give_up: Callable[[], None] = lambda: None
 
 
 _WOULD: Mapping[type[Verdict], str] = {

@@ -12,8 +12,8 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Now, Row, StoreReader
 from kingly_memory.router import records
-from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.local_search import LocalSearch
+from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.view import SEEN, Station, View, pages
 
 

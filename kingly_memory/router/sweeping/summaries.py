@@ -17,7 +17,8 @@ from kingly_memory.lifecycle.tiers import of_summary
 from kingly_memory.lifecycle.verdicts import Summarise
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import MemoryReader, Transaction
-from kingly_memory.router import memory_links, records
+from kingly_memory.router import records
+from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.records import Desk
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from kingly_memory.retrieval.verification import (
     undecided,
     unverifiable,
 )
-from kingly_memory.router.gather import Gatherer
+from kingly_memory.router.searching.gather import Gatherer
 
 POOL = 4
 """How many times as many candidates are checked as are answered (seed 000)."""

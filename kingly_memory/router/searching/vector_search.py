@@ -12,7 +12,7 @@ from kingly_memory.models import JsonObject
 from kingly_memory.ports import Embedder, Looked, Made, Mark, Row, VectorRows
 from kingly_memory.retrieval.blending import LEAST
 from kingly_memory.retrieval.vectors import packed, searchable, unpacked
-from kingly_memory.router.right_of_way import RightOfWay
+from kingly_memory.router.searching.right_of_way import RightOfWay
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix

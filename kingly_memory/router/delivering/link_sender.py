@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from kingly_memory.router import delivery, memory_links
-from kingly_memory.router.courier import Courier, Depot
-from kingly_memory.router.delivery import Delivery, outbox_of_links
-from kingly_memory.router.memory_links import LinkParcel
+from kingly_memory.router.delivering import delivery, memory_links
+from kingly_memory.router.delivering.courier import Courier, Depot
+from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
+from kingly_memory.router.delivering.memory_links import LinkParcel
 
 
 class LinkSender(Courier[LinkParcel]):

@@ -15,10 +15,10 @@ from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router import merges
 from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
-from kingly_memory.router.outlook import Outlook, Watch, outlook
 from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.sweeping import merges
+from kingly_memory.router.sweeping.outlook import Outlook, Watch, outlook
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Clock, LocalStore, Looked, Mark, Row, Transaction
 from kingly_memory.retrieval.vectors import packed, searchable
-from kingly_memory.router.vector_search import Trail, VectorSearch
+from kingly_memory.router.searching.vector_search import Trail, VectorSearch
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
-from kingly_memory.router.link import Link, broken, given_back, hastened, mended, probe_is_due, strained
+from kingly_memory.router.delivering.link import Link, broken, given_back, hastened, mended, probe_is_due, strained
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")

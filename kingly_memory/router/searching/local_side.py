@@ -10,9 +10,9 @@ from kingly_memory.models import Memory, Query
 from kingly_memory.ports import Row, VectorRows
 from kingly_memory.retrieval.blending import VECTORS, WORDS, blended
 from kingly_memory.retrieval.fusion import NAMED
-from kingly_memory.router.local_search import LocalAnswer, LocalHit, LocalSearch
-from kingly_memory.router.vector_search import Near, Nearest, VectorSearch
-from kingly_memory.router.wording import Wording, spelt
+from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.router.searching.vector_search import Near, Nearest, VectorSearch
+from kingly_memory.router.searching.wording import Wording, spelt
 
 POOL = 50
 """Fewest candidates by words and by meaning that are held against each other."""

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.ports import Clock, LocalStore
-from kingly_memory.router import outbox
+from kingly_memory.router.delivering import outbox
 from kingly_memory.router.landing import Landing
 
 log = logging.getLogger("kingly_memory.router")

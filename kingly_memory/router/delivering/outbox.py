@@ -12,8 +12,8 @@ from kingly_memory.cognition import thoughts
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import delivery
-from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.delivering import delivery
+from kingly_memory.router.delivering.delivery import Delivery
 
 log = logging.getLogger("kingly_memory.outbox")
 

@@ -11,8 +11,9 @@ from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.compression.levels import CompressedMemory
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, memory_links, records
+from kingly_memory.router import archive, records
 from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
+from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.records import Desk, Stored
 
 _REASON = "a summary is remembered in its place"

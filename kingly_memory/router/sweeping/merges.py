@@ -22,8 +22,10 @@ from kingly_memory.lifecycle.restating import saying
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, joined, memory_links, records
+from kingly_memory.router import archive, records
+from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.records import Desk
+from kingly_memory.router.sweeping import joined
 
 FACET = joined.FACET
 MOST_LINKS = 32

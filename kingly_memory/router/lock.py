@@ -1,0 +1,14 @@
+"""What one process at a time does for a home: sweeping it, keeping its threads in brief."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What one process at a time holds: `take` says whether it is ours now."""
+
+    take: Callable[[], bool] = lambda: True
+    give_up: Callable[[], None] = lambda: None
