@@ -29,7 +29,8 @@ from kingly_memory.errors import InvalidInput, RouterClosed, StoreBusy, StoreUnw
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.ports import Transaction
-from kingly_memory.router.minds import editions, keeper, records
+from kingly_memory.router import editions
+from kingly_memory.router.minds import keeper, records
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
 from tests.mind_process import RULES, live
