@@ -64,7 +64,7 @@ def test_a_saved_memory_is_for_its_owner_alone_and_takes_the_place_of_the_one_be
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "cannot be read"),
+        (b"", "is empty"),
         (b"{", "cannot be read"),
         (b"\xff\xfe{}", "UTF-8|cannot be read"),
         (b'{"format": "\xe9"}', "UTF-8"),

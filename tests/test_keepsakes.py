@@ -61,7 +61,7 @@ async def kept(router: Router) -> list[str]:
 
 async def delivered(router: Router, content: str, **said: Any) -> tuple[str, str]:
     """Our id and the remote's id of a memory that has reached the remote."""
-    receipt = await router.store(content, significance=0.9, wait=5, **said)
+    receipt = await router.store(content, significance=0.7, wait=5, **said)
     assert receipt.remote_id is not None
     return receipt.id, receipt.remote_id
 

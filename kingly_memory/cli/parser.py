@@ -50,7 +50,8 @@ def parse(argv: Sequence[str]) -> Namespace:
     try:
         return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
     except UsageError as error:
-        text = next(filter(_DASHED.fullmatch, argv), None)
+        known = {argument.name for command in named for argument in command.arguments}
+        text = next((text for text in argv if _DASHED.fullmatch(text) and text not in known), None)
         if text is None:
             raise
         raise UsageError(
