@@ -8,8 +8,10 @@ from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.json_call import JsonCallRemote
+from kingly_memory.adapters.remote.json_call import JsonCall
+from kingly_memory.adapters.remote.seed_server import SeedRemote
 from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.trying import Persistence
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import Clock
@@ -41,16 +43,17 @@ def revised(memory: Memory = LIGHTHOUSE) -> Memory:
 
 def remote_at(
     url: str, *, clock: Clock | None = None, token: str | None = None, project: str = "Küste", **options: Any
-) -> JsonCallRemote:
+) -> SeedRemote:
     """A remote as the composition root makes one; pauses between tries are left out unless a clock is given."""
     clock = clock or SystemClock()
     limits = {name: options.pop(name) for name in ("connect_timeout_s", "reply_limit_bytes") if name in options}
     transport = Transport(endpoint(url), clock=clock, token=token, **limits)
-    options.setdefault("pause_s", 0.0)
-    return JsonCallRemote(transport, project=project, clock=clock, **options)
+    patience = {name: options.pop(name) for name in ("tries", "pause_s") if name in options}
+    persistence = Persistence(clock, **{"pause_s": 0.0, **patience})
+    return SeedRemote(JsonCall(transport, project=project, **options), persistence)
 
 
-async def stored(remote: JsonCallRemote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:
+async def stored(remote: SeedRemote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:
     """Deliver a memory as the outbox does the first time."""
     arguments: dict[str, Any] = {"idempotency_key": memory.id, "remote_id": None, "repeated": False, **changes}
     return await remote.store(memory, **arguments)

@@ -7,6 +7,8 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.ports import Clock
@@ -141,3 +143,18 @@ def test_a_tick_from_another_thread_wakes_a_sleeper() -> None:
         return clock.monotonic()
 
     assert asyncio.run(sleep()) == 60.0
+
+
+@given(st.lists(st.floats(0.000_001, 400.0), min_size=1, max_size=20))
+async def test_both_clocks_stay_together_whatever_parts_of_a_microsecond_are_slept(naps: list[float]) -> None:
+    clock = ManualClock()
+    start = clock.now()
+
+    async def sleep() -> None:
+        for nap in naps:
+            await clock.sleep(nap)
+
+    sleeping = asyncio.create_task(sleep())
+    await clock.advance(sum(naps) + 1.0)
+    assert sleeping.done()
+    assert (clock.now() - start) / timedelta(seconds=1) == clock.monotonic()

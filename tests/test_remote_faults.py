@@ -10,7 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from kingly_memory.adapters.remote.json_call import JsonCallRemote
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.json_call import JsonCall
+from kingly_memory.adapters.remote.seed_server import SeedRemote
 from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.ids import MemoryId
@@ -31,14 +34,14 @@ def server() -> Iterator[ScriptedRemote]:
 
 
 @pytest.fixture
-async def remote(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
+async def remote(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
     remote = remote_at(server.url)
     yield remote
     await remote.aclose()
 
 
 @pytest.fixture
-async def once(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
+async def once(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
     """One try."""
     remote = remote_at(server.url, tries=1)
     yield remote
@@ -46,7 +49,7 @@ async def once(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
 
 
 @pytest.fixture
-async def hurried(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
+async def hurried(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
     """One try, a short deadline."""
     remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
     yield remote
@@ -85,7 +88,7 @@ async def hurried(server: ScriptedRemote) -> AsyncIterator[JsonCallRemote]:
     ],
 )
 async def test_trouble_is_one_error_and_worth_another_try(
-    server: ScriptedRemote, once: JsonCallRemote, fault: str, reason: str, reached: bool
+    server: ScriptedRemote, once: SeedRemote, fault: str, reason: str, reached: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteUnavailable, match=reason) as unavailable:
@@ -98,7 +101,7 @@ async def test_trouble_is_one_error_and_worth_another_try(
     ("fault", "reached"), [("hang", False), ("header-trickle", False), ("trickle", True), ("tiny-chunks", True)]
 )
 async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
-    server: ScriptedRemote, hurried: JsonCallRemote, fault: str, reached: bool
+    server: ScriptedRemote, hurried: SeedRemote, fault: str, reached: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteUnavailable, match="no complete answer within 400 ms") as unavailable:
@@ -111,7 +114,7 @@ async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
     [("failure=INVALID_PARAMETER", True), ("failure=TOOL_ERROR", False), ("failure", False), ("error", False)],
 )
 async def test_a_failure_inside_a_success_is_a_refusal(
-    server: ScriptedRemote, remote: JsonCallRemote, fault: str, clear: bool
+    server: ScriptedRemote, remote: SeedRemote, fault: str, clear: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteRefused) as refused:
@@ -133,7 +136,7 @@ async def test_an_expired_token_is_unauthorised_and_tried_once() -> None:
 
 @pytest.mark.requirement("KNG-065")
 async def test_a_store_that_meets_trouble_twice_arrives_with_the_third_try(
-    server: ScriptedRemote, remote: JsonCallRemote
+    server: ScriptedRemote, remote: SeedRemote
 ) -> None:
     await remote.connect()
     server.script("status=500", "reset")
@@ -143,7 +146,7 @@ async def test_a_store_that_meets_trouble_twice_arrives_with_the_third_try(
     assert len(server.effects) == 1
 
 
-async def test_three_tries_are_all(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+async def test_three_tries_are_all(server: ScriptedRemote, remote: SeedRemote) -> None:
     await remote.connect()
     server.always("status=503")
     with pytest.raises(RemoteUnavailable):
@@ -181,9 +184,7 @@ def _numbered(number: int) -> Memory:
     return replace(LIGHTHOUSE, id=MemoryId(f"{number:08}"), content=f"memory {number}")
 
 
-async def test_a_memory_is_stored_updated_superseded_and_forgotten(
-    server: ScriptedRemote, remote: JsonCallRemote
-) -> None:
+async def test_a_memory_is_stored_updated_superseded_and_forgotten(server: ScriptedRemote, remote: SeedRemote) -> None:
     remote_id = await stored(remote)
     second = revised()
     assert await stored(remote, second, idempotency_key=f"{second.id}.2", remote_id=remote_id) == remote_id
@@ -197,26 +198,24 @@ async def test_a_memory_is_stored_updated_superseded_and_forgotten(
 @pytest.mark.requirement("KNG-064")
 async def test_the_deadline_is_five_seconds_unless_told_otherwise() -> None:
     assert Settings().call_timeout_s == 5.0
-    assert inspect.signature(JsonCallRemote).parameters["call_timeout_s"].default == 5.0
+    assert inspect.signature(JsonCall).parameters["call_timeout_s"].default == 5.0
 
 
 @pytest.mark.requirement("KNG-064", "KNG-079")
-async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: SeedRemote) -> None:
     server.always("hang")
     with pytest.raises(RemoteUnavailable, match=r"within 50 ms"):
         await remote.search("fog", limit=1, types=None, timeout_s=0.05)
 
 
-async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(
-    server: ScriptedRemote, remote: JsonCallRemote
-) -> None:
+async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(server: ScriptedRemote, remote: SeedRemote) -> None:
     server.always("hang")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await stored(remote)
 
 
-async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: SeedRemote) -> None:
     server.script("hang")
     call = asyncio.create_task(stored(remote))
     await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == 1)
@@ -238,9 +237,7 @@ async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote
     await remote.aclose()
 
 
-async def test_a_server_that_is_killed_and_restarted_is_found_again(
-    server: ScriptedRemote, remote: JsonCallRemote
-) -> None:
+async def test_a_server_that_is_killed_and_restarted_is_found_again(server: ScriptedRemote, remote: SeedRemote) -> None:
     assert await stored(remote) == "remote-1"
     server.stop()
     with pytest.raises(RemoteUnavailable, match=r"refused|broke|reset") as unavailable:
@@ -266,7 +263,7 @@ async def test_a_host_that_does_not_exist_is_unavailable() -> None:
     await remote.aclose()
 
 
-async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: SeedRemote) -> None:
     await remote.connect()
     await remote.connect()
     assert all("cookie" not in call.headers for call in server.requests)
@@ -274,7 +271,7 @@ async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: JsonCall
 
 
 async def test_a_proxy_of_the_environment_does_not_see_loopback(
-    server: ScriptedRemote, remote: JsonCallRemote, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedRemote, remote: SeedRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -291,7 +288,7 @@ async def test_a_proxy_setting_that_does_not_work_is_said_without_repeating_it(
     assert "hunter2" not in str(unavailable.value)
 
 
-async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: JsonCallRemote) -> None:
+async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: SeedRemote) -> None:
     server.script("redirect=307 /moved/mcp/call", f"redirect=308 {server.url}/again/mcp/call")
     assert await stored(remote)
     assert len(server.effects) == 1
@@ -355,8 +352,6 @@ async def test_no_secret_and_no_text_reaches_a_log_or_an_error(
 
 
 async def test_the_transport_shows_no_secret() -> None:
-    remote = remote_at("http://user-canary:password-canary@localhost?k=query-canary", token="t0ken-canary")
-    transport = remote._transport
-    assert isinstance(transport, Transport)
-    assert repr(transport) == "<Transport http://localhost>"
-    assert repr(remote) == "<JsonCallRemote http://localhost>"
+    url, token = "http://user-canary:password-canary@localhost?k=query-canary", "t0ken-canary"
+    assert repr(Transport(endpoint(url), clock=SystemClock(), token=token)) == "<Transport http://localhost>"
+    assert repr(remote_at(url, token=token)) == "<SeedRemote http://localhost>"

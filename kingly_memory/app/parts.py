@@ -72,22 +72,18 @@ def station(place: Place, settings: Settings, endpoint: Endpoint | None) -> Stat
 
 def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clock) -> RemotePart:
     """The remote behind that address, and the lock that decides which process delivers to it."""
-    from kingly_memory.adapters.remote.json_call import JsonCallRemote
+    from kingly_memory.adapters.remote.json_call import JsonCall
+    from kingly_memory.adapters.remote.seed_server import SeedRemote
     from kingly_memory.adapters.remote.transport import Transport, load
+    from kingly_memory.adapters.remote.trying import Persistence
     from kingly_memory.retrieval import repair
     from kingly_memory.router.spine import RemotePart
 
     load()
     repair.load()
     transport = Transport(endpoint, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
-    remote = JsonCallRemote(
-        transport,
-        project=place.project,
-        clock=clock,
-        tries=settings.send_tries,
-        pause_s=settings.send_pause_s,
-        call_timeout_s=settings.call_timeout_s,
-    )
+    persistence = Persistence(clock, tries=settings.send_tries, pause_s=settings.send_pause_s)
+    remote = SeedRemote(JsonCall(transport, project=place.project, call_timeout_s=settings.call_timeout_s), persistence)
     lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
     return RemotePart(endpoint.remote_name, str(endpoint), remote, lead.take, lead.give_up)
 

@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 
 from kingly_memory.models import as_utc
 
-_NANOSECONDS = 1_000_000_000
+_MICROSECONDS = 1_000_000
+"""Both clocks go by whole microseconds, the finest a datetime can tell: they never drift apart."""
 _TURNS = 50
 """Turns of the event loop given to woken tasks; each hop between tasks, futures and events takes one or two."""
 
 
 @dataclass(order=True, slots=True)
 class _Sleeper:
-    deadline_ns: int
+    deadline_us: int
     sequence: int
     woken: asyncio.Future[None] = field(compare=False)
 
@@ -31,7 +32,7 @@ class ManualClock:
     def __init__(self, start: datetime | None = None) -> None:
         self._lock = threading.Lock()
         self._wall = as_utc(start) if start else datetime(2026, 1, 1, tzinfo=UTC)
-        self._monotonic_ns = 0
+        self._monotonic_us = 0
         self._sleepers: list[_Sleeper] = []
         self._sequence = 0
 
@@ -44,7 +45,7 @@ class ManualClock:
 
     def monotonic(self) -> float:
         with self._lock:
-            return self._monotonic_ns / _NANOSECONDS
+            return self._monotonic_us / _MICROSECONDS
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
@@ -79,17 +80,17 @@ class ManualClock:
     async def advance(self, seconds: float) -> None:
         """Move both clocks forward. Sleepers wake in the order of their deadlines, each at its own time, and run
         until they wait for something again; a sleep that begins on the way is served too."""
-        target_ns = self._target_ns(seconds)
+        target_us = self._target_us(seconds)
         await self.settle()
-        while (deadline_ns := self._earliest(target_ns)) is not None:
-            self._move_to(deadline_ns)
+        while (deadline_us := self._earliest(target_us)) is not None:
+            self._move_to(deadline_us)
             await self.settle()
-        self._move_to(target_ns)
+        self._move_to(target_us)
         await self.settle()
 
     def tick(self, seconds: float) -> None:
         """Move both clocks forward from any thread, without waiting for those it wakes."""
-        self._move_to(self._target_ns(seconds))
+        self._move_to(self._target_us(seconds))
 
     def jump(self, seconds: float) -> None:
         """Move only the wall clock, backwards when negative, as a user or a time server does."""
@@ -106,16 +107,16 @@ class ManualClock:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
-    def _target_ns(self, seconds: float) -> int:
+    def _target_us(self, seconds: float) -> int:
         if not seconds >= 0:
             raise ValueError("time moves forward; use jump() for the wall clock")
-        return self._monotonic_ns + round(seconds * _NANOSECONDS)
+        return self._monotonic_us + round(seconds * _MICROSECONDS)
 
     def _lie_down(self, seconds: float) -> _Sleeper:
         woken = asyncio.get_running_loop().create_future()
         with self._lock:
             self._sequence += 1
-            sleeper = _Sleeper(self._monotonic_ns + round(seconds * _NANOSECONDS), self._sequence, woken)
+            sleeper = _Sleeper(self._monotonic_us + max(1, round(seconds * _MICROSECONDS)), self._sequence, woken)
             heapq.heappush(self._sleepers, sleeper)
         return sleeper
 
@@ -125,17 +126,17 @@ class ManualClock:
                 self._sleepers.remove(sleeper)
                 heapq.heapify(self._sleepers)
 
-    def _earliest(self, until_ns: int) -> int | None:
+    def _earliest(self, until_us: int) -> int | None:
         with self._lock:
-            first = self._sleepers[0].deadline_ns if self._sleepers else None
-        return first if first is not None and first <= until_ns else None
+            first = self._sleepers[0].deadline_us if self._sleepers else None
+        return first if first is not None and first <= until_us else None
 
-    def _move_to(self, moment_ns: int) -> None:
+    def _move_to(self, moment_us: int) -> None:
         with self._lock:
-            self._wall += timedelta(microseconds=(moment_ns - self._monotonic_ns) / 1_000)
-            self._monotonic_ns = moment_ns
+            self._wall += timedelta(microseconds=moment_us - self._monotonic_us)
+            self._monotonic_us = moment_us
             due = []
-            while self._sleepers and self._sleepers[0].deadline_ns <= moment_ns:
+            while self._sleepers and self._sleepers[0].deadline_us <= moment_us:
                 due.append(heapq.heappop(self._sleepers))
         for sleeper in due:
             _wake(sleeper.woken)

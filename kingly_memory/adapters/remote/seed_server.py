@@ -1,0 +1,158 @@
+"""A server with the tools that the seed names: our hub, and whatever else was written to seed 004."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kingly_memory.adapters.remote import wire
+from kingly_memory.adapters.remote.dialect import Dialect, Offer
+from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.errors import RemoteRefused
+from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+
+_LOOKUP_CHARACTERS = 256
+_LOOKUP_LIMIT = 5
+
+
+class SeedRemote:
+    """A remote with the seed's tools, in any dialect. What the outbox sends is tried several times, what somebody
+    waits for once."""
+
+    def __init__(self, dialect: Dialect, persistence: Persistence) -> None:
+        self._dialect = dialect
+        self._persistence = persistence
+        self._honours_keys = False
+        self._can_update = True
+        self._knows_thoughts = True
+
+    def __repr__(self) -> str:
+        return f"<SeedRemote {self._dialect.address}>"
+
+    async def connect(self) -> RemoteInfo:
+        return self.greeted(await self._dialect.connect())
+
+    def greeted(self, offer: Offer) -> RemoteInfo:
+        """Take up what the server said of itself."""
+        info = wire.server_info(offer.told)
+        self._honours_keys = info.honours_keys
+        self._can_update = self._knows_thoughts = True
+        return info
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        async def bring(maybe_there: bool) -> str:
+            return await self._bring(memory, idempotency_key, remote_id, maybe_there)
+
+        return await self._persistence.delivered(bring, repeated)
+
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        async def bring(maybe_there: bool) -> str:
+            return await self._bring_thought(memory, idempotency_key, parent_remote_id, maybe_there)
+
+        return await self._persistence.delivered(bring, repeated)
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        async def bring(maybe_there: bool) -> None:
+            if maybe_there and not self._honours_keys and await self._is_linked(link):
+                return
+            await self._call("create_memory_link", wire.link_params(link, idempotency_key), link.project)
+
+        await self._persistence.delivered(bring, repeated)
+
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
+        params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
+
+        async def drop() -> Any:
+            return await self._call("forget_memory", params, memory.scope.project)
+
+        reply = await self._persistence.of(drop)
+        return remote_id or wire.forgotten_id(reply)
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        params = wire.search_params(text, limit, types)
+        reply = await self._call("search_semantic_memories", params, timeout_s=timeout_s)
+        return wire.answers(reply)[:limit]
+
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        return wire.hits(await self._call("get_working_memory", {"context_filter": context_id}, timeout_s=timeout_s))
+
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        params = {"memory_ids": list(remote_ids)}
+        return wire.links(await self._call("get_linked_memories", params, timeout_s=timeout_s))
+
+    async def aclose(self) -> None:
+        await self._dialect.aclose()
+
+    async def _bring(self, memory: Memory, key: str, remote_id: str | None, maybe_there: bool) -> str:
+        """One try at making the remote hold this revision, by whatever this server can do."""
+        if remote_id is not None and self._can_update:
+            try:
+                return await self._update(memory, key, remote_id)
+            except RemoteRefused as refused:
+                if not refused.unknown_method:
+                    raise
+                self._can_update = False
+        if maybe_there and not self._honours_keys:
+            there = await self._find(memory, any_revision=remote_id is None)
+            if there is not None:
+                return there
+        return await self._create(memory, key, supersedes=remote_id)
+
+    async def _bring_thought(self, memory: Memory, key: str, parent_id: str | None, maybe_there: bool) -> str:
+        """One try at recording a thought, as a plain memory where the server has no thoughts."""
+        if maybe_there and not self._honours_keys:
+            there = await self._find(memory, any_revision=True)
+            if there is not None:
+                return there
+        if self._knows_thoughts:
+            params = wire.thought_params(memory, key, parent_id)
+            try:
+                return wire.stored_id(await self._call("record_thought", params, memory.scope.project))
+            except RemoteRefused as refused:
+                if not refused.unknown_method:
+                    raise
+                self._knows_thoughts = False
+        return await self._create(memory, key, supersedes=None)
+
+    async def _is_linked(self, link: RemoteLink) -> bool:
+        """Whether an earlier try has made this link, on a server that would make it twice. See `_find`."""
+        try:
+            reply = await self._call("get_linked_memories", {"memory_ids": [link.source_id]}, link.project)
+        except RemoteRefused:
+            return False
+        return wire.link_words(link) in wire.links(reply)
+
+    async def _update(self, memory: Memory, key: str, remote_id: str) -> str:
+        await self._call("update_memory", wire.update_params(memory, remote_id, key), memory.scope.project)
+        return remote_id
+
+    async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
+        params = wire.store_params(memory, key, supersedes)
+        return wire.stored_id(await self._call("store_memory", params, memory.scope.project))
+
+    async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
+        """The remote id of an earlier try's copy, on a server that would store the memory twice.
+
+        A server that cannot search is taken as one that does not have it: at least once is better than never.
+        """
+        params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
+        try:
+            hits = wire.hits(await self._call("search_semantic_memories", params, memory.scope.project))
+        except RemoteRefused:
+            return None
+        for hit in hits:
+            if hit.memory_id == memory.id and (any_revision or hit.record.get("revision") == memory.revision):
+                return hit.remote_id
+        return None
+
+    async def _call(
+        self, method: str, params: JsonObject, project: str | None = None, *, timeout_s: float | None = None
+    ) -> Any:
+        """One call for a project: the memory's own where there is one, since an outbox may serve several."""
+        key = params.get("idempotency_key")
+        return await self._dialect.call(method, params, project=project, key=key, timeout_s=timeout_s)
