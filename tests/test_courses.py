@@ -26,6 +26,7 @@ from kingly_memory.router import archive, records, usage
 from kingly_memory.router.archive import Archived
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
+from kingly_memory.router.right_of_way import RightOfWay
 from kingly_memory.router.threads import courses, keeper
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Course, Read
@@ -449,6 +450,23 @@ def test_whoever_stores_goes_first(store: PromptStore, monkeypatch: pytest.Monke
     one.stop()
     with pytest.raises(RouterClosed):
         one._pause()
+
+
+def test_whoever_searches_goes_first(store: PromptStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[float | str] = []
+    monkeypatch.setattr("time.sleep", happened.append)
+    way = RightOfWay()
+    monkeypatch.setattr(way, "give", lambda: happened.append("gives way"))
+    briefs_of = Briefs(store.reader, PROJECT)
+    one = keeper.Keeper(PROJECT, briefs_of, store=store, clock=ManualClock(), right_of_way=way)
+    with way.search():
+        one._pause()
+        one._pause()
+    one._pause()
+    one._pause()
+    assert happened[1::2] == ["gives way"] * 4
+    assert happened[::2] == [keeper.GIVE_WAY_S] * 3 + [keeper.PAUSE_S]
+    one.stop()
 
 
 def test_a_home_without_a_store_has_no_threads(tmp_path: Path) -> None:

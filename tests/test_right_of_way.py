@@ -14,10 +14,10 @@ import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ports import Transaction
+from kingly_memory.router.right_of_way import RightOfWay
 from kingly_memory.router.searching.embedding import BATCH, BITE, Embedding
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
 from kingly_memory.router.searching.local_side import LocalSide
-from kingly_memory.router.searching.right_of_way import RightOfWay
 from kingly_memory.router.searching.vector_search import VectorSearch
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON_S, ask, memory, put
@@ -163,8 +163,9 @@ def test_a_search_has_the_right_of_way_until_it_has_its_answer(store: CountingSt
 
 def test_a_search_that_fails_gives_the_way_free() -> None:
     right_of_way = RightOfWay(FOR_EVER_S)
+    was_taken = right_of_way.watch()
     with pytest.raises(ZeroDivisionError), right_of_way.search():
         raise ZeroDivisionError
     right_of_way.give()
-    assert right_of_way.was_taken()
-    assert not right_of_way.was_taken()
+    assert was_taken()
+    assert not was_taken()

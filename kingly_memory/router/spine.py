@@ -35,6 +35,7 @@ from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
+from kingly_memory.router.right_of_way import RightOfWay
 from kingly_memory.router.searching.embedding import Embedding
 from kingly_memory.router.searching.gather import Gatherer
 from kingly_memory.router.searching.keepsakes import Keepsakes
@@ -106,9 +107,10 @@ class Spine:
         self._usage = UsageBuffer()
         self._lookups = Lookups(station.project)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
-        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader.vectors)
+        self._right_of_way = way = RightOfWay()
+        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader.vectors, way)
         self._embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
-        words = LocalSearch(store.reader, self._usage.last_use)
+        words = LocalSearch(store.reader, self._usage.last_use, first=way.search)
         self._local = local = self._local_layer(words)
         self._view = View(station, store=store, local=words, clock=clock)
         self._associations = Associations(station, view=self._view, reader=store.reader, local=words, clock=clock)
@@ -271,7 +273,9 @@ class Spine:
         from kingly_memory.router.threads.keeper import Keeper
 
         project, lock = self._station.project, self._keeping
-        self._keeper = Keeper(project, self._briefs, store=self._store, clock=self._clock, lock=lock)
+        self._keeper = Keeper(
+            project, self._briefs, store=self._store, clock=self._clock, lock=lock, right_of_way=self._right_of_way
+        )
         await self._keeper.run()
 
     async def _stop_keeper(self) -> None:

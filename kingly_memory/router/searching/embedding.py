@@ -41,6 +41,7 @@ class Embedding:
     def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock) -> None:
         self._vectors = vectors
         self._right_of_way = vectors.right_of_way
+        self._was_searched = self._right_of_way.watch()
         self._store = store
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kingly-vectors")
@@ -193,7 +194,7 @@ class Embedding:
             self._right_of_way.give()
             made += zip(bite, self._vectors.embedder.embed([searchable(memory) for memory in bite]), strict=True)
         changes = [_keep(self._vectors.facet, (), gone)] if gone else []
-        size = BITE if self._right_of_way.was_taken() else BATCH
+        size = BITE if self._was_searched() else BATCH
         changes += [_keep(self._vectors.facet, piece, ()) for piece in _pieces(made, size)]
         for change in changes:
             self._right_of_way.give()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -92,18 +93,26 @@ class LocalSearch:
     a deadline."""
 
     def __init__(
-        self, reader: StoreReader, last_use: LastUse = lambda _: None, *, likeness: bool = True, repairs: bool = True
+        self,
+        reader: StoreReader,
+        last_use: LastUse = lambda _: None,
+        *,
+        likeness: bool = True,
+        repairs: bool = True,
+        first: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """A cold start is quicker without rapidfuzz: `likeness=False` leaves the fuzzy similarity out of the scores,
-        `repairs=False` leaves words that no memory holds as they are."""
+        `repairs=False` leaves words that no memory holds as they are. `first` is around the work of a search."""
         self._reader = reader
         self._last_use = last_use
         self._likeness = likeness
+        self._first = first
         self._wordings = Wordings(reader, repairs=repairs)
 
     def word(self, query: Query, *, budget_s: float) -> Wording:
         """What the query is taken to ask for; repairs take REPAIR_SHARE of the budget at most."""
-        return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
+        with self._first():
+            return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
 
     def search(
         self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
@@ -113,6 +122,10 @@ class LocalSearch:
         `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
         limit are told of, where more were looked at: as many are looked at either way.
         """
+        with self._first():
+            return self._answer(query, now_s, budget_s, wording, most or query.limit)
+
+    def _answer(self, query: Query, now_s: float, budget_s: float, wording: Wording | None, wanted: int) -> LocalAnswer:
         began = time.monotonic()
         asked = terms(query.text)
         wording = wording or self.word(query, budget_s=budget_s)
@@ -124,10 +137,10 @@ class LocalSearch:
         cut = ranking.take(matches.found, judged_s)
         cut |= query.neighbours and self._lend(query, ranking, now_s, judged_s)
         named = self._named(query, now_s)
-        worded = self._hits(query, ranking, most or query.limit)
+        worded = self._hits(query, ranking, wanted)
         hits = (*named, *(hit for hit in worded if hit.memory.id not in {one.memory.id for one in named}))
         took_ms = (time.monotonic() - began) * 1000
-        return LocalAnswer(hits[: most or query.limit], took_ms, matches.cut or wording.cut or cut, wording.repaired)
+        return LocalAnswer(hits[:wanted], took_ms, matches.cut or wording.cut or cut, wording.repaired)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """True unless its lifetime has ended. Archived memories are past that question."""

@@ -12,7 +12,7 @@ from kingly_memory.models import JsonObject
 from kingly_memory.ports import Embedder, Looked, Made, Mark, Row, VectorRows
 from kingly_memory.retrieval.blending import LEAST
 from kingly_memory.retrieval.vectors import packed, searchable, unpacked
-from kingly_memory.router.searching.right_of_way import RightOfWay
+from kingly_memory.router.right_of_way import RightOfWay
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -76,7 +76,13 @@ class VectorSearch:
     memory reads on from where it was.
     """
 
-    def __init__(self, project: str, new_embedder: Callable[[], Embedder], reader: VectorRows) -> None:
+    def __init__(
+        self,
+        project: str,
+        new_embedder: Callable[[], Embedder],
+        reader: VectorRows,
+        right_of_way: RightOfWay | None = None,
+    ) -> None:
         self.project = project
         self._new_embedder = new_embedder
         self._reader = reader
@@ -86,7 +92,7 @@ class VectorSearch:
         self._revisions: dict[str, int] = {}
         self._orphaned: list[str] = []
         self._settled = threading.Event()
-        self.right_of_way = RightOfWay()
+        self.right_of_way = right_of_way or RightOfWay()
         self._trouble: str | None = None
         self.is_stopped = False
         self.remark: str | None = None

@@ -7,7 +7,7 @@ that is not, and several may write them at once. `topic:<owner>` has the weighte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader
+from kingly_memory.router.right_of_way import no_pause
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.threads import told
 from kingly_memory.router.threads.telling import Gathered, saying
@@ -32,6 +33,8 @@ DRIFT_MOST = 64
 """Of these, the ones in which shifts are looked for."""
 DRIFT_KEPT = 12
 AT_ONCE = 500
+SEEN_AT_ONCE = 32
+"""Memories between two pauses: about a millisecond's work."""
 LOOK_AGAIN_S = 86_400.0
 """After so long it is looked whether what has ended is used again: another process may have noted a use late."""
 
@@ -164,8 +167,10 @@ def _stems(word: str) -> frozenset[str]:
     return frozenset(stems(word))
 
 
-def read(reader: StoreReader, project: str, outline: Outline, now_s: float) -> Read | None:
-    """What a thread's memories say; None when none is there by now."""
+def read(
+    reader: StoreReader, project: str, outline: Outline, now_s: float, pause: Callable[[], None] = no_pause
+) -> Read | None:
+    """What a thread's memories say; None when none is there by now. `pause` is called between bites of the work."""
     rows: dict[int, Row] = {}
     for context_id, _ in outline.contexts:
         query = Query("", project, context_id=context_id)
@@ -175,7 +180,10 @@ def read(reader: StoreReader, project: str, outline: Outline, now_s: float) -> R
         rows |= {row.position: row for row in found}
     ordered = [rows[position] for position in sorted(rows)]
     latest = ordered if len(ordered) <= READ_MOST else [ordered[0], *ordered[1 - READ_MOST :]]
-    return _read(_subjects(reader, latest), outline, now_s) if latest else None
+    if not latest:
+        return None
+    pause()
+    return _read(_subjects(reader, latest), outline, now_s, pause)
 
 
 def kept(reader: StoreReader, project: str, context_ids: Iterable[str]) -> dict[str, Course]:
@@ -216,7 +224,7 @@ def _ends(subjects: Iterable[Subject]) -> Iterator[float]:
     return (one.lifetime.expires_at for one in subjects if one.lifetime is not None)
 
 
-def _read(subjects: Sequence[Subject], outline: Outline, now_s: float) -> Read:
+def _read(subjects: Sequence[Subject], outline: Outline, now_s: float, pause: Callable[[], None]) -> Read:
     """Of memories in the order they were stored."""
     alive = [one for one in subjects if not is_expired(one.lifetime, now_s)]
     brief = Course(*outline)
@@ -224,8 +232,10 @@ def _read(subjects: Sequence[Subject], outline: Outline, now_s: float) -> Read:
     if not alive:
         return Read(brief._replace(is_over=True, ends_s=again_s), {}, {})
     gathered = Gathered(outline.context_id)
-    for one in alive:
+    for seen, one in enumerate(alive, start=1):
         gathered.see(one, now_s)
+        if seen % SEEN_AT_ONCE == 0:
+            pause()
     words = gathered.course.words
     course = brief._replace(
         first_s=gathered.created_at.timestamp(),
@@ -237,5 +247,6 @@ def _read(subjects: Sequence[Subject], outline: Outline, now_s: float) -> Read:
         topics=gathered.topics({}),
         drift=drift.history([saying(one.memory) for one in alive[-DRIFT_MOST:]])[-DRIFT_KEPT:],
     )
+    pause()
     topic = {word: round(weight, 4) for word, weight in topics.topic(words).items()}
     return Read(course, topic, words)

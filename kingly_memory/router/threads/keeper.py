@@ -14,8 +14,9 @@ from kingly_memory.cognition.working import owner
 from kingly_memory.errors import RouterClosed
 from kingly_memory.ports import Clock, LocalStore, Transaction
 from kingly_memory.router.lock import Lock
+from kingly_memory.router.right_of_way import RightOfWay, no_pause
 from kingly_memory.router.threads import courses, kin
-from kingly_memory.router.threads.briefs import Briefs, Survey, no_pause
+from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Alike, Outline, Read
 from kingly_memory.router.threads.kin import Kin
 
@@ -27,7 +28,7 @@ BATCH = 16
 PAUSE_S = 0.002
 """After a millisecond or two of work: nobody waits for this, and others may wait for the interpreter."""
 GIVE_WAY_S = 0.02
-"""The same while somebody stores: in a run of stores this is next to nothing of the interpreter's time."""
+"""The same while somebody stores or searches: in a run of them this is next to nothing of the interpreter's time."""
 COLLECT_S = 2.0
 """A store is often followed by others in the same thread."""
 EVERY_S = 300.0
@@ -43,9 +44,18 @@ class Keeper:
     """Writes down what the threads of a project are about, as long as nobody else holds the `lock`."""
 
     def __init__(
-        self, project: str, briefs: Briefs, *, store: LocalStore, clock: Clock, lock: Lock | None = None
+        self,
+        project: str,
+        briefs: Briefs,
+        *,
+        store: LocalStore,
+        clock: Clock,
+        lock: Lock | None = None,
+        right_of_way: RightOfWay | None = None,
     ) -> None:
         self._lock = lock or Lock()
+        self._right_of_way = right_of_way or RightOfWay()
+        self._was_searched = self._right_of_way.watch()
         self._project = project
         self._briefs = briefs
         self._store = store
@@ -81,6 +91,7 @@ class Keeper:
     def stop(self) -> None:
         """Let go of the thread; what is under way is finished, and nothing after it is begun."""
         self._is_stopped = True
+        self._right_of_way.end()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._lock.give_up()
 
@@ -122,8 +133,9 @@ class Keeper:
     def _pause(self) -> None:
         if self._is_stopped:
             raise RouterClosed
-        gives_way, self._gives_way = self._gives_way, False
+        gives_way, self._gives_way = self._was_searched() or self._gives_way, False
         time.sleep(GIVE_WAY_S if gives_way else PAUSE_S)
+        self._right_of_way.give()
 
     async def _apart(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -167,7 +179,7 @@ class Keeping:
         unknown: dict[str, list[str]] = {}
         for outline in some:
             pause()
-            one = courses.read(self._store.reader, self._project, outline, self._now_s)
+            one = courses.read(self._store.reader, self._project, outline, self._now_s, pause)
             if one is None:
                 continue
             pause()

@@ -1,14 +1,21 @@
-"""Searches go first: what is done in the background for them to find more gives way between two bites."""
+"""Searches go first: whatever is worked out in the background gives way to them between two bites.
+
+All of this shares one interpreter: a thread that computes beside a search makes it wait at every statement.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MOST_S = 0.1
 """How long the background gives way before its next bite: as long as a search may take here. Where one search follows
 on another without a gap, it goes on all the same."""
+
+
+def no_pause() -> None:
+    """Between two bites of work that somebody waits for."""
 
 
 class RightOfWay:
@@ -18,7 +25,7 @@ class RightOfWay:
         self._most_s = most_s
         self._changed = threading.Condition()
         self._under_way = 0
-        self._has_begun = False
+        self._begun = 0
         self._is_over = False
 
     @contextmanager
@@ -26,7 +33,7 @@ class RightOfWay:
         """For as long as a search works on its answer."""
         with self._changed:
             self._under_way += 1
-            self._has_begun = True
+            self._begun += 1
         try:
             yield
         finally:
@@ -44,11 +51,18 @@ class RightOfWay:
         with self._changed:
             self._changed.wait_for(lambda: not self.is_taken or self._is_over, self._most_s)
 
-    def was_taken(self) -> bool:
-        """Whether there was any search since this was asked the last time."""
-        with self._changed:
-            was, self._has_begun = self._has_begun, self.is_taken
-        return was
+    def watch(self) -> Callable[[], bool]:
+        """A question for one who gives way: was any search under way since it was asked the last time?"""
+        seen = 0
+
+        def was_taken() -> bool:
+            nonlocal seen
+            with self._changed:
+                was = self._begun != seen
+                seen = self._begun - self.is_taken
+            return was
+
+        return was_taken
 
     def end(self) -> None:
         """Give way no more: whoever waits is to finish."""
