@@ -177,7 +177,7 @@ def draft(
         context_id=label("context_id", context_id),
         agent=label("agent", agent),
         origin=_choice("origin", origin, Origin, {}),
-        metadata=_metadata(metadata),
+        metadata=checked_metadata(metadata),
         created_at=moment("created_at", created_at),
         unsaid=frozenset(name for name, is_said in said.items() if not is_said),
     )
@@ -408,7 +408,9 @@ def _choice(name: str, value: object, choices: type[_Choice], aliases: Mapping[s
     raise InvalidInput(name, f"{shown(value)!r} is unknown; choose one of {known}")
 
 
-def _metadata(value: object) -> JsonObject:
+def checked_metadata(value: object) -> JsonObject:
+    """A copy of JSON's own types; None is empty. Raises InvalidInput for what is no JSON object or too much for one
+    memory."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

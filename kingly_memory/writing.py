@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 from kingly_memory.stemming import stem, without_marks
 
@@ -73,3 +74,8 @@ def stems(text: str) -> set[str]:
     said = {word for word in words(without_unbroken(text)) if word not in STOP_WORDS}
     pairs = {run[at : at + 2] for run in unbroken_runs(text) for at in range(max(len(run) - 1, 1))}
     return {stem(without_marks(word)) for word in said} | pairs
+
+
+def shared(one: Set[str], other: Set[str]) -> float:
+    """The share of their words that two texts have in common (Dice 1945), in [0, 1]."""
+    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0

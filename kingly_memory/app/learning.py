@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, Draft
-from kingly_memory.models import JsonObject
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router.router import Router
 
@@ -78,7 +77,7 @@ class Learner(Router):
             original,
             key=name,
             content=compressed.summary,
-            metadata=_checked({**original.metadata, **compressed.metadata()}),
+            metadata=intake.checked_metadata({**original.metadata, **compressed.metadata()}),
             unsaid=frozenset(),
         )
         used_s = self._contexts.last_use(summary.context_id)
@@ -110,11 +109,6 @@ class Learner(Router):
             settings.llm_required,
             min(settings.llm_timeout_s, levels.LONGEST_WAIT_S),
         )
-
-
-def _checked(metadata: JsonObject) -> JsonObject:
-    """Raises InvalidInput when that is too much for one memory."""
-    return intake.draft("x", content_limit_bytes=1, metadata=metadata).metadata
 
 
 def _short(compressed: CompressedMemory) -> CompressedMemory:

@@ -332,7 +332,7 @@ def _title(topic: str) -> str | None:
 
 
 def _with(said: JsonObject, metadata: object) -> JsonObject:
-    own = intake.draft("x", content_limit_bytes=1, metadata=metadata).metadata
+    own = intake.checked_metadata(metadata)
     whole = {**said, **({"metadata": own} if own else {})}
     size = len(json.dumps(whole, ensure_ascii=False).encode())
     if size > RECORD_LIMIT_BYTES:

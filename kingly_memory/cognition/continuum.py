@@ -171,7 +171,7 @@ def tiers(value: object) -> frozenset[Tier]:
 
 def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> JsonObject:
     """What is kept beside the content of an entry. Raises InvalidInput."""
-    checked = intake.draft("x", content_limit_bytes=1, metadata=own).metadata
+    checked = intake.checked_metadata(own)
     said = {name: _perhaps(name, value) for name, value in ((SOURCE, source), (TOPIC, topic))}
     for name, value in said.items():
         if value and checked.get(name, value) != value:

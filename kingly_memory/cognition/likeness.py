@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kingly_memory.cognition.outcomes import outcome_of
 from kingly_memory.models import Hit
-from kingly_memory.writing import stems
+from kingly_memory.writing import shared, stems
 
 NAMED = 2.0
 """A search counts for up to so many times the likeness of the names."""
@@ -19,7 +19,7 @@ READ = 4_096
 
 def likeness(one: str, other: str) -> float:
     """The share of words that two descriptions have in common (Dice 1945), in [0, 1]; forms of a word count as one."""
-    return _shared(stems(one[:READ]), stems(other[:READ]))
+    return shared(stems(one[:READ]), stems(other[:READ]))
 
 
 def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
@@ -34,12 +34,8 @@ def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
     for hit in hits:
         outcome = outcome_of(hit.memory)
         if outcome is not None:
-            said = _shared(asked, stems(outcome.task))
+            said = shared(asked, stems(outcome.task))
             worded = min(max(hit.relevance, (hit.relevance + said) / 2), NAMED * said)
             meant = hit.scores.get("remote", 0.0)
             found.append(replace(hit, relevance=max(worded, meant if said or meant >= MEANT_ALONE else 0.0)))
     return found
-
-
-def _shared(one: Set[str], other: Set[str]) -> float:
-    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0

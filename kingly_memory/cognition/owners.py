@@ -8,18 +8,19 @@ from hashlib import sha256
 
 def owner(project: str, context_id: str) -> str:
     """Which facet a context has: a context belongs to a project, whichever agent works in it."""
-    return _digest(project, context_id)
+    return digest(project, context_id)
 
 
 def current_owner(project: str, agent: str | None) -> str:
     """Which facet says what an agent of a project last worked in."""
-    return _digest(project, agent)
+    return digest(project, agent)
 
 
 def latest_owner(project: str) -> str:
     """Which facet says what anybody of a project last worked in."""
-    return _digest(project)
+    return digest(project)
 
 
-def _digest(*parts: str | None) -> str:
+def digest(*parts: str | None) -> str:
+    """32 hex digits that no other parts have."""
     return sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -216,7 +216,7 @@ def draft(event: MemoryEvent, agent: str, *, content_limit_bytes: int) -> Draft:
     """The memory that an event is stored as. Raises InvalidInput."""
     if not isinstance(event, MemoryEvent):
         raise InvalidInput("event", f"expected a MemoryEvent, not {type(event).__name__}")
-    said = intake.draft("x", content_limit_bytes=1, metadata=event.metadata).metadata
+    said = intake.checked_metadata(event.metadata)
     return intake.draft(
         event.content,
         content_limit_bytes=content_limit_bytes,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from kingly_memory import intake
+from kingly_memory.cognition.owners import digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.intake import KEY_LIMIT, Draft
@@ -208,7 +207,7 @@ def end_of(memories: Sequence[Memory]) -> Chain | None:
 
 def owner(project: str, chain_id: str) -> str:
     """Which facet a chain has: a chain belongs to a project, whichever agent thinks."""
-    return sha256(json.dumps([project, chain_id]).encode()).hexdigest()[:32]
+    return digest(project, chain_id)
 
 
 def _parent(transaction: Transaction, said: Step, project: str) -> Memory:

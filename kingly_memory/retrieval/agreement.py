@@ -16,7 +16,7 @@ from kingly_memory.models import Memory
 from kingly_memory.retrieval.verdicts import REASON_LIMIT
 from kingly_memory.retrieval.verification import NEUTRAL, Judge, Verification, VerificationStatus, by_confidence
 from kingly_memory.stemming import stem
-from kingly_memory.writing import STOP_WORDS, stems, unbroken_runs, without_unbroken
+from kingly_memory.writing import STOP_WORDS, shared, stems, unbroken_runs, without_unbroken
 
 CLAIM_READ = 4_096
 """Characters of a memory that are compared."""
@@ -139,11 +139,6 @@ def coverage(claim: Statement, other: Statement) -> float:
     return len(claim.about & other.about) / len(claim.about) if claim.about else 0.0
 
 
-def likeness(one: Set[str], other: Set[str]) -> float:
-    """The share of words that two texts have in common (Dice 1945)."""
-    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0
-
-
 # --- against sources ------------------------------------------------------------------------------------------------
 
 
@@ -228,7 +223,7 @@ def _bears_out(claim: Statement, other: Statement, threshold: float) -> bool:
 
 
 def _weight(one: Statement, other: Statement) -> float:
-    return likeness(one.about, other.about)
+    return shared(one.about, other.about)
 
 
 # --- against other memories -----------------------------------------------------------------------------------------
@@ -245,7 +240,7 @@ class Circle:
         """The memories most like one, itself left out; equals stay in the order in which they were found."""
         own = self._about[memory.id]
         others = [one for one in self._memories if one.id != memory.id]
-        return sorted(others, key=lambda one: -likeness(own, self._about[one.id]))[:most]
+        return sorted(others, key=lambda one: -shared(own, self._about[one.id]))[:most]
 
 
 def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> Verification:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from hashlib import sha256
-
+from kingly_memory.cognition.owners import digest
 from kingly_memory.models import EXPERIENCE, Memory
 from kingly_memory.ports import Transaction
 
@@ -13,7 +11,7 @@ FACET = "mind"
 
 def owner(project: str, agent_id: str) -> str:
     """Which facet a mind has."""
-    return sha256(json.dumps([project, agent_id]).encode()).hexdigest()[:32]
+    return digest(project, agent_id)
 
 
 def renew(transaction: Transaction, memory: Memory, edition: str) -> None:

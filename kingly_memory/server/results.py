@@ -26,6 +26,14 @@ GOT_CHARACTERS = 16_000
 Layers = Annotated[list[str], Field(description="'local', 'remote' or both")]
 
 
+class Sparse(BaseModel):
+    """What has no value is not shown: every word of an answer costs its reader tokens."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
+        return {name: value for name, value in serialized(self).items() if value is not None}
+
+
 class Stored(BaseModel):
     """Where a memory is now, and what is still to come."""
 
@@ -81,7 +89,7 @@ class MemoryShown(BaseModel):
         return cls(**_fields(memory, len(memory.content) if most is None else most))
 
 
-class HitShown(BaseModel):
+class HitShown(Sparse):
     """One answer to a search, in as much as there is room for. What is not there is left out."""
 
     id: str
@@ -112,10 +120,6 @@ class HitShown(BaseModel):
             linked=list(found.linked.get(hit.memory.id, ())) or None,
             **more,
         )
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
-        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class Found(BaseModel):
@@ -175,7 +179,7 @@ class FoundInMode(Found):
         )
 
 
-class VerifiedShown(BaseModel):
+class VerifiedShown(Sparse):
     """One memory with the verdict on it, in as much as there is room for. What is not there is left out."""
 
     id: str
@@ -209,10 +213,6 @@ class VerifiedShown(BaseModel):
             repeats=list(found.folded.get(hit.memory.id, ())) or None,
             more_repeats=found.more_folded.get(hit.memory.id),
         )
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
-        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class FoundVerified(BaseModel):
@@ -270,17 +270,13 @@ class FoundVerified(BaseModel):
         )
 
 
-class MemoryGot(BaseModel):
+class MemoryGot(Sparse):
     """One memory, whole; several are under `memories`, in the order they were asked for."""
 
     success: bool = True
     memory: MemoryShown | None = None
     memories: list[MemoryShown] | None = None
     missing: Annotated[list[str] | None, Field(description="Keys and ids under which nothing is stored")] = None
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
-        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class Forgotten(BaseModel):
