@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check crash bench requirements constraints clean
+.PHONY: help venv demo test check audit crash faults bench requirements constraints clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,14 +28,22 @@ demo: $(READY) ## the whole story in under a minute: store, search, lose the rem
 test: $(READY) ## run the tests
 	$(RUN) -m pytest
 
-check: $(READY) ## format, lint, strict types, import order
+check: $(READY) ## format, lint, strict types, import order, known weaknesses of dependencies
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 	$(RUN) -m pytest -q tests/test_structure.py
+	@$(MAKE) --no-print-directory audit
+
+audit: $(READY) ## known weaknesses of the pinned dependencies, where somebody can be asked
+	@$(RUN) -c 'import pip_audit' 2>/dev/null || $(LOCKED) $(RUN) -m pip install --quiet --editable '.[audit]' >/dev/null 2>&1 || true
+	@$(RUN) tools/audit.py constraints.txt
 
 crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
 	$(RUN) -m pytest -m crash
+
+faults: $(READY) ## every fault and the kill runs; rewrites the figures of docs/reliability.md (root for some rows)
+	$(RUN) -m tools.reliability $(ARGS)
 
 bench: $(READY) ## measure and print a table; ARGS="--quick" for a short run, ARGS="--json FILE" to keep the figures
 	$(RUN) -m benchmarks.run $(ARGS)
@@ -47,7 +55,7 @@ requirements: $(READY) ## list the requirements that no passing test proves
 
 constraints: ## look up current versions and rewrite constraints.txt
 	$(PYTHON) -m venv --clear .venv-constraints
-	.venv-constraints/bin/python -m pip install --quiet --editable '.[dev]' hatchling editables
+	.venv-constraints/bin/python -m pip install --quiet --editable '.[audit,dev]' hatchling editables
 	.venv-constraints/bin/python -m pip freeze --exclude-editable | grep -E '^[A-Za-z0-9._-]+==' > constraints.txt
 	rm -rf .venv-constraints
 

@@ -128,13 +128,17 @@ class RemoteUnavailable(RemoteError):
 
 
 class RemoteRefused(RemoteError):
-    """The remote understood the call and will not do it. `clear` means that repeating it cannot help."""
+    """The remote understood the call and will not do it. `clear` means that repeating it cannot help.
 
-    def __init__(self, reason: str, *, clear: bool, unknown_method: bool = False) -> None:
+    `code` says in a word of ours what its error text was about, where that is known: the text itself may hold anything.
+    """
+
+    def __init__(self, reason: str, *, clear: bool, unknown_method: bool = False, code: str | None = None) -> None:
         super().__init__(f"the remote memory server refused: {reason}")
         self.reason = reason
         self.clear = clear
         self.unknown_method = unknown_method
+        self.code = code
 
 
 class RemoteUnauthorised(RemoteError):
@@ -143,7 +147,8 @@ class RemoteUnauthorised(RemoteError):
     def __init__(self, status: int) -> None:
         super().__init__(
             f"the remote memory server answered HTTP {status}; delivery is paused and nothing is lost. "
-            "Check the token (KINGLY_TOKEN), then run `kingly-memory sync`"
+            "Check its token (KINGLY_TOKEN or its file; of a remote with a name, KINGLY_TOKEN_<NAME>), "
+            "then run `kingly-memory sync`"
         )
         self.reason = f"HTTP {status}: the token was not accepted"
         self.status = status

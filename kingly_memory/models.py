@@ -388,7 +388,11 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What `store` promises: the memory is durable in `layers`; `delivery` says where it stands with the remote."""
+    """What `store` promises: the memory is durable in `layers`; `delivery` says where it stands with the remote.
+
+    Where remotes have names, `remotes` says it of each by its name, and `delivery` is pending as long as any has yet to
+    answer. `remote_id` is then that of the first which has it.
+    """
 
     id: MemoryId
     key: str | None
@@ -397,6 +401,7 @@ class Receipt:
     delivery: DeliveryState
     remote_id: str | None
     reason: str
+    remotes: Mapping[str, JsonObject] = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
         return {
@@ -407,6 +412,7 @@ class Receipt:
             "delivery": self.delivery.value,
             "remote_id": self.remote_id,
             "reason": self.reason,
+            **({"remotes": dict(self.remotes)} if self.remotes else {}),
         }
 
 

@@ -147,6 +147,11 @@ class MemoryReader(Protocol):
         """The facets of that name that exist, by owner."""
         ...
 
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        """Facets of several names, each with its owners, as `facets` finds them, in one statement. Every name is in the
+        answer."""
+        ...
+
     def page(
         self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False
     ) -> list[Row]:
@@ -300,6 +305,11 @@ class Talk(NamedTuple):
 class ThreadRows(Protocol):
     """Reading what was said by contexts, and facets by their name."""
 
+    def version(self) -> tuple[int, int] | None:
+        """Another one after every commit of anybody's, in any process. Holds for the asking thread alone; what was read
+        after it is at least as new. None where that cannot be told."""
+        ...
+
     def talks(self, project: str) -> list[Talk]:
         """Every context that has live memories. About 2 ms for 1,000 memories, hardly any of it the interpreter's."""
         ...
@@ -307,6 +317,11 @@ class ThreadRows(Protocol):
     def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
         """The facets of that name with their owners, whichever project they belong to, from the first owner beyond
         `after`. Those that cannot be read are left out; none at all says that there are no more."""
+        ...
+
+    def spread(self, terms: Sequence[str], most: int) -> dict[str, int]:
+        """In how many rows of the whole store, whoever's, each of the terms stands, counted up to `most`: a third of
+        what `frequencies` takes."""
         ...
 
     def sharing(self, project: str, terms: Sequence[str], limit: int, deadline_s: float) -> list[Talk]:
@@ -408,10 +423,13 @@ class RemoteHit(NamedTuple):
 
 
 class RemoteInfo(NamedTuple):
-    """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect."""
+    """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect. `dialect`
+    and `protocol` say how it is spoken to, where that was found out."""
 
     server: str
     honours_keys: bool
+    dialect: str = ""
+    protocol: str = ""
 
 
 class RemoteLink(NamedTuple):

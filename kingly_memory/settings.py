@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import RetrievalMode
+
+if TYPE_CHECKING:  # read where several remotes are named
+    from kingly_memory.remote_names import Addresses, RemotePlace
 
 DEFAULT_ENDPOINT = "http://localhost:8000"
 """What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
@@ -54,11 +57,13 @@ _FOLDERS = (".kingly", "kingly")
 """Folders that hold a home and nothing else but what belongs to it."""
 _EMBEDDERS: Choices = ("auto", "wordllama", "none")
 _FUSIONS: Choices = ("weighted", "rrf")
+_DIALECTS: Choices = ("auto", "json-call", "mcp")
 _FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 """How the environment says whether something is on."""
 
 
-def _setting(default: Any, meaning: str, allowed: Range | Choices = _ANY) -> Any:
+def _setting(default: Any, meaning: str, allowed: Range | Choices | None = _ANY) -> Any:
+    """`allowed=None`: any text."""
     return field(default=default, metadata={"meaning": meaning, "range": allowed})
 
 
@@ -93,6 +98,9 @@ class Settings:
         False, "whether a search in a mode checks what it finds: a verdict on each hit, and the time that takes"
     )
     call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background", _TIME)
+    dialect: str = _setting(
+        "auto", "how the remote is spoken to: `json-call`, `mcp`, or `auto`, which finds out", _DIALECTS
+    )
     send_tries: int = _setting(3, "tries of one delivery attempt", _COUNT)
     send_pause_s: float = _setting(1.0, "pause after the first try; the next one is twice as long")
     probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again", _TIME)
@@ -102,10 +110,16 @@ class Settings:
         300.0, "most that a delivery backs off, and most of a Retry-After that counts", _TIME
     )
     lease_s: float = _setting(60.0, "how long a process may take to send what it has claimed", _TIME)
-    lease_size: int = _setting(16, "memories claimed at a time", _COUNT)
+    lease_size: int = _setting(32, "memories claimed at a time", _COUNT)
+    sends_at_once: int = _setting(4, "memories under way to the remote at the same time; 1 for one by one", _COUNT)
     refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead", _COUNT)
     poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored", _TIME)
     reply_limit_bytes: int = _setting(1_048_576, "longest reply of a remote that is read")
+    remote_policy: str = _setting(
+        "first",
+        "which memories go to which of several remotes: `first`, `all`, or rules such as `tag:private=home, *=team`",
+        None,
+    )
     usage_flush_s: float = _setting(5.0, "how often uses are written down", _TIME)
     closing_s: float = _setting(0.25, "how long closing waits for deliveries under way")
     working_lifetime_s: float = _setting(1_800.0, "life of working memories after their last use")
@@ -238,53 +252,117 @@ def _said_in(path: Path) -> dict[str, Said]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a router works and for whom, with every default resolved."""
+    """Where a router works and for whom, with every default resolved. `remote`, `token` and `label` (its name) are the
+    first remote's; further ones are `others`."""
 
     home: Path
     project: str
     agent: str | None
     remote: str | None
-    token: str | None
+    token: str | None = field(repr=False)
+    token_file: Path | None = None
+    """Where the token is looked up when `token` is None, and again when it was refused."""
+    label: str = "remote"
+    others: tuple[RemotePlace, ...] = ()
+
+    @property
+    def remotes(self) -> tuple[RemotePlace, ...]:
+        """Every remote, in the order in which they were named."""
+        if self.remote is None and not self.others:
+            return ()
+        from kingly_memory.remote_names import RemotePlace
+
+        first = RemotePlace(self.label, self.remote, self.token, self.token_file)
+        return (first, *self.others)
+
+    @property
+    def has_remote(self) -> bool:
+        return self.remote is not None or bool(self.others)
+
+    def alone(self) -> Place:
+        """The same place without any remote."""
+        return replace(self, remote=None, token=None, token_file=None, others=())
 
     @classmethod
     def resolve(
         cls,
         home: str | os.PathLike[str] | None = None,
-        remote: str | bool | None = None,
-        token: str | None = None,
+        remote: Addresses = None,
+        token: str | Mapping[str, str] | None = None,
         project: str | None = None,
         agent: str | None = None,
         environment: Mapping[str, str] | None = None,
         start: Path | None = None,
+        token_file: str | os.PathLike[str] | None = None,
     ) -> Place:
-        """Arguments win over `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`, `KINGLY_PROJECT`, `KINGLY_AGENT`; those
-        over the nearest project folder, and that over the user's data folder."""
+        """Arguments win over `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN` (or `KINGLY_TOKEN_FILE`), `KINGLY_PROJECT`,
+        `KINGLY_AGENT`; those over the nearest project folder, and that over the user's data folder.
+
+        A remote that has a name has a token of its own, in `token` or `KINGLY_TOKEN_<NAME>`; one that is said without
+        a name is the first remote's. Raises InvalidInput for names that cannot be used.
+        """
         env = os.environ if environment is None else environment
         here = Path.cwd() if start is None else start
         folder = nearest_project(here)
         named_home = home or env.get("KINGLY_HOME") or None
         if named_home is not None:
-            chosen_home = Path(os.path.abspath(Path(named_home).expanduser()))
+            chosen_home = _absolute(named_home)
         elif folder is not None:
             chosen_home = folder / HOME_FOLDER
         else:
             chosen_home = user_data_folder(env) / "memory"
-        chosen_remote = env.get("KINGLY_REMOTE") or None if remote is None else remote
-        if chosen_remote is True:
-            chosen_remote = DEFAULT_ENDPOINT
-        return cls(
+        place = cls(
             home=chosen_home,
             project=project or env.get("KINGLY_PROJECT") or _project_name(chosen_home, folder),
             agent=agent or env.get("KINGLY_AGENT") or None,
-            remote=chosen_remote or None,
-            token=token or env.get("KINGLY_TOKEN") or None,
+            remote=None,
+            token=None,
+        )
+        told = env.get("KINGLY_REMOTE") or None
+        said = told if remote is None else remote
+        if isinstance(said, bool):
+            said = DEFAULT_ENDPOINT if said else None
+        if not isinstance(said, str | None) or "=" in f"{said} {told}" or isinstance(token, Mapping):
+            return place._with_named(said, token, token_file, env)
+        named_file = token_file or (None if env.get("KINGLY_TOKEN") else env.get("KINGLY_TOKEN_FILE")) or None
+        chosen_token = token or (None if named_file else env.get("KINGLY_TOKEN")) or None
+        chosen_file = None if chosen_token or named_file is None else _absolute(named_file)
+        return replace(place, remote=said or None, token=chosen_token, token_file=chosen_file)
+
+    def _with_named(
+        self,
+        said: Addresses,
+        token: str | Mapping[str, str] | None,
+        token_file: str | os.PathLike[str] | None,
+        env: Mapping[str, str],
+    ) -> Place:
+        """The place with remotes that have names, or may have."""
+        from kingly_memory.remote_names import places
+
+        found = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
+        if not found:
+            return self
+        first, *others = found
+        return replace(
+            self,
+            remote=first.address,
+            token=first.token,
+            token_file=first.token_file,
+            label=first.label,
+            others=tuple(others),
         )
 
 
 def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
-    """The token a hub asks for: `KINGLY_HUB_TOKEN`. It never travels in arguments, which every process can read."""
+    """The token a hub asks for: `KINGLY_HUB_TOKEN`, or that in the file `KINGLY_HUB_TOKEN_FILE`. It never travels in
+    arguments, which every process can read. Raises InvalidSetting."""
     env = os.environ if environment is None else environment
-    return env.get("KINGLY_HUB_TOKEN") or None
+    path = env.get("KINGLY_HUB_TOKEN_FILE")
+    if env.get("KINGLY_HUB_TOKEN") or not path:
+        return env.get("KINGLY_HUB_TOKEN") or None
+    from kingly_memory.secret_file import secret
+
+    return secret(Path(path), "KINGLY_HUB_TOKEN_FILE")
 
 
 def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:
@@ -316,6 +394,10 @@ class ModelPlace:
         return cls(url, model, env.get("KINGLY_LLM_TOKEN") or None)
 
 
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.abspath(Path(path).expanduser()))
+
+
 def _project_name(home: Path, folder: Path | None) -> str:
     """A home inside a project folder names the project, wherever the process was started."""
     owner = home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
@@ -339,7 +421,11 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 def _check(one: Field[Any], value: object, said_as: str | None = None) -> None:
     name = said_as or one.name
-    allowed: Range | Choices = one.metadata["range"]
+    allowed: Range | Choices | None = one.metadata["range"]
+    if allowed is None:
+        if not isinstance(value, str):
+            raise InvalidSetting(name, f"{value!r} is no text")
+        return
     if isinstance(one.default, bool):
         if not isinstance(value, bool):
             raise InvalidSetting(name, f"{value!r} is neither True nor False")

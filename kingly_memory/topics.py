@@ -36,7 +36,7 @@ def topic(said: Counter[str]) -> Topic:
     """What all of it is about: the most frequent stems, each by the logarithm of how often it was said."""
     by_stem: Counter[str] = Counter()
     for word, times in _most_frequent(said, 2 * MOST_WORDS):
-        for stem in _stems(word):
+        for stem in stems_of(word):
             by_stem[stem] += times
     return {word: 1 + math.log(times) for word, times in _most_frequent(by_stem, MOST_WORDS)}
 
@@ -47,7 +47,8 @@ def _most_frequent(counted: Counter[str], most: int) -> list[tuple[str, int]]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _stems(word: str) -> tuple[str, ...]:
+def stems_of(word: str) -> tuple[str, ...]:
+    """What `stems` says of one word."""
     return tuple(stems(word))
 
 

@@ -71,7 +71,9 @@ def estimated_tokens(text: str) -> int:
 def stems(text: str) -> set[str]:
     """What a text is about, to be compared with another one: the stems of its words without stop words, and pairs of
     neighbouring characters where a script has no spaces."""
-    said = {word for word in words(without_unbroken(text)) if word not in STOP_WORDS}
+    said = set(words(without_unbroken(text))) - STOP_WORDS
+    if text.isascii():
+        return set(map(stem, said))
     pairs = {run[at : at + 2] for run in unbroken_runs(text) for at in range(max(len(run) - 1, 1))}
     return {stem(without_marks(word)) for word in said} | pairs
 

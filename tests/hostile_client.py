@@ -1,7 +1,8 @@
 """Run as a process by test_remote_limits: calls one hostile server once per fault and reports what it cost.
 
-Arguments: URL and number of calls. Writes JSON: per call the error class (or `value`), the growth of the peak memory in
-bytes since the first call, and the longest stretch of this process's CPU seconds in which the event loop did not turn.
+Arguments: URL, number of calls and dialect. Writes JSON: per call the error class (or `value`), the growth of the peak
+memory in bytes since the first call, and the longest stretch of this process's CPU seconds in which the event loop did
+not turn.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 import time
 from typing import Any
 
+from kingly_memory.adapters.remote.json_call import JsonCall
+from kingly_memory.adapters.remote.mcp_call import McpCall
 from kingly_memory.errors import RemoteError
 from tests.remote_samples import remote_at
 
@@ -36,8 +39,8 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-async def report(url: str, calls: int) -> list[dict[str, Any]]:
-    remote = remote_at(url, tries=1, call_timeout_s=2.0)
+async def report(url: str, calls: int, dialect: str) -> list[dict[str, Any]]:
+    remote = remote_at(url, speaks=McpCall if dialect == "mcp" else JsonCall, tries=1, call_timeout_s=2.0)
     await remote.connect()
     before = peak_bytes()
     found = []
@@ -56,4 +59,4 @@ async def report(url: str, calls: int) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    json.dump(asyncio.run(report(sys.argv[1], int(sys.argv[2]))), sys.stdout)
+    json.dump(asyncio.run(report(sys.argv[1], int(sys.argv[2]), sys.argv[3])), sys.stdout)

@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.json_call import JsonCall
+from kingly_memory.adapters.remote.mcp_call import McpCall
 from kingly_memory.adapters.remote.seed_server import SeedRemote
 from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.adapters.remote.trying import Persistence
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.ports import Clock
+from kingly_memory.ports import Clock, Remote
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 890_000, tzinfo=UTC)
 
@@ -42,18 +44,37 @@ def revised(memory: Memory = LIGHTHOUSE) -> Memory:
 
 
 def remote_at(
-    url: str, *, clock: Clock | None = None, token: str | None = None, project: str = "Küste", **options: Any
+    url: str,
+    *,
+    speaks: type[JsonCall] | type[McpCall] = JsonCall,
+    clock: Clock | None = None,
+    token: str | None = None,
+    project: str = "Küste",
+    **options: Any,
 ) -> SeedRemote:
-    """A remote as the composition root makes one; pauses between tries are left out unless a clock is given."""
-    clock = clock or SystemClock()
+    """A server with the seed's tools, in that dialect; pauses between tries are left out unless a clock is given."""
+    transport, persistence = _parts(url, clock or SystemClock(), token, options)
+    return SeedRemote(speaks(transport, project=project, **options), persistence)
+
+
+def chosen_at(
+    url: str, *, dialect: str = "auto", clock: Clock | None = None, project: str = "Küste", **options: Any
+) -> ChosenRemote:
+    """A remote as the composition root makes one."""
+    transport, persistence = _parts(url, clock or SystemClock(), None, options)
+    spoken = dialects(dialect, transport, project=project, call_timeout_s=options.pop("call_timeout_s", 5.0))
+    return ChosenRemote(spoken, persistence, project=project)
+
+
+def _parts(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> tuple[Transport, Persistence]:
+    """Takes what is theirs out of the options."""
     limits = {name: options.pop(name) for name in ("connect_timeout_s", "reply_limit_bytes") if name in options}
-    transport = Transport(endpoint(url), clock=clock, token=token, **limits)
     patience = {name: options.pop(name) for name in ("tries", "pause_s") if name in options}
-    persistence = Persistence(clock, **{"pause_s": 0.0, **patience})
-    return SeedRemote(JsonCall(transport, project=project, **options), persistence)
+    transport = Transport(endpoint(url), clock=clock, token=token, **limits)
+    return transport, Persistence(clock, **{"pause_s": 0.0, **patience})
 
 
-async def stored(remote: SeedRemote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:
+async def stored(remote: Remote, memory: Memory = LIGHTHOUSE, **changes: Any) -> str:
     """Deliver a memory as the outbox does the first time."""
     arguments: dict[str, Any] = {"idempotency_key": memory.id, "remote_id": None, "repeated": False, **changes}
     return await remote.store(memory, **arguments)

@@ -14,9 +14,10 @@ from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote, Transaction
+from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.router import Router
-from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -91,13 +92,13 @@ def router_over(
     kind: type[Router] = Router,
 ) -> Router:
     """Jitter stands at one half of its range."""
-    known = {"remote": REMOTE, "endpoint": "fake"} if remote is not None else {}
-    part = None if remote is None else RemotePart(REMOTE, "fake", remote, leads, stop_leading)
+    parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
+    routes = Routes(tuple(part.route for part in parts)) if parts else None
     return kind(
-        Station(home="here", project=project, durability="process", **known),
+        Station(home="here", project=project, durability="process", routes=routes),
         None,
         store=store,
-        part=part,
+        remotes=parts,
         settings=settings,
         clock=clock,
         observers=observers,

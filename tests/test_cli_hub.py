@@ -21,6 +21,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def token_file(tmp_path: Path) -> Path:
     file = tmp_path / "token"
+    file.touch(mode=0o600)
     file.write_text("canary-token\n")
     return file
 
@@ -54,6 +55,7 @@ def test_what_one_home_stores_another_finds_through_the_hub(run: Run, hub: str, 
 
 def test_a_wrong_token_is_said_and_loses_nothing(run: Run, hub: str, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
+    wrong.touch(mode=0o600)
     wrong.write_text("not-the-token")
     remote = ("--remote", hub, "--token-file", str(wrong))
     assert run("store", "x", "--key", "k", *remote).code == 0

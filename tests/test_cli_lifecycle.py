@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -122,8 +123,22 @@ def test_a_strength_just_below_the_threshold_is_not_shown_as_the_threshold() -> 
         "reason": "its strength is below 0.1",
         "figures": {"strength": 0.09999},
     }
-    lines = list(sweep_lines(SweepReport(archived=1, actions=(action,)), {}))
+    lines = list(sweep_lines(SweepReport(archived=1, actions=(action,)), {}, "kingly-memory sweep --undo"))
     assert any(line.endswith("strength: its strength is below 0.1 (0.09)") for line in lines)
+
+
+@pytest.mark.usefixtures("years_ago")
+@pytest.mark.parametrize("verbs", [("sweep", "--policy", "strength"), ("archive", "add", "one"), ("weak",)])
+def test_a_command_that_is_printed_is_for_the_same_home_and_project(
+    run: Run, tmp_path: Path, verbs: tuple[str, ...]
+) -> None:
+    home = (tmp_path / "home").rename(tmp_path / "my home")
+    said = run(*verbs, "--home", str(home), "--project", "app").out.splitlines()
+    commands = [shlex.split(line.partition(": kingly-memory ")[2]) for line in said if ": kingly-memory " in line]
+    assert commands
+    for command in commands:
+        assert run(*("promise" if word == "KEY_OR_ID" else word for word in command)).code == 0
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.usefixtures("years_ago")
@@ -155,7 +170,7 @@ def test_the_archive_is_listed_and_gives_back(run: Run) -> None:
     said = run("archive", "list", "--limit", "2").out.splitlines()
     assert said[0] == "three  a note named three"
     assert said[1] == "    just now, strength: its strength is below 0.1 (0.00)"
-    _, _, position = said[4].partition("more: --before ")
+    _, _, position = said[4].partition("more: the same with --before ")
     assert run("archive", "list", "--before", position).out.startswith("one  a note named one\n")
     assert run("archive", "restore", "one").out == "restored: a note named one\n"
     assert live(run) == {"one", "promise"}
@@ -285,7 +300,7 @@ def test_several_are_put_away_together_or_not_at_all(run: Run) -> None:
     ],
 )
 def test_what_stays_or_goes_along_is_said_of_one_and_of_many(said: dict[str, Any], line: str) -> None:
-    assert line in list(sweep_lines(SweepReport(**said), {}))
+    assert line in list(sweep_lines(SweepReport(**said), {}, "kingly-memory sweep --undo"))
 
 
 def test_a_sweep_shows_nothing_of_another_projects_memories(run: Run, tmp_path: Path) -> None:

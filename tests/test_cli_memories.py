@@ -109,7 +109,7 @@ def test_a_long_list_comes_in_pages(run: Run) -> None:
         if before is None:
             break
     assert keys == ["4", "3", "2", "1", "0"]
-    assert "more: --before" in run("list", "--limit", "2").out
+    assert "more: the same with --before" in run("list", "--limit", "2").out
 
 
 def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
@@ -302,6 +302,7 @@ def test_a_memory_that_must_be_on_the_remote_fails_with_its_receipt(run: Run) ->
 
 def test_the_token_comes_from_a_file_and_is_never_shown(run: Run, tmp_path: Path) -> None:
     token = tmp_path / "token"
+    token.touch(mode=0o600)
     token.write_text("canary-token\n")
     for argv in (["config", "--json"], ["status"], ["store", "x", "--remote", "http://127.0.0.1:9"]):
         ran = run(*argv, "--token-file", str(token))
@@ -314,6 +315,7 @@ def test_the_token_comes_from_a_file_and_is_never_shown(run: Run, tmp_path: Path
 def test_a_token_file_that_holds_no_token_is_refused(run: Run, tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "token"
     if content is not None:
+        file.touch(mode=0o600)
         file.write_bytes(content)
     ran = run("status", "--token-file", str(file), "--json")
     assert (ran.code, ran.json["error"]["field"]) == (2, "token_file")

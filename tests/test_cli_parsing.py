@@ -38,18 +38,19 @@ COMMON = ["--json", "--home", "h", "--remote", "http://r", "--token-file", "t", 
 @pytest.mark.parametrize("argv", [[*COMMON, "get", "x"], ["get", *COMMON, "x"], ["get", "x", *COMMON]])
 def test_common_options_may_stand_before_and_after_the_command(argv: list[str]) -> None:
     options = parse(argv)
-    assert (options.json, options.home, options.remote, options.token_file) == (True, "h", "http://r", "t")
+    assert (options.json, options.home, options.remote, options.token_file) == (True, "h", ["http://r"], "t")
     assert (options.project, options.agent, options.memory) == ("p", "a", "x")
 
 
 @pytest.mark.parametrize(
     ("argv", "remote"),
     [
-        (["--remote", "search", "x"], DEFAULT_ENDPOINT),
-        (["search", "x", "--remote"], True),
-        (["--remote", "http://r", "search", "x"], "http://r"),
-        (["--remote=http://r", "search", "x"], "http://r"),
-        (["--remote", "--json", "search", "x"], True),
+        (["--remote", "search", "x"], [DEFAULT_ENDPOINT]),
+        (["search", "x", "--remote"], [True]),
+        (["--remote", "http://r", "search", "x"], ["http://r"]),
+        (["--remote", "a=http://r", "--remote", "b=http://s", "search", "x"], ["a=http://r", "b=http://s"]),
+        (["--remote=http://r", "search", "x"], ["http://r"]),
+        (["--remote", "--json", "search", "x"], [True]),
         (["search", "x"], None),
     ],
 )
@@ -64,6 +65,8 @@ def test_remote_without_an_address_takes_none_from_the_command(argv: list[str], 
         (["nonsense"], "COMMAND: invalid choice: 'nonsense'"),
         (["store"], "the following arguments are required: CONTENT (see `kingly-memory store --help`)"),
         (["outbox"], "the following arguments are required: COMMAND (see `kingly-memory outbox --help`)"),
+        (["compact", "all"], "unrecognized arguments: all (see `kingly-memory compact --help`)"),
+        (["threads", "show", "a", "b"], "unrecognized arguments: b (see `kingly-memory threads show --help`)"),
         (["store", "x", "--significance", "much"], "significance: 'much' is not a number"),
         (["search", "x", "--limit", "3.5"], "limit: '3.5' is not a whole number"),
         (["search", "x", "--lim", "3"], "unrecognized arguments: --lim 3"),

@@ -28,7 +28,7 @@ from kingly_memory.models import Query, Results, Tier
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router.minds.continuum import ContinuumMemory
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import CALM, PromptStore, memory_over
 from tests.test_vector_search import fill, opened
 from tests.tier_samples import subject
 
@@ -50,6 +50,19 @@ async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRout
 @pytest.fixture
 def continuum(memory: MemoryRouter) -> ContinuumMemory:
     return memory.continuum
+
+
+@pytest.mark.requirement("ARG-006")
+async def test_the_tiers_are_those_of_the_settings(tmp_path: Path, clock: ManualClock) -> None:
+    settings = replace(CALM, fast_threshold=0.95, medium_threshold=0.9, slow_threshold=0.85, fast_max_items=1)
+    async with memory_over(PromptStore(tmp_path / "home"), None, clock, settings=settings) as memory:
+        receipt = await memory.store("a ford in the river", significance=0.83)
+        entry = await memory.continuum.entry(receipt.id)
+        assert entry is not None
+        assert (entry.tier, (await memory.stats())["tier_counts"]["glacial"]) == (Tier.GLACIAL, 1)
+        for text in ("near", "nearer"):
+            await memory.continuum.store(text, Tier.FAST)
+        assert await memory.continuum.needs_consolidation()
 
 
 def contents(entries: list[MemoryEntry]) -> list[str]:

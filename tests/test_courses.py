@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kingly_memory import Settings, topics
+from kingly_memory.adapters.local.thread_rows import ThreadRows
 from kingly_memory.app.parts import Leadership
 from kingly_memory.attention.suggestions import ALIKE
 from kingly_memory.cognition.working import owner
@@ -27,11 +30,12 @@ from kingly_memory.router.archive import Archived
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
 from kingly_memory.router.right_of_way import RightOfWay
-from kingly_memory.router.threads import courses, keeper
+from kingly_memory.router.threads import courses, keeper, suggesting
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Course, Read
 from kingly_memory.router.threads.keeper import COLLECT_S, Keeper, Keeping
-from kingly_memory.router.threads.pairs import Comparing
+from kingly_memory.router.threads.pairs import Comparing, WorkedOut
+from kingly_memory.router.threads.suggesting import Suggesting
 from kingly_memory.router.usage import Used
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, memory_over
@@ -72,6 +76,7 @@ class Machine(RuleBasedStateMachine):
         self._store = PromptStore(Path(self._folder.name) / "home")
         self._clock = ManualClock()
         self._reading = Briefs(self._store.reader, PROJECT)
+        self._suggesting = Suggesting(Briefs(self._store.reader, PROJECT), self._store.reader)
         self._keepers: dict[int, Keeping] = {}
 
     def teardown(self) -> None:
@@ -180,6 +185,17 @@ class Machine(RuleBasedStateMachine):
             assert plain(told) == plain({name: one.course for name, one in anew.items()})
             assert comparing.pairs(told).keys() == alike(anew)
 
+    @invariant()
+    def what_is_remembered_is_as_it_is_read(self) -> None:
+        if not hasattr(self, "_store"):
+            return
+        reader = self._store.reader
+        anew = ThreadRows(reader._connections)
+        assert set(reader.threads.talks(PROJECT)) == set(anew.talks(PROJECT))
+        suggested = self._suggesting.suggest(None, self._now_s)
+        assert suggested == Suggesting(Briefs(reader, PROJECT), reader).suggest(None, self._now_s)
+        assert suggested == self._suggesting.suggest(None, self._now_s)
+
     def _worked_out(self) -> dict[str, Read]:
         """All briefs, as if nobody had ever written one."""
         found = Briefs(Bare(self._store.reader), PROJECT).survey(self._now_s)  # type: ignore[arg-type]
@@ -201,6 +217,9 @@ class Bare:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._reader, name)
+
+    def version(self) -> None:
+        return None
 
     def talks(self, project: str) -> object:
         return self._reader.threads.talks(project)  # type: ignore[attr-defined]
@@ -473,3 +492,63 @@ def test_a_home_without_a_store_has_no_threads(tmp_path: Path) -> None:
     store = PromptStore(tmp_path / "home")
     assert Briefs(store.reader, PROJECT).survey(0.0) == Survey()
     store.close()
+
+
+async def test_what_took_long_to_work_out_is_there_for_the_next_process(
+    store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggesting, "WORTH_S", -1.0)
+    monkeypatch.setattr(keeper, "SHARE", 1e9)
+    clock = ManualClock()
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        for at, text in enumerate(TEXTS):
+            await memory.store(text, context_id=f"t{at}")
+        await memory.store(TEXTS[0], context_id="t9")
+        memory._keeper = Keeper(PROJECT, memory._briefs, store=store, clock=clock)
+        first = await memory.threads.suggestions()
+    found = Briefs(store.reader, PROJECT).survey(clock.now().timestamp())
+    assert (set(found.current), found.waiting) == ({"t0", "t1", "t2", "t3", "t4", "t9"}, {})
+    fresh = Suggesting(Briefs(store.reader, PROJECT), store.reader)
+    assert fresh.suggest(None, clock.now().timestamp()) == first
+    assert first.merge_candidates
+
+
+async def test_what_was_worked_out_is_not_written_once_memories_have_come(store: PromptStore) -> None:
+    clock = ManualClock()
+    async with memory_over(store, None, clock, settings=LASTING) as memory:
+        await memory.store(TEXTS[0], context_id="alpha")
+        now_s = clock.now().timestamp()
+        found = memory._briefs.survey(now_s)
+        comparing = Comparing(store.reader, PROJECT, found, now_s)
+        read = comparing.read(comparing.compared(list(found.waiting.values())))
+        own = Keeper(PROJECT, memory._briefs, store=store, clock=clock)
+        await memory.store(TEXTS[1], context_id="beta")
+        assert await own.take_over(WorkedOut(found, read, 1e9)) == 0
+        assert briefs(store) == {}
+        own.stop()
+        assert await own.take_over(WorkedOut(memory._briefs.survey(now_s), read, 1e9)) == 0
+
+
+def test_talks_go_on_from_what_is_known_whatever_the_clock_of_another_writer_says(store: PromptStore) -> None:
+    desk = Desk(PROJECT, None, None, Lifetimes.of(LASTING), ManualClock().now())
+    for context in ("alpha", "beta"):
+        store.write(records.store(draft(context, content_limit_bytes=100, context_id=context), desk)).result()
+    known = {talk.context: talk for talk in store.reader.threads.talks(PROJECT)}
+    connection = sqlite3.connect(store.home / "store" / "cache.db")
+    with closing(connection), connection:
+        [(last,)] = connection.execute("SELECT max(key) FROM Cache WHERE key < 'm;'")
+        connection.execute("UPDATE Cache SET store_time = 1000.5 WHERE key = ?", (last,))
+    now = {talk.context: talk for talk in store.reader.threads.talks(PROJECT)}
+    assert (now.keys(), len(set(now.values()) - set(known.values()))) == (known.keys(), 1)
+
+
+def test_a_version_of_the_store_holds_until_somebody_writes(store: PromptStore) -> None:
+    desk = Desk(PROJECT, None, None, Lifetimes.of(LASTING), ManualClock().now())
+    threads = store.reader.threads
+    assert threads.version() is None
+    store.write(records.store(draft("a", content_limit_bytes=100), desk)).result()
+    first = threads.version()
+    assert first is not None
+    assert first == threads.version()
+    store.write(records.store(draft("b", content_limit_bytes=100), desk)).result()
+    assert threads.version() not in (first, None)

@@ -22,13 +22,16 @@ from kingly_memory.router import records
 from kingly_memory.router.delivering import delivery, outbox
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.outbox import Parcel, delivery_of, set_delivery
+from kingly_memory.router.delivering.routes import Route, Routes
 from kingly_memory.router.records import Desk
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")
 
 REMOTE = "feedfacefeedface"
-DESK = Desk("app", None, REMOTE, Lifetimes.of(Settings()), datetime(2026, 1, 1, tzinfo=UTC))
+DESK = Desk(
+    "app", None, Routes((Route(REMOTE, "remote", "fake"),)), Lifetimes.of(Settings()), datetime(2026, 1, 1, tzinfo=UTC)
+)
 MOST_CHANGES = 4
 
 

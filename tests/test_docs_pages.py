@@ -37,6 +37,7 @@ def printed_and_promised(page: Path) -> tuple[str, str]:
         "cognitive-memory.md",
         "consensus.md",
         "continuum.md",
+        "federation.md",
         "lifecycle.md",
         "python.md",
         "search.md",

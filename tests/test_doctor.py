@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -124,25 +125,34 @@ def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:
     assert "2 memories on the way" in about(run, "outbox", "--remote", NOBODY)["what"]
 
 
+def test_the_commands_that_are_advised_are_for_the_same_home_and_project(run: Run, tmp_path: Path) -> None:
+    place = ("--home", str(tmp_path / "my home"), "--project", "app", "--remote", NOBODY)
+    run("store", "x", *place, "--wait", "2")
+    assert f"`kingly-memory sync {shlex.join(place)}`" in about(run, "link", *place)["to_do"]
+    assert f"`kingly-memory sync {shlex.join(place)}`" in run("status", *place).out
+
+
 def outbox(**counts: float | None) -> JsonObject:
     return {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None, **counts}
 
 
 def test_refused_and_old_deliveries_are_told_from_those_on_their_way() -> None:
-    assert list(doctor._outbox(outbox(), {"endpoint": "http://127.0.0.1:9"})) == []
-    [dead] = doctor._outbox(outbox(dead=2), {"endpoint": "http://127.0.0.1:9"})
+    assert list(doctor._outbox(outbox(), "the sync", "the list")) == []
+    [dead] = doctor._outbox(outbox(dead=2), "the sync", "the list")
     assert (dead.level, "2 memories" in dead.what) == (doctor.Level.PROBLEM, True)
-    [old] = doctor._outbox(outbox(pending=1, oldest_s=90_000.0), {"endpoint": "http://127.0.0.1:9"})
+    assert dead.to_do == "see `the list`, then outbox retry or outbox drop"
+    [old] = doctor._outbox(outbox(pending=1, oldest_s=90_000.0), "the sync", "the list")
     assert (old.level, "1 memory waiting for the remote, the oldest for 1 d" in old.what) == (doctor.Level.NOTE, True)
-    [fresh] = doctor._outbox(outbox(leased=3, oldest_s=5.0), {"endpoint": "http://127.0.0.1:9"})
+    assert old.to_do == "run `the sync` to see why"
+    [fresh] = doctor._outbox(outbox(leased=3, oldest_s=5.0), "the sync", "the list")
     assert fresh.level is doctor.Level.OK
 
 
 def test_a_refused_token_needs_the_user() -> None:
     link = {"endpoint": "http://hub", "last_error": "HTTP 401: the token was not accepted", "next_probe_s": None}
-    [found] = doctor._link({**link, "state": "offline"})
+    [found] = doctor._link({**link, "state": "offline"}, "the sync")
     assert (found.level, "KINGLY_TOKEN" in str(found.to_do)) == (doctor.Level.PROBLEM, True)
-    [found] = doctor._link({**link, "state": "connected"})
+    [found] = doctor._link({**link, "state": "connected"}, "the sync")
     assert found.level is doctor.Level.OK
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.cognition.owners import current_owner
+from kingly_memory.intake import draft
+from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import Standing
+from kingly_memory.ports import Transaction
+from kingly_memory.router import records
+from kingly_memory.router.attending.surroundings import Pages
+from kingly_memory.router.records import Desk
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, memory_over
 
@@ -37,3 +47,62 @@ async def test_a_memory_that_is_gone_is_not_brought_back_by_a_focus_on_it(
         elif fate == "over":
             clock.jump(3_600)
         assert await shown(memory) == (["Tomatoes grow in April"] if fate == "there" else [])
+
+
+async def test_what_a_focus_brings_is_read_anew_once_anybody_has_written(tmp_path: Path) -> None:
+    clock, store = ManualClock(), PromptStore(tmp_path / "home")
+    async with memory_over(store, None, clock, settings=BRIEF) as memory:
+        await memory.store("Lunch is in the garden", origin="user", tags=["Garden"])
+        await memory.store("Tomatoes for lunch grow in April", origin="user", context_id="beds")
+        await memory.attention.focus("garden", 1.0)
+        await memory.attention.focus("beds", 0.9)
+        assert await shown(memory) == await shown(memory)
+        other = DiskStore(tmp_path / "home", durability="process")
+        desk = memory._desk()
+        said: dict[str, Any] = {"origin": "user", "content_limit_bytes": 1_000}
+        for one in (draft("Peas for lunch", tags=["garden"], **said), draft("Beans", context_id="beds", **said)):
+            other.write(records.store(one, desk)).result()
+        assert {"Peas for lunch", "Beans"} <= set(await shown(memory))
+        other.write(lambda transaction: transaction.set_facet("focus", current_owner("app", None), None)).result()
+        other.close()
+        assert "Beans" not in await shown(memory)
+
+
+def test_what_was_read_holds_until_somebody_writes(tmp_path: Path) -> None:
+    store, pages = PromptStore(tmp_path / "home"), Pages()
+    store.write(lambda transaction: transaction.set_facet("focus", "somebody", {})).result()
+    page = pages.now(store.reader)
+    assert (page.of("one", lambda: 1), page.of("one", lambda: 2), pages.now(store.reader)) == (1, 1, page)
+    assert (page.of("late", lambda: 1, until_s=0.0), page.of("late", lambda: 2)) == (1, 2)
+    store.write(lambda transaction: transaction.set_facet("focus", "nobody", {})).result()
+    assert pages.now(store.reader).of("one", lambda: 2) == 2
+
+
+def test_facets_of_several_names_are_those_of_each(tmp_path: Path) -> None:
+    store = PromptStore(tmp_path / "home")
+    owners = [f"o{at}" for at in range(600)]
+    for name, step in (("thread", 2), ("ratings", 3)):
+        store.write(partial(put_all, name, owners[::step])).result()
+    found = store.reader.facets_of({"thread": owners, "ratings": owners[:10], "attention": owners, "course": []})
+    assert found["thread"] == store.reader.facets("thread", owners) == {one: {"of": one} for one in owners[::2]}
+    assert found["ratings"] == {one: {"of": one} for one in owners[:10:3]}
+    assert (found["attention"], found["course"]) == ({}, {})
+
+
+def test_how_far_words_are_spread_is_counted_in_the_whole_store(tmp_path: Path) -> None:
+    store = PromptStore(tmp_path / "home")
+    for at in range(5):
+        desk = Desk("app" if at % 2 else "other", None, None, Lifetimes.of(BRIEF), ManualClock().now())
+        store.write(records.store(draft(f"tomato {'pea' * at}", content_limit_bytes=100), desk)).result()
+    assert store.reader.threads.spread(["tomato", "pea", "c", 'no"where'], 3) == {
+        "tomato": 3,
+        "pea": 1,
+        "c": 0,
+        'no"where': 0,
+    }
+    assert store.reader.threads.spread([], 3) == {}
+
+
+def put_all(name: str, owners: list[str], transaction: Transaction) -> None:
+    for one in owners:
+        transaction.set_facet(name, one, {"of": one})

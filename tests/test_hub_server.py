@@ -19,11 +19,12 @@ import pytest
 
 from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.hub.access import Access, is_loopback
+from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.hub.requests import Request
 from kingly_memory.hub.serve import default_home, run_hub
-from kingly_memory.hub.server import BODY_LIMIT_BYTES, application
+from kingly_memory.hub.server import application
 from kingly_memory.models import JsonObject
 
 ADA = {"Authorization": "Bearer ada-token"}
@@ -59,6 +60,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A hub with one token for each of two namespaces."""
     folder = tmp_path_factory.mktemp("guarded")
     tokens = folder / "tokens.json"
+    tokens.touch(mode=0o600)
     tokens.write_text(json.dumps({"ada-token": "ada", "bob-token": "bob"}))
     with HubProcess(folder / "home", tokens_file=tokens) as hub, client(hub) as web:
         yield web
@@ -176,7 +178,7 @@ def test_an_unknown_method_has_the_words_that_clients_know(web: httpx.Client) ->
     assert reply.json() == {"success": False, "error": "Unknown method: divine"}
 
 
-@pytest.mark.parametrize(("verb", "path", "status"), [("GET", "/mcp/call", 405), ("POST", "/mcp", 404)])
+@pytest.mark.parametrize(("verb", "path", "status"), [("GET", "/mcp/call", 405), ("POST", "/", 404)])
 def test_other_places_say_where_to_go(web: httpx.Client, verb: str, path: str, status: int) -> None:
     reply = web.request(verb, path)
     assert reply.status_code == status
@@ -264,6 +266,7 @@ def test_loopback_is_what_only_this_machine_reaches() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"canary": 5}', '{"canary": ""}', '{"": "x"}', '{"can ary": "x"}'])
 def test_a_tokens_file_that_makes_no_sense_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
     tokens = tmp_path / "tokens.json"
+    tokens.touch(mode=0o600)
     tokens.write_text(text)
     with pytest.raises(InvalidSetting) as refused:
         Access.of(None, tokens)

@@ -157,14 +157,14 @@ async def test_unchanged_copy_is_not_written_again(bench: Bench) -> None:
         await router._behind.flush()
         (memory,) = await found(router)
         assert memory.revision == 1
-        assert router._side is not None
-        assert router._side.keepsakes.take() is None
+        [side] = router._remotes.sides
+        assert side.keepsakes.take() is None
 
 
 async def test_copy_changed_while_the_one_before_is_being_written_is_written_too(bench: Bench) -> None:
     async with bench.router() as router:
-        assert router._side is not None
-        copies = router._side.keepsakes
+        [side] = router._remotes.sides
+        copies = side.keepsakes
         bench.says("deploy to port 5432")
         await found(router)
         change = copies.take()

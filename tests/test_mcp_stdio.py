@@ -203,7 +203,8 @@ sys.exit(main(["mcp", "--home", sys.argv[1], "--tools", "legacy"]))
 def test_when_input_ends_what_was_asked_is_answered_first(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with wire(home) as speaking:
-        for number in range(30):
+        speaking.call("recall", '{"key":"opened, which takes the longest"}')
+        for number in range(10):
             line = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
             speaking.send(
                 json.dumps(
@@ -215,10 +216,10 @@ def test_when_input_ends_what_was_asked_is_answered_first(tmp_path: Path) -> Non
         answers = [json.loads(line) for line in speaking.process.stdout]
         assert speaking.process.stderr is not None
         assert speaking.process.stderr.read() == b""
-    assert sorted(answer["id"] for answer in answers) == list(range(30))
+    assert sorted(answer["id"] for answer in answers) == list(range(10))
     assert [answer for answer in answers if answer["result"]["isError"]] == []
     assert (
-        len(process("list", "--home", str(home), "--project", "app", "--limit", "50", "--json").json["memories"]) == 30
+        len(process("list", "--home", str(home), "--project", "app", "--limit", "50", "--json").json["memories"]) == 10
     )
 
 

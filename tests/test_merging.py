@@ -28,7 +28,9 @@ from kingly_memory.lifecycle.strength import Strength
 from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router.sweeping import duplicates, joined, sweeps
+from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.sweeping import joined, sweeps
+from kingly_memory.router.sweeping.duplicates import Lookout
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, facet_of, memory_over
 
@@ -604,12 +606,15 @@ async def test_duplicates_are_found_among_many_of_one_project(tmp_path: Path, cl
         async with MemoryRouter.open(home, project=project, settings=LASTING, clock=clock) as memory:
             await memory.remember(said(300))
     store = DiskStore(home, durability="process")
-    found = duplicates.sayings(store.reader, "app")
-    rows = [store.reader.row(memory_id) for memory_id in found]
+    subjects = Subjects(store.reader, "app")
+    lookout = Lookout(store.reader, subjects)
+    for one in subjects.live():
+        lookout.see(one.memory)
+    found = list(lookout.alike())
     store.close()
-    assert len(found) == 60
-    assert len({one.gist for one in found.values()}) == 30
-    assert {row.memory.scope.project for row in rows if row is not None} == {"app"}
+    assert len({one.memory.id for one, _ in found}) == len(found) == 60
+    assert len({said.gist for _, said in found}) == 30
+    assert {one.memory.scope.project for one, _ in found} == {"app"}
 
 
 SAID = st.sampled_from([LONG, LONG + "!", f"Please {LONG.lower()}", f"FYI, {LONG.lower()}, please", "The port is 1"])

@@ -21,6 +21,7 @@ from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.router.attending.verbs import Pinned
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, held, memory_over
+from tests.thread_samples import THREAD_ID
 
 AT = datetime(2026, 2, 1, 8, 30, tzinfo=UTC)
 YEARS_S = 2_000 * 86_400.0
@@ -30,7 +31,7 @@ TEXT = "User prefers dark mode and vi keybindings"
 @pytest.mark.requirement("SMT-019")
 @given(st.integers(0, 200_000_000_000), st.binary(min_size=3))
 def test_the_id_of_a_thread_has_the_form_of_the_seed(now_s: int, chance: bytes) -> None:
-    assert pins.THREAD_ID.fullmatch(pins.thread_id(datetime.fromtimestamp(now_s, UTC), chance))
+    assert THREAD_ID.fullmatch(pins.thread_id(datetime.fromtimestamp(now_s, UTC), chance))
 
 
 @pytest.mark.requirement("SMT-019")

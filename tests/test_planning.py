@@ -18,11 +18,13 @@ from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.consolidation import heading
 from kingly_memory.lifecycle.forgetting import Forgetting, category
 from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.lifecycle.merging import Merging
+from kingly_memory.lifecycle.restating import Saying
 from kingly_memory.lifecycle.steward import LIFETIMES, STRENGTH, Plan, Policies
 from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, Placement
-from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Promote, Summarise
+from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import MemoryType, Scope, Standing, Tier
 from tests.strength_samples import DAY_S, NOON_S, memory
 
@@ -201,6 +203,29 @@ def test_several_plans_from_one_reading_are_those_of_several_readings(
     ended = [one for one in population if one.lifetime is not None and one.lifetime.expires_at <= NOON_S]
     live = (one for one in population if one.memory.scope.project == "app")
     assert steward.plans(several, iter(ended), live, NOON_S) == [planned(population, one) for one in several]
+
+
+@given(populations, chosen)
+def test_who_is_looked_at_again_and_joined_to_nobody_is_planned_for_as_before(
+    population: list[Subject], policies: Policies
+) -> None:
+    merging = replace(policies, merging=Merging())
+    live = [one for one in population if one.memory.scope.project == "app"]
+    ended = [one for one in population if one.lifetime is not None and one.lifetime.expires_at <= NOON_S]
+    alone = [(one, Saying(one.memory.id, 3)) for one in live]
+    [again] = steward.plans([merging], ended, live, NOON_S, alike=lambda: alone)
+    assert again == planned(population, merging)
+
+
+def test_who_was_touched_after_he_was_seen_is_joined_to_nobody() -> None:
+    live = [subject(number, days_old=1) for number in (1, 2)]
+    same = [(one, Saying("the same", 3)) for one in live]
+    touched = [(replace(one, usage=Usage(1, NOON_S)), said) for one, said in same]
+    how = Policies(lifetimes=False, tiers=Tiering(), merging=Merging())
+    [plan] = steward.plans([how], [], live, NOON_S, alike=lambda: same)
+    assert (len(plan.those(Merge)), plan.after.live, sum(plan.after.tiers.values())) == (1, 1, 1)
+    [plan] = steward.plans([how], [], live, NOON_S, alike=lambda: [same[0], touched[1]])
+    assert (plan.those(Merge), plan.after.live, sum(plan.after.tiers.values())) == ((), 2, 2)
 
 
 @given(populations, chosen)

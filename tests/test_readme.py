@@ -49,7 +49,10 @@ def test_commands_of_the_readme_exist(command: str) -> None:
         "README.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
-        *(f"docs/{name}.md" for name in ("benchmarks", "confidence", "hooks", "hub", "lifecycle", "mcp", "python")),
+        *(
+            f"docs/{name}.md"
+            for name in ("benchmarks", "confidence", "federation", "hooks", "hub", "lifecycle", "mcp", "python")
+        ),
         "integrations/claude-code/README.md",
     ],
 )

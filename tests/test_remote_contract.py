@@ -18,8 +18,9 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Scope
 from kingly_memory.ports import Remote, RemoteLink
-from kingly_memory.testing import FakeRemote, ScriptedRemote
-from tests.remote_samples import LIGHTHOUSE, remote_at, revised
+from kingly_memory.testing import FakeRemote, McpStyle, ScriptedRemote
+from tests.remote_samples import LIGHTHOUSE, chosen_at, remote_at, revised
+from tests.sdk_process import SdkProcess, python_with_sdk_1
 
 MakeRemote = Callable[[str], Remote]
 """A remote for a project that nobody used before."""
@@ -46,6 +47,31 @@ def hub(folder: Path) -> Iterator[MakeRemote]:
 
 
 @contextlib.contextmanager
+def scripted_over_mcp(_folder: Path) -> Iterator[MakeRemote]:
+    with ScriptedRemote(mcp=McpStyle(events=True)) as server:
+        yield lambda project: chosen_at(server.url, project=project)
+
+
+@contextlib.contextmanager
+def sdk(*options: str) -> Iterator[MakeRemote]:
+    with SdkProcess(*options) as process:
+        yield lambda project: chosen_at(process.url, project=project)
+
+
+@contextlib.contextmanager
+def sdk_1(folder: Path) -> Iterator[MakeRemote]:
+    """The line before, in an environment of its own."""
+    with SdkProcess(python=python_with_sdk_1(folder / "sdk-1")) as process:
+        yield lambda project: chosen_at(process.url, project=project)
+
+
+@contextlib.contextmanager
+def hub_over_mcp(folder: Path) -> Iterator[MakeRemote]:
+    with HubProcess(folder / "hub") as process:
+        yield lambda project: chosen_at(f"{process.url}/mcp", project=project)
+
+
+@contextlib.contextmanager
 def fake(_folder: Path) -> Iterator[MakeRemote]:
     yield lambda _project: FakeRemote()
 
@@ -54,15 +80,23 @@ SERVERS: dict[str, Callable[[Path], AbstractContextManager[MakeRemote]]] = {
     "scripted": scripted,
     "scripted without keys": scripted_without_keys,
     "hub": hub,
+    "hub over mcp": hub_over_mcp,
+    "scripted over mcp": scripted_over_mcp,
+    "sdk": lambda _folder: sdk(),
+    "sdk with sessions and event streams": lambda _folder: sdk("--older"),
+    "sdk with sessions and JSON in texts": lambda _folder: sdk("--older", "--json", "--text"),
+    "sdk with older protocols and no sessions": lambda _folder: sdk("--older", "--stateless"),
     "fake": fake,
 }
+
+LONG = {"sdk 1": sdk_1}
 
 pytestmark = pytest.mark.requirement("KNG-071", "KNG-090")
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=[*SERVERS, *(pytest.param(name, marks=pytest.mark.faults) for name in LONG)])
 def make_remote(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRemote]:
-    with SERVERS[request.param](tmp_path_factory.mktemp("server")) as make:
+    with {**SERVERS, **LONG}[request.param](tmp_path_factory.mktemp("server")) as make:
         yield make
 
 

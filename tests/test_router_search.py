@@ -16,10 +16,11 @@ from kingly_memory.intake import Imported, draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.router.branch import RemotePart
+from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.router import Router
 from kingly_memory.router.searching import gather
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
-from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -36,11 +37,12 @@ class Bench:
         self.remote = FakeRemote(clock=self.clock)
         self.changes: list[LinkChanged] = []
         place = Place(home, project, None, "http://fake", None)
+        part = RemotePart(NAME, "http://fake", remote or self.remote, lambda: True, lambda: None)
         self.router = Router(
-            Station(str(home), project, SETTINGS.durability, NAME, "http://fake"),
+            Station(str(home), project, SETTINGS.durability, Routes((part.route,))),
             None,
             store=parts.open_store(place, SETTINGS),
-            part=RemotePart(NAME, "http://fake", remote or self.remote, lambda: True, lambda: None),
+            remotes=[part],
             settings=SETTINGS,
             clock=self.clock,
             observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),

@@ -25,9 +25,10 @@ from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.diversity import cosine
 from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
 from kingly_memory.retrieval.selection import Candidate, Selection, select
+from kingly_memory.router.branch import RemotePart
+from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.router import Router
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
-from kingly_memory.router.spine import RemotePart
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -204,11 +205,12 @@ class Bench:
     def __init__(self, home: Path, settings: Settings = UNHURRIED, *, embeds: bool = True) -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
+        part = RemotePart("0123456789abcdef", "http://fake", self.remote, lambda: True, lambda: None)
         self.router = MemoryRouter(
-            Station(str(home), "app", "process", "0123456789abcdef", "http://fake"),
+            Station(str(home), "app", "process", Routes((part.route,))),
             None,
             store=parts.open_store(Place(home, "app", None, None, None), settings),
-            part=RemotePart("0123456789abcdef", "http://fake", self.remote, lambda: True, lambda: None),
+            remotes=[part],
             settings=settings,
             clock=self.clock,
             embedder=HashedEmbedder if embeds else None,

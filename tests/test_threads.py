@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -191,6 +191,11 @@ class Counting:
         found: dict[str, JsonObject] = self._reader.facets(name, owners)
         return found
 
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        self.asked.append("several")
+        found: dict[str, dict[str, JsonObject]] = self._reader.facets_of(wanted)
+        return found
+
 
 async def memories(memory: MemoryRouter) -> list[Memory]:
     return list(await memory.list(limit=100))
@@ -204,7 +209,7 @@ async def test_injection_sees_the_threads_of_many_memories_in_few_readings(
     found = await memories(memory)
     reader = Counting(store.reader)
     seen = threads_of(reader, "app", found)  # type: ignore[arg-type]  # facets are all that it reads
-    assert Counter(reader.asked) == {"thread": 1, "attention": 1, "ratings": 1, "injected": 1}
+    assert Counter(reader.asked) == {"thread": 1, "several": 1}
     assert {one.id: one.scope.context_id for one in found} == {one: thread.id for one, thread in seen.items()}
     assert threads_of(store.reader, "app", []) == {}
 

@@ -119,7 +119,7 @@ def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_termina
     assert merged.out.splitlines()[0] == "Merged garden into deploys: 11 messages (weight=1.00)"
     shown = run("threads", "show", "garden", "--limit", "2")
     assert "merged into deploys, which is shown here" in shown.out
-    assert shown.out.splitlines()[-1] == "more: --first 2"
+    assert shown.out.splitlines()[-1] == "more: the same with --first 2"
     assert "\nmore:" not in run("threads", "show", "garden", "--first", "9").out
     [gone] = run("threads", "list", "--status", "merged-into", "--json").json["threads"]
     assert (gone["into"], gone["title"]) == ("deploys", "Tomatoes go into the greenhouse in April")

@@ -28,9 +28,10 @@ from kingly_memory.lifecycle.tiers import (
     reinforced,
     succeeded,
     surprised,
+    told_placement,
     utilisation,
 )
-from kingly_memory.models import Tier
+from kingly_memory.models import JsonObject, Tier
 from tests.tier_samples import DAY_S, HOUR_S, NOON_S, subject
 
 DECAYED = {
@@ -149,6 +150,13 @@ def test_importance_halves_within_the_half_life_of_its_tier(significance: float,
 
 
 @pytest.mark.requirement("ARG-024")
+@pytest.mark.parametrize("facet", [None, {}, {"tier": "lukewarm"}, {**Placement().to_json(), "surprise": "much"}])
+def test_a_facet_that_says_nothing_leaves_a_memory_where_its_significance_places_it(facet: JsonObject | None) -> None:
+    memory = subject(significance=0.85).memory
+    assert told_placement(facet, memory, TierRules()) == placed(memory) == Placement(Tier.FAST)
+    assert told_placement(Placement(Tier.SLOW).to_json(), memory, TierRules()) == Placement(Tier.SLOW)
+
+
 def test_the_importance_of_a_fast_memory_passes_its_threshold_after_ten_minutes() -> None:
     golden_s = 10.195500086538743 * 60
     assert decayed_importance(0.9, golden_s, Tier.FAST) == pytest.approx(0.8)

@@ -36,7 +36,6 @@ class Bench:
             Station(home="here", project=project, durability="process"),
             None,
             store=self.store,
-            part=None,
             settings=CALM,
             clock=self.clock,
             injections=log or self.log,

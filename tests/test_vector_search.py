@@ -85,7 +85,6 @@ async def opened(
         Station(home=str(home), project=project, durability="process"),
         None,
         store=PromptStore(home),
-        part=None,
         settings=settings,
         clock=clock or ManualClock(),
         meaning=meaning,

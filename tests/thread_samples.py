@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+THREAD_ID = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
+"""The ids of the threads that are begun here, in the form of the seed."""
+
 TOPICS = {
     "deploys": (
         "Deploys of the shop wait for two reviews",

@@ -37,6 +37,7 @@ from kingly_memory.settings import Place, Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read by whoever has memories checked
+    from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.attending.verbs import Attention
     from kingly_memory.router.threads.verbs import Threads
@@ -89,15 +90,23 @@ class MemoryRouter(Views):
         from kingly_memory.router.attending import focuses
         from kingly_memory.router.threads.verbs import Threads
 
-        return Threads(self._access, self, briefs=self._briefs, in_focus=focuses.applying, flush=self._behind.flush)
+        return Threads(
+            self._access,
+            self,
+            briefs=self._briefs,
+            in_focus=focuses.applying,
+            flush=self._behind.flush,
+            write_down=self._write_down,
+        )
 
     @classmethod
     def open(
         cls,
         home: str | os.PathLike[str] | None = None,
-        remote: str | bool | None = None,
+        remote: Addresses = None,
         *,
-        token: str | None = None,
+        token: str | Mapping[str, str] | None = None,
+        token_file: str | os.PathLike[str] | None = None,
         project: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
@@ -108,17 +117,33 @@ class MemoryRouter(Views):
 
         `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
         http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
+        Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
+        `remote_policy` says which memories go where: docs/federation.md.
+        `token_file`, of mode 0600, is read again when the remote refuses its token.
         Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted; an unusable remote is only logged.
         """
-        place = parts.checked(Place.resolve(home, remote, token, project, agent))
+        place = Place.resolve(home, remote, token, project, agent, token_file=token_file)
+        return cls.at(place, settings=settings, clock=clock, observers=observers)
+
+    @classmethod
+    def at(
+        cls,
+        place: Place,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> Self:
+        """`open` for a place that is known."""
+        place = parts.checked(place)
         chosen = settings or Settings.from_environment(home=place.home)
         time = clock or SystemClock()
-        endpoint = parts.endpoint_of(place)
+        remotes = parts.reached(place)
         return cls(
-            parts.station(place, chosen, endpoint),
+            parts.station(place, chosen, remotes),
             place.agent,
             store=parts.open_store(place, chosen),
-            part=None if endpoint is None else parts.remote_part(place, chosen, endpoint, time),
+            remotes=parts.remote_parts(place, chosen, remotes, time),
             settings=chosen,
             clock=time,
             observers=observers,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.adapters.local.folder import Folder, try_lock, unlock
@@ -19,8 +20,10 @@ from kingly_memory.version import __version__
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
+    from kingly_memory.remote_names import RemotePlace
+    from kingly_memory.router.branch import RemotePart
+    from kingly_memory.router.delivering.routes import Routes
     from kingly_memory.router.lock import Lock
-    from kingly_memory.router.spine import RemotePart
 
 
 def open_store(place: Place, settings: Settings) -> DiskStore:
@@ -37,19 +40,39 @@ def checked(place: Place) -> Place:
     return place
 
 
-def endpoint_of(place: Place) -> Endpoint | None:
-    """The remote's address; None when none is named, or when it is no address: said once, work goes on locally."""
-    if place.remote is None:
-        return None
+class Reached(NamedTuple):
+    """A remote whose address can be used."""
+
+    place: RemotePlace
+    endpoint: Endpoint
+
+
+def reached(place: Place) -> tuple[Reached, ...]:
+    """The remotes of a place; one whose address cannot be used, or is another one's, is named once and left aside: work
+    goes on without it."""
+    if not place.has_remote:
+        return ()
     from kingly_memory.adapters.remote.endpoint import endpoint
 
-    try:
-        return endpoint(place.remote)
-    except InvalidInput as error:
-        import logging  # loaded when there is something to say: most commands have nothing
+    found: dict[str, Reached] = {}
+    for one in place.remotes:
+        if one.address is None:
+            continue
+        try:
+            there = endpoint(one.address)
+        except InvalidInput as error:
+            _say(f"{error}; working locally" if not place.others else f"{one.label}: {error}; going on without it")
+            continue
+        before = found.setdefault(there.remote_name, Reached(one, there))
+        if before.place is not one:
+            _say(f"the remotes {before.place.label} and {one.label} are the same server; {one.label} is left out")
+    return tuple(found.values())
 
-        logging.getLogger("kingly_memory").warning("%s; working locally", error)
-        return None
+
+def _say(what: str) -> None:
+    import logging  # loaded when there is something to say: most commands have nothing
+
+    logging.getLogger("kingly_memory").warning(what)
 
 
 def injections(place: Place) -> InjectionLog:
@@ -59,33 +82,65 @@ def injections(place: Place) -> InjectionLog:
     return InjectionFiles(place.home, place.project)
 
 
-def station(place: Place, settings: Settings, endpoint: Endpoint | None) -> Station:
+def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Station:
+    """Raises InvalidSetting when the setting `remote_policy` is none."""
     return Station(
         home=str(place.home),
         project=place.project,
         durability=settings.durability,
-        remote=None if endpoint is None else endpoint.remote_name,
-        endpoint=None if endpoint is None else str(endpoint),
+        routes=_routes(place, settings, remotes) if remotes else None,
         version=__version__,
     )
 
 
+def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Routes:
+    """The first remote of a policy is the one that was named first, whether or not it can be used."""
+    from kingly_memory.router.delivering.policy import policy
+    from kingly_memory.router.delivering.routes import Route, Routes
+
+    known = (Route(one.endpoint.remote_name, one.place.label, str(one.endpoint)) for one in remotes)
+    return Routes(tuple(known), policy(settings.remote_policy, [one.label for one in place.remotes]))
+
+
+def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], clock: Clock) -> tuple[RemotePart, ...]:
+    """The remotes behind those addresses. Each is shown its own token, and no other."""
+    return tuple(
+        replace(remote_part(_only(place, one), settings, one.endpoint, clock), label=one.place.label) for one in remotes
+    )
+
+
+def _only(place: Place, one: Reached) -> Place:
+    """The place as if that were its only remote."""
+    own = one.place
+    return replace(place, remote=own.address, token=own.token, token_file=own.token_file, label=own.label, others=())
+
+
 def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clock) -> RemotePart:
     """The remote behind that address, and the lock that decides which process delivers to it."""
-    from kingly_memory.adapters.remote.json_call import JsonCall
-    from kingly_memory.adapters.remote.seed_server import SeedRemote
+    from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
     from kingly_memory.adapters.remote.transport import Transport, load
     from kingly_memory.adapters.remote.trying import Persistence
     from kingly_memory.retrieval import repair
-    from kingly_memory.router.spine import RemotePart
+    from kingly_memory.router.branch import RemotePart
 
     load()
     repair.load()
-    transport = Transport(endpoint, token=place.token, clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
+    transport = Transport(endpoint, token=token_of(place), clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
     persistence = Persistence(clock, tries=settings.send_tries, pause_s=settings.send_pause_s)
-    remote = SeedRemote(JsonCall(transport, project=place.project, call_timeout_s=settings.call_timeout_s), persistence)
+    spoken = dialects(settings.dialect, transport, project=place.project, call_timeout_s=settings.call_timeout_s)
+    remote = ChosenRemote(spoken, persistence, project=place.project)
     lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
     return RemotePart(endpoint.remote_name, str(endpoint), remote, lead.take, lead.give_up)
+
+
+def token_of(place: Place) -> str | Callable[[], str] | None:
+    """The remote's token, or what reads it out of its file."""
+    path = place.token_file
+    if place.token is not None or path is None:
+        return place.token
+    from kingly_memory.secret_file import secret
+
+    return lambda: secret(path, "token_file")
 
 
 def sweep_lock(place: Place) -> Lock:

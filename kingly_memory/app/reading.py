@@ -36,12 +36,11 @@ class LocalReader:
     def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
         self._place = place
         self._settings = settings
-        self._endpoint = parts.endpoint_of(place)
         self._store = parts.open_store(place, settings)
         self._local = LocalSearch(self._store.reader, likeness=False, repairs=repairs)
         self._is_by_meaning = meaning
         self._clock = WallClock()
-        station = parts.station(place, settings, self._endpoint)
+        station = parts.station(place, settings, parts.reached(place))
         self._view = View(station, store=self._store, local=self._local, clock=self._clock)
 
     @cached_property
@@ -57,8 +56,12 @@ class LocalReader:
         return self._view.answers_alone()
 
     def link(self) -> Link | None:
-        """The link as this machine knows it; None when no remote is named."""
+        """The first remote's link as this machine knows it; None when no remote is named."""
         return self._view.link()
+
+    def offline_reasons(self) -> dict[str, str] | None:
+        """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
+        return self._view.offline_reasons()
 
     def search(
         self, query: str, *, fold: bool = False, detail: str = "full", budget_tokens: int | None = None, **filters: Any
@@ -131,9 +134,9 @@ class LocalReader:
 
         return giving_out.focus(self._store.reader, self._place.project, self._place.agent)
 
-    def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
+    def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""
-        return self._view.outbox(states)
+        return self._view.outbox(states, remote)
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""

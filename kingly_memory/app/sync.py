@@ -40,10 +40,11 @@ from kingly_memory.router.sweeping.outlook import Outlook
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.sweeping.sweeps import Undone
 from kingly_memory.router.upkeep import Overview, PutAway
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Place, Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read by whoever has memories checked
+    from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.sweeping.lessons import Lesson
 
@@ -63,9 +64,10 @@ class SyncMemoryRouter:
     def open(
         cls,
         home: str | os.PathLike[str] | None = None,
-        remote: str | bool | None = None,
+        remote: Addresses = None,
         *,
-        token: str | None = None,
+        token: str | Mapping[str, str] | None = None,
+        token_file: str | os.PathLike[str] | None = None,
         project: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
@@ -78,6 +80,7 @@ class SyncMemoryRouter:
                 home,
                 remote,
                 token=token,
+                token_file=token_file,
                 project=project,
                 agent=agent,
                 settings=settings,
@@ -85,6 +88,11 @@ class SyncMemoryRouter:
                 observers=observers,
             )
         )
+
+    @classmethod
+    def at(cls, place: Place, *, settings: Settings | None = None) -> Self:
+        """See `MemoryRouter.at`."""
+        return cls(MemoryRouter.at(place, settings=settings))
 
     def __enter__(self) -> Self:
         self._pid = os.getpid()
@@ -374,9 +382,9 @@ class SyncMemoryRouter:
         """See `MemoryRouter.export`."""
         return self._router.export()
 
-    def sync(self, timeout: float = 30.0) -> SyncReport:
+    def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
         """See `MemoryRouter.sync`."""
-        return self._call(lambda: self._router.sync(timeout))
+        return self._call(lambda: self._router.sync(timeout, remote))
 
     def await_vectors(self, timeout: float | None = None) -> bool:
         """See `MemoryRouter.await_vectors`."""
@@ -468,17 +476,19 @@ class SyncMemoryRouter:
             )
         )
 
-    def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
+    def outbox(
+        self, states: Sequence[str] = ("pending", "leased", "dead"), remote: str | None = None
+    ) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""
-        return self._call(lambda: self._router.outbox(states))
+        return self._call(lambda: self._router.outbox(states, remote))
 
-    def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
+    def outbox_retry(self, ids: Sequence[str] | None = None, remote: str | None = None) -> int:
         """See `MemoryRouter.outbox_retry`."""
-        return self._call(lambda: self._router.outbox_retry(ids))
+        return self._call(lambda: self._router.outbox_retry(ids, remote))
 
-    def outbox_drop(self, ids: Sequence[str]) -> int:
+    def outbox_drop(self, ids: Sequence[str], remote: str | None = None) -> int:
         """See `MemoryRouter.outbox_drop`."""
-        return self._call(lambda: self._router.outbox_drop(ids))
+        return self._call(lambda: self._router.outbox_drop(ids, remote))
 
     def search_verified(
         self,

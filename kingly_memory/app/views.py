@@ -74,6 +74,7 @@ class Views(Agents):
             keep=self._keep,
             usage=self._usage,
             content_limit_bytes=self._settings.content_limit_bytes,
+            rules=self._rules.tiers,
         )
 
     async def _look(self, query: Query) -> Results:

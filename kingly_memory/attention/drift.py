@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from typing import NamedTuple
 
-from kingly_memory.attention.pertinence import telling
-from kingly_memory.topics import cosine
+from kingly_memory.attention.pertinence import FILLERS, telling
+from kingly_memory.topics import cosine, stems_of
 from kingly_memory.writing import words
 
 READ = 2_048
@@ -66,8 +67,11 @@ class Segment(NamedTuple):
 def history(messages: Sequence[Said], earlier: Iterable[str] = ()) -> tuple[str, ...]:
     """What a thread was about, in order; `earlier` is what is known from before its first message. Nothing is added by
     a thread that stays with one topic."""
-    found = segments(messages)
-    return (*earlier, *(one.label for one in found if len(found) > 1))
+    said = [_stems(one) for one in messages]
+    weights = _weights(said)
+    shifts = _shifts(said, weights, UNASKED)
+    found = _segments(messages, said, weights, shifts) if shifts else ()
+    return (*earlier, *(one.label for one in found))
 
 
 def is_adrift(history: Sequence[str]) -> bool:
@@ -81,18 +85,24 @@ def segments(messages: Sequence[Said], care: Care = UNASKED) -> tuple[Segment, .
         return ()
     said = [_stems(one) for one in messages]
     weights = _weights(said)
-    ends = (*_shifts(said, weights, care), len(messages))
+    return _segments(messages, said, weights, _shifts(said, weights, care))
+
+
+def telling_of(said: Mapping[str, int], most: int) -> tuple[str, ...]:
+    """The words that tell best what was said, as they are written, in small letters: those said most often."""
+    return _best(said, {}, most)
+
+
+def _segments(
+    messages: Sequence[Said], said: Sequence[frozenset[str]], weights: Mapping[str, float], shifts: Sequence[int]
+) -> tuple[Segment, ...]:
+    ends = (*shifts, len(messages))
     spans = list(zip((0, *ends), ends, strict=False))
     numbers = _numbered([_weighed(said[first:end], weights) for first, end in spans])
     labels = _labels([messages[first:end] for first, end in spans], numbers)
     return tuple(
         Segment(first, end, number, labels[number]) for (first, end), number in zip(spans, numbers, strict=True)
     )
-
-
-def telling_of(said: Mapping[str, int], most: int) -> tuple[str, ...]:
-    """The words that tell best what was said, as they are written, in small letters: those said most often."""
-    return _best(said, {}, most)
 
 
 def _stems(message: Said) -> frozenset[str]:
@@ -182,19 +192,18 @@ def _is_own(tag: str, number: int, tags: Mapping[int, Counter[str]]) -> bool:
 
 def _best(said: Mapping[str, int], elsewhere: Mapping[str, int], most: int) -> tuple[str, ...]:
     """Forms of a word count as one, shown as it is written most often."""
-    times: Counter[str] = Counter()
-    forms: dict[str, Counter[str]] = {}
-    for word, count in said.items():
+    forms: dict[str, list[str]] = {}
+    for word in said:
         if (stem := _stem(word)) is not None:
-            times[stem] += count
-            forms.setdefault(stem, Counter())[word] += count
-    away: Counter[str] = Counter()
+            forms.setdefault(stem, []).append(word)
+    away: dict[str, int] = {}
     for word, count in elsewhere.items():
-        if (stem := _stem(word)) is not None:
-            away[stem] += count
-    scores = {stem: count * count / (count + away[stem]) for stem, count in times.items()}
-    ranked = sorted(scores, key=lambda stem: (-scores[stem], -len(stem), stem))[:most]
-    return tuple(min(forms[stem], key=lambda word: (-forms[stem][word], len(word), word)) for stem in ranked)
+        if (stem := _stem(word)) in forms:
+            away[stem] = away.get(stem, 0) + count
+    times = {stem: sum(said[word] for word in several) for stem, several in forms.items()}
+    scores = {stem: count * count / (count + away.get(stem, 0)) for stem, count in times.items()}
+    ranked = nsmallest(most, scores, key=lambda stem: (-scores[stem], -len(stem), stem))
+    return tuple(min(forms[stem], key=lambda word: (-said[word], len(word), word)) for stem in ranked)
 
 
 @lru_cache(maxsize=8_192)
@@ -202,4 +211,4 @@ def _stem(word: str) -> str | None:
     """None for what names no topic: words that are everywhere, numbers, and runs of characters."""
     if word.isdigit() or not 1 < len(word) <= LONGEST_WORD:
         return None
-    return next(iter(telling(word)), None)
+    return next((stem for stem in stems_of(word) if stem not in FILLERS), None)

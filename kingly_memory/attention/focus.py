@@ -6,8 +6,9 @@ Case makes no difference anywhere (decision S5), nor does how accents are compos
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from unicodedata import normalize
 
@@ -33,7 +34,7 @@ class Focus:
 
     What follows is found out whenever it is read, and never kept: `thread` is the id of the thread that the topic names
     in another way, as by the key of a memory in it; `for_everyone`: nobody in particular has set it, so that it holds
-    for every agent.
+    for every agent; not `is_name`: the topic names no thread.
     """
 
     topic: str
@@ -41,6 +42,7 @@ class Focus:
     set_at: datetime = _LONG_AGO
     thread: str | None = None
     for_everyone: bool = False
+    is_name: bool = field(default=True, compare=False)
 
     @property
     def since(self) -> datetime | None:
@@ -138,6 +140,7 @@ def boost(thread: Thread, focuses: Iterable[Focus]) -> float:
     return min(added, MOST_BOOST)
 
 
+@lru_cache(maxsize=4_096)
 def folded(text: str) -> str:
     """What of a text counts when it is compared."""
     return text.casefold() if text.isascii() else normalize("NFC", normalize("NFC", text).casefold())
@@ -155,7 +158,7 @@ def _ways(one: Focus, thread: Thread) -> tuple[bool, bool, bool]:
     """By topic, by id, by title."""
     topic = folded(one.topic)
     return (
-        any(topic == folded(other) for other in thread.topics),
+        topic in map(folded, thread.topics),
         one.names(thread),
         topic in folded(thread.title) or topic in folded(thread.heading),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from kingly_memory.stemming import stem
 from kingly_memory.writing import stems
 
@@ -13,7 +15,7 @@ _FEWEST = 2
 _READ = 4_096
 """Characters of either text that are compared."""
 
-_FILLERS = frozenset(
+FILLERS = frozenset(
     stem(word)
     for word in """able add also anything ask attention change check code could create current didn do does doesn don
     done else ensure every everything example explain file find first fix function get getting give go
@@ -32,7 +34,12 @@ def pertinence(prompt: str, text: str) -> float:
     Forms of a word count as one; what is written without spaces is compared by pairs of characters. 0 when what they
     share could be chance.
     """
-    shared, shorter = common(prompt, text)
+    return pertinence_to(asked(prompt), text)
+
+
+def pertinence_to(asked_words: Set[str], text: str) -> float:
+    """The same for who holds many texts against one prompt."""
+    shared, shorter = _common(asked_words, text)
     if not shared:
         return 0.0
     overlap = shared / shorter
@@ -41,9 +48,18 @@ def pertinence(prompt: str, text: str) -> float:
 
 def common(prompt: str, text: str) -> tuple[int, int]:
     """How many telling words two texts have in common, and how many the shorter one has."""
-    asked, said = telling(prompt[:_READ]), telling(text[:_READ])
-    return len(asked & said), min(len(asked), len(said))
+    return _common(asked(prompt), text)
+
+
+def asked(prompt: str) -> set[str]:
+    """The words of a prompt that texts are held against."""
+    return telling(prompt[:_READ])
+
+
+def _common(asked_words: Set[str], text: str) -> tuple[int, int]:
+    said = telling(text[:_READ])
+    return len(asked_words & said), min(len(asked_words), len(said))
 
 
 def telling(text: str) -> set[str]:
-    return stems(text) - _FILLERS
+    return stems(text) - FILLERS

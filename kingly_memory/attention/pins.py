@@ -19,7 +19,6 @@ MOST_BOOST = 0.5
 TITLE_LENGTH = 60
 _LOOKED_AT = 4_096
 """Characters of a text in which its first sentence is looked for."""
-THREAD_ID = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])(?:\s|(?<=[。！？]))")
 

@@ -58,12 +58,17 @@ COMMON = (
     ),
     argument(
         "--remote",
-        "address of the remote memory server; without an address http://localhost:8000",
+        "address of the remote memory server; without an address http://localhost:8000; several as name=URL each",
         metavar="URL",
         nargs="?",
         const=True,
+        action="append",
     ),
-    argument("--token-file", "file with the remote's token (or set KINGLY_TOKEN)", metavar="FILE"),
+    argument(
+        "--token-file",
+        "file of mode 0600 with the (first) remote's token (or set KINGLY_TOKEN or KINGLY_TOKEN_FILE)",
+        metavar="FILE",
+    ),
     argument("--project", "project whose memories are meant (default: the project folder's name)", metavar="NAME"),
     argument("--agent", "agent who speaks; search and list show only what this agent stored", metavar="NAME"),
 )
@@ -86,6 +91,7 @@ _TAG_FILTER = repeatable("--tag", "only memories with this tag", "TAG")
 _CONTEXT = argument("--context", "id of the conversation or task it belongs to", metavar="ID")
 _CONTEXT_FILTER = argument("--context", "only memories of this context", metavar="ID")
 _ARCHIVED = argument("--archived", "show archived memories as well", action="store_true")
+_REMOTE_NAME = argument("--remote-name", "only the remote of this name (default: all of them)", metavar="NAME")
 _LIMIT_20 = argument("--limit", "how many to show (default 20)", metavar="N", type=whole_number, default=20)
 
 _FOLDER = argument("--folder", "folder of the audit (default: `audit` beside the home)", metavar="DIR")
@@ -288,7 +294,10 @@ COMMANDS = (
         "sync",
         "Try the remote now and deliver what waits for it.",
         f"{_ROOM}.upkeep:sync",
-        (argument("--timeout", "seconds to spend at most (default 60)", metavar="S", type=number, default=60.0),),
+        (
+            argument("--timeout", "seconds to spend at most (default 60)", metavar="S", type=number, default=60.0),
+            _REMOTE_NAME,
+        ),
     ),
     Command(
         "sweep",
@@ -497,19 +506,19 @@ COMMANDS = (
         "outbox list",
         "List what the remote has not acknowledged.",
         f"{_ROOM}.upkeep:outbox_list",
-        (repeatable("--state", "only entries that are pending, leased or dead", "STATE"),),
+        (repeatable("--state", "only entries that are pending, leased or dead", "STATE"), _REMOTE_NAME),
     ),
     Command(
         "outbox retry",
         "Send dead entries again: the named ones, or all.",
         f"{_ROOM}.upkeep:outbox_retry",
-        (argument("memory", "key or id of a memory", metavar="KEY_OR_ID", nargs="*"),),
+        (argument("memory", "key or id of a memory", metavar="KEY_OR_ID", nargs="*"), _REMOTE_NAME),
     ),
     Command(
         "outbox drop",
         "Stop sending the named memories; they stay on this machine.",
         f"{_ROOM}.upkeep:outbox_drop",
-        (argument("memory", "key or id of a memory", metavar="KEY_OR_ID", nargs="+"),),
+        (argument("memory", "key or id of a memory", metavar="KEY_OR_ID", nargs="+"), _REMOTE_NAME),
     ),
     Command(
         "export",
@@ -584,7 +593,7 @@ COMMANDS = (
         (
             argument("--host", "address to listen on (default 127.0.0.1)", metavar="HOST", default="127.0.0.1"),
             argument("--port", "port to listen on (default 8000)", metavar="PORT", type=whole_number, default=8000),
-            argument("--tokens-file", "JSON file of {token: namespace}", metavar="FILE"),
+            argument("--tokens-file", "JSON file of {token: namespace}, mode 0600", metavar="FILE"),
         ),
     ),
     Command(

@@ -9,7 +9,7 @@ import stat
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,7 @@ from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, ago, counted, duration
-from kingly_memory.cli.place import place_of, reading
+from kingly_memory.cli.place import command, place_of, reading, sync_command
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.settings import Place, Settings
@@ -58,7 +58,7 @@ def doctor(options: Namespace, out: Output) -> int:
     found = [Finding(Level.OK, "versions", _versions()), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
         place = place_of(options, out)
-        found += _place(place, datetime.now(UTC), out)
+        found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
     lines = [line for one in found for line in _lines(one)]
     verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
@@ -73,7 +73,7 @@ def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
     return not any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_RESET_FIXED)
 
 
-def _place(place: Place, now: datetime, out: Output) -> Iterator[Finding]:
+def _place(options: Namespace, place: Place, now: datetime, out: Output) -> Iterator[Finding]:
     who = "no agent is named" if place.agent is None else f"agent {place.agent!r} speaks"
     yield Finding(Level.OK, "project", f"memories belong to project {place.project!r}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
@@ -83,7 +83,8 @@ def _place(place: Place, now: datetime, out: Output) -> Iterator[Finding]:
     else:
         yield from _home(place.home)
         yield from _injected(place.home)
-        yield from _store(place, out)
+        yield from _store(options, place, out)
+    yield from _ways(place)
     yield from _hooks(place.home, now)
 
 
@@ -155,7 +156,7 @@ def _fault(folder: Path, closed: int) -> tuple[str, str] | None:
     return None if os.access(folder, os.W_OK) else ("cannot be written to", "make it writable, or nothing is stored")
 
 
-def _store(place: Place, out: Output) -> Iterator[Finding]:
+def _store(options: Namespace, place: Place, out: Output) -> Iterator[Finding]:
     """What the store says of itself. One that cannot be opened says why."""
     try:
         with reading(place, out) as reader:
@@ -165,8 +166,7 @@ def _store(place: Place, out: Output) -> Iterator[Finding]:
         return
     yield from _memories(status)
     yield from _damage(place.home)
-    yield from _link(status["link"])
-    yield from _outbox(status["outbox"], status["link"])
+    yield from _remotes(options, status)
 
 
 def _memories(status: JsonObject) -> Iterator[Finding]:
@@ -188,7 +188,22 @@ def _damage(home: Path) -> Iterator[Finding]:
     yield Finding(Level.PROBLEM, "damage", what, "look whether anything is missing, then move it out of the home")
 
 
-def _link(link: JsonObject) -> Iterator[Finding]:
+def _remotes(options: Namespace, status: JsonObject) -> Iterator[Finding]:
+    """The link and the outbox, of each remote where they have names."""
+    listing = command(options, "outbox list")
+    if "remotes" not in status:
+        link = status["link"]
+        sync = "" if link["endpoint"] is None else sync_command(options, link["endpoint"])
+        yield from _link(link, sync)
+        yield from _outbox(status["outbox"], sync, listing)
+    for label, one in status.get("remotes", {}).items():
+        sync = sync_command(options, one["endpoint"], label)
+        for finding in (*_link(one, sync, label), *_outbox(one["outbox"], sync, listing)):
+            yield replace(finding, about=f"{finding.about} {label}")
+
+
+def _link(link: JsonObject, sync: str, label: str | None = None) -> Iterator[Finding]:
+    """`sync` is the command that tries that remote."""
     state = LinkState(link["state"])
     if state is LinkState.DISABLED:
         yield Finding(Level.OK, "link", "no remote is named; memories stay on this machine")
@@ -196,29 +211,47 @@ def _link(link: JsonObject) -> Iterator[Finding]:
         yield Finding(Level.OK, "link", f"{link['endpoint']} answers")
     elif "token was not accepted" in (link["last_error"] or ""):
         what = f"{link['endpoint']} refused the token, so nothing is delivered; nothing is lost"
-        yield Finding(Level.PROBLEM, "link", what, f"check KINGLY_TOKEN, then run `{_sync(link)}`")
+        variable = "KINGLY_TOKEN" if label is None else f"KINGLY_TOKEN_{label.upper().replace('-', '_')}"
+        yield Finding(Level.PROBLEM, "link", what, f"check {variable}, then run `{sync}`")
     else:
         what = f"{link['endpoint']} is offline ({link['last_error']}); memories wait for it"
-        yield Finding(Level.NOTE, "link", what, f"it is tried again by itself; `{_sync(link)}` tries now")
+        yield Finding(Level.NOTE, "link", what, f"it is tried again by itself; `{sync}` tries now")
 
 
-def _sync(link: JsonObject) -> str:
-    """The command that tries that remote."""
-    return f"kingly-memory sync --remote {link['endpoint']}"
-
-
-def _outbox(outbox: JsonObject, link: JsonObject) -> Iterator[Finding]:
+def _outbox(outbox: JsonObject, sync: str, listing: str) -> Iterator[Finding]:
+    """`sync` and `listing` are the commands that send what waits, and show it."""
     waiting = outbox["pending"] + outbox["leased"]
     if outbox["dead"]:
         what = f"the remote refused {counted(outbox['dead'], 'memory')}, which stay on this machine"
-        yield Finding(
-            Level.PROBLEM, "outbox", what, "see `kingly-memory outbox list`, then outbox retry or outbox drop"
-        )
+        yield Finding(Level.PROBLEM, "outbox", what, f"see `{listing}`, then outbox retry or outbox drop")
     if waiting and (outbox["oldest_s"] or 0) > OLD_DELIVERY_S:
         what = f"{counted(waiting, 'memory')} waiting for the remote, the oldest for {duration(outbox['oldest_s'])}"
-        yield Finding(Level.NOTE, "outbox", what, f"run `{_sync(link)}` to see why")
+        yield Finding(Level.NOTE, "outbox", what, f"run `{sync}` to see why")
     elif waiting:
         yield Finding(Level.OK, "outbox", f"{counted(waiting, 'memory')} on the way to the remote")
+
+
+def _ways(place: Place) -> Iterator[Finding]:
+    """How memories and secrets get to the remotes, where that leaves something to be wished for."""
+    for one in parts.reached(place):
+        own, there = one.place, one.endpoint
+        if there.credentials is not None:
+            what = f"the address of {there.origin} holds a password, which stays wherever the address is written down"
+            yield Finding(Level.NOTE, "token", what, "put a token into a file of mode 0600 and name it: --token-file")
+        if there.scheme == "http" and not there.loopback:
+            what = f"memories, and the token if there is one, go to {there.origin} unencrypted"
+            yield Finding(Level.NOTE, "way", what, "use https, or a tunnel, unless the network is yours alone")
+        if own.token is None and own.token_file is not None:
+            yield from _token_file(own.token_file)
+
+
+def _token_file(path: Path) -> Iterator[Finding]:
+    from kingly_memory.secret_file import secret
+
+    try:
+        secret(path, "token_file")
+    except InvalidSetting as error:
+        yield Finding(Level.PROBLEM, "token", str(error), "until then no router opens with that remote")
 
 
 def _hooks(home: Path, now: datetime) -> Iterator[Finding]:

@@ -38,8 +38,9 @@ class UsageError(KinglyMemoryError):
         match = _AT_ARGUMENT.fullmatch(message)
         self.field = match["name"].replace("-", "_") if match else None
         self.program = program
-        problem = f"{match['name']}: {match['problem']}" if match else message
-        super().__init__(f"{problem} (see `{program} --help`)")
+        self.problem = message
+        told = f"{match['name']}: {match['problem']}" if match else message
+        super().__init__(f"{told} (see `{program} --help`)")
 
 
 class NothingUnder(KinglyMemoryError):

@@ -78,7 +78,7 @@ def _variables(options: Namespace) -> Iterator[tuple[str, str]]:
     if options.agent is not None:
         yield "KINGLY_AGENT", intake.required("agent", options.agent)
     if options.remote is not None:
-        yield "KINGLY_REMOTE", DEFAULT_ENDPOINT if options.remote is True else options.remote
+        yield "KINGLY_REMOTE", ", ".join(DEFAULT_ENDPOINT if one is True else one for one in options.remote)
 
 
 def _absolute(path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import intake
 from kingly_memory.cli.memories import LAST_POSITION, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
-from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.cli.place import command, place_of, reading, routing
 from kingly_memory.cli.vitals import strength_line
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
@@ -22,7 +21,7 @@ from kingly_memory.settings import Place
 
 if TYPE_CHECKING:
     from kingly_memory.app.sync import SyncMemoryRouter
-    from kingly_memory.lifecycle.forgetting import Faded
+    from kingly_memory.lifecycle.forgetting import Faded, WeakMemories
     from kingly_memory.router.archive import ArchiveEntry
     from kingly_memory.router.sweeping.sweeper import SweepReport
     from kingly_memory.router.upkeep import Overview
@@ -53,14 +52,14 @@ def sweep(options: Namespace, out: Output) -> int:
         report = router.sweep(options.policy, options.dry_run)
     told = report.to_json()
     names = _named(place, out, _concerned([*told["actions"][:ACTIONS_SHOWN], *told["twins"][:TWINS_SHOWN]]))
-    out.show(told, sweep_lines(report, names))
+    out.show(told, sweep_lines(report, names, command(options, "sweep --undo")))
     return 0
 
 
 def compact(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         told = router.compact(options.strategy, options.dry_run)
-    out.show(told, compaction_lines(told))
+    out.show(told, compaction_lines(told, command(options, "sweep --undo")))
     return 0
 
 
@@ -84,7 +83,7 @@ def weak(options: Namespace, out: Output) -> int:
     lines = table(rows, ("STATE", "STRENGTH", "MEMORY", "TEXT")) if rows else ["no memory has faded"]
     hidden = sum(map(len, lists.values())) - len(rows)
     more = [f"{hidden:,} more; --limit shows them"] if hidden else []
-    out.show(found.to_json(), [*lines, *more, *_advice(found.forgettable, found.recoverable)])
+    out.show(found.to_json(), [*lines, *more, *_advice(options, found)])
     return 0
 
 
@@ -96,7 +95,7 @@ def archive_list(options: Namespace, out: Output) -> int:
     now = datetime.now(UTC)
     lines = [line for entry in page.entries for line in _archived_lines(entry, now)] or ["the archive is empty"]
     if page.next_before is not None:
-        lines.append(f"more: --before {page.next_before}")
+        lines.append(f"more: the same with --before {page.next_before}")
     out.show(page.to_json(), lines)
     return 0
 
@@ -110,8 +109,8 @@ def archive_add(options: Namespace, out: Output) -> int:
         for one in resting
     )
     which = gone[0].key or gone[0].id if len(gone) == 1 else "KEY_OR_ID"
-    undo = f"undo: kingly-memory archive restore {shlex.quote(which)}"
-    out.show([memory.to_json() for memory in gone], [*lines, undo])
+    undo = command(options, "archive restore", which)
+    out.show([memory.to_json() for memory in gone], [*lines, f"undo: {undo}"])
     return 0
 
 
@@ -137,8 +136,9 @@ def stats(options: Namespace, out: Output) -> int:
     return 0
 
 
-def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[str]:
-    """What a sweep did or would do, with before → after, and the first memories with the reasons."""
+def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> Iterator[str]:
+    """What a sweep did or would do, with before → after, the first memories with the reasons, and the command that
+    takes it back."""
     would = "would be " if report.dry_run else ""
     yield f"{counted(report.archived, 'memory')} {would}archived, {report.erased:,} {would}erased" + (
         f", {report.promoted:,} {would}moved up, {report.demoted:,} {would}moved down"
@@ -167,7 +167,7 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
         if total > len(actions):
             yield f"and {total - len(actions):,} more"
     if report.can_be_undone:
-        yield "undo: kingly-memory sweep --undo"
+        yield f"undo: {undo}"
 
 
 def _remarks(report: SweepReport, would: str) -> Iterator[str]:
@@ -191,8 +191,8 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
             yield f"  {counted(count, 'memory')} {one if count == 1 else many}"
 
 
-def compaction_lines(told: JsonObject) -> Iterator[str]:
-    """What a compaction did or would do, thread by thread."""
+def compaction_lines(told: JsonObject, undo: str) -> Iterator[str]:
+    """What a compaction did or would do, thread by thread, and the command that takes it back."""
     before, after = told["before"], told["after"]
     would = "would be " if told["dry_run"] else ""
     counts = Counter(action["action"] for action in told["actions"])
@@ -211,7 +211,7 @@ def compaction_lines(told: JsonObject) -> Iterator[str]:
     if hidden > 0:
         yield f"and {hidden:,} more"
     if told["actions"] and not told["dry_run"]:
-        yield "undo: kingly-memory sweep --undo"
+        yield f"undo: {undo}"
 
 
 def _undo(options: Namespace, out: Output) -> int:
@@ -273,11 +273,11 @@ def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
     return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory))
 
 
-def _advice(forgettable: Sequence[Faded], recoverable: Sequence[Faded]) -> Iterator[str]:
-    if forgettable:
-        yield "archive the forgettable: kingly-memory sweep --policy strength"
-    if forgettable or recoverable:
-        yield "hold one: kingly-memory reinforce KEY_OR_ID"
+def _advice(options: Namespace, found: WeakMemories) -> Iterator[str]:
+    if found.forgettable:
+        yield f"archive the forgettable: {command(options, 'sweep --policy strength')}"
+    if found.forgettable or found.recoverable:
+        yield f"hold one: {command(options, 'reinforce', 'KEY_OR_ID')}"
 
 
 def _archived_lines(entry: ArchiveEntry, now: datetime) -> Iterator[str]:

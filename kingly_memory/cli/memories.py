@@ -26,13 +26,13 @@ from kingly_memory.cli.output import (
     width,
     wrapped,
 )
-from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.cli.place import named_options, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import DeliveryState, Hit, JsonObject, Memory, Receipt, Results, RetrievalMode, Source
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
-    from kingly_memory.app.reading import LocalReader
+    pass
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
@@ -127,7 +127,7 @@ def list_memories(options: Namespace, out: Output) -> int:
     now = datetime.now(UTC)
     lines = table([_listed(memory, now, memory.id in page.archived) for memory in page]) or ["no memories"]
     if page.next_before is not None:
-        lines.append(f"more: --before {page.next_before}")
+        lines.append(f"more: the same with --before {page.next_before}")
     out.show(page.to_json(), lines)
     return 0
 
@@ -157,16 +157,19 @@ def _place_options(options: Namespace) -> str:
     """The options that name the same place again."""
     import shlex
 
-    named = (("home", options.home), ("project", options.project), ("remote", options.remote))
-    return "".join(f" --{name} {shlex.quote(value)}" for name, value in named if isinstance(value, str))
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in named_options(options))
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:
     """Where the memory is now, and what is still to come."""
     name = f"{receipt.key} ({receipt.id})" if receipt.key else receipt.id
+    names = [layer for layer in receipt.layers if layer != "local"] if receipt.remotes else ["the remote"]
+    waiting = [label for label, at in receipt.remotes.items() if at["delivery"] == DeliveryState.PENDING]
+    later = f"{' and '.join(waiting) or 'the remote'} {'get' if len(waiting) > 1 else 'gets'}"
+    here = " and on ".join(["on this machine", *(names if receipt.remotes else ())])
     there = {
-        DeliveryState.DELIVERED: "on this machine and on the remote",
-        DeliveryState.PENDING: f"on this machine; the remote gets it later ({receipt.reason})",
+        DeliveryState.DELIVERED: " and on ".join(["on this machine", *names]),
+        DeliveryState.PENDING: f"{here}; {later} it later ({receipt.reason})",
         DeliveryState.LEASED: "on this machine; on its way to the remote",
         DeliveryState.DEAD: f"on this machine only: {receipt.reason}",
         DeliveryState.LOCAL_ONLY: f"on this machine only: {receipt.reason}",
@@ -245,8 +248,8 @@ def _search_verified(options: Namespace, place: Place, text: str, out: Output) -
 def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> Results | None:
     """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
     with reading(place, out, meaning=not options.prefer_speed) as reader:
-        offline = _offline_reason(reader)
-        alone = options.local or options.no_semantic or place.remote is None or offline is not None
+        offline = reader.offline_reasons()
+        alone = options.local or options.no_semantic or not place.has_remote or offline is not None
         if not alone and not options.prefer_speed:
             return None
         results = reader.search(text, **{"fold": True, **_shape(options)}, **_filters(options))
@@ -254,11 +257,11 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
         return None
     if offline is None or options.local or options.no_semantic:
         return results
-    return replace(results, source=Source.LOCAL_FALLBACK, failures={"remote": offline})
+    return replace(results, source=Source.LOCAL_FALLBACK, failures=offline)
 
 
 def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results:
-    here = replace(place, remote=None) if options.local else place
+    here = place.alone() if options.local else place
     # No warnings: the results themselves say who did not answer.
     with routing(here, by_meaning=not options.prefer_speed) as router:
         return router.search(
@@ -313,12 +316,6 @@ def _told(options: Namespace, results: Results) -> Iterator[str]:
     return search_lines(results, now, lambda hit: (line for explain in explanations for line in explain(hit)), legend)
 
 
-def _offline_reason(reader: LocalReader) -> str | None:
-    """Why the remote need not be asked; None when it may answer, or when it is time to try it again."""
-    link = reader.link()
-    return None if link is None or not reader.answers_alone() else f"offline: {link.last_error}"
-
-
 def _filters(options: Namespace) -> dict[str, Any]:
     return {
         "limit": USUAL_LIMIT if options.limit is None else options.limit,
@@ -336,7 +333,7 @@ def _wait_s(options: Namespace, place: Place) -> float | None:
     """Seconds to wait for the remote; None leaves it to the router, which is patient when it must be there."""
     if options.wait is not None:
         return float(options.wait)
-    return None if options.require_remote or place.remote is None else REMOTE_WAIT_S
+    return None if options.require_remote or not place.has_remote else REMOTE_WAIT_S
 
 
 def standard_input(place: Place, field: str) -> str:

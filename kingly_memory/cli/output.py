@@ -154,5 +154,12 @@ def harmless(text: str) -> str:
 
 
 def _steers(one: str) -> bool:
-    """C0 and C1 controls, and the marks that reverse the direction of writing."""
-    return one < " " or "\x7f" <= one <= "\x9f" or "\u202a" <= one <= "\u202e" or "\u2066" <= one <= "\u2069"
+    """C0 and C1 controls, the marks that reverse the direction of writing, and the tags and selectors of plane 14,
+    which show nothing to a person and whole sentences to a model that reads the output."""
+    return (
+        one < " "
+        or "\x7f" <= one <= "\x9f"
+        or "\u2028" <= one <= "\u202e"
+        or "\u2066" <= one <= "\u2069"
+        or "\U000e0000" <= one <= "\U000e0fff"
+    )

@@ -50,6 +50,8 @@ def parse(argv: Sequence[str]) -> Namespace:
     try:
         return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
     except UsageError as error:
+        if error.program == PROGRAM and (meant := _meant(named, argv)) is not None:
+            raise UsageError(f"{PROGRAM} {meant.name}", error.problem) from None
         known = {argument.name for command in named for argument in command.arguments}
         text = next((text for text in argv if _DASHED.fullmatch(text) and text not in known), None)
         if text is None:
@@ -57,6 +59,13 @@ def parse(argv: Sequence[str]) -> Namespace:
         raise UsageError(
             error.program, f"{text!r} is no option; put -- before a text that begins with a dash"
         ) from None
+
+
+def _meant(named: Iterable[Command], argv: Sequence[str]) -> Command | None:
+    """The command that stands there, word by word: the parser of all commands complains of what it has left over."""
+    said = [text for text in argv if not text.startswith("-")]
+    fitting = [one for one in named if said[: len(one.name.split())] == one.name.split()]
+    return max(fitting, key=lambda one: len(one.name), default=None)
 
 
 def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:

@@ -19,47 +19,54 @@ if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.app.sync import SyncMemoryRouter
 
-TOKEN_LIMIT_BYTES = 65_536
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
 
 def place_of(options: Namespace, out: Output) -> Place:
     """Where the command works and for whom. A remote that can never be reached is named once and left aside."""
+    token_of(options)  # a file that cannot serve is refused before anything is done
     place = Place.resolve(
         home=options.home,
         remote=options.remote,
-        token=token_of(options),
+        token_file=options.token_file,
         project=intake.label("project", options.project),
         agent=intake.label("agent", options.agent),
     )
-    return place if place.remote is None else replace(place, remote=_usable(place.remote, out))
+    return place if not place.has_remote else _usable(place, out)
 
 
 def command(options: Namespace, verb: str, *names: str) -> str:
     """The command that does something further in the same place, for a shell."""
     from shlex import join
 
-    place = (("home", options.home), ("project", options.project), ("remote", options.remote))
-    named = [one for name, value in place if isinstance(value, str) for one in (f"--{name}", value)]
+    named = [one for name, value in named_options(options) for one in (f"--{name}", value)]
     ends = ["--"] if any(name.startswith("-") for name in names) else []
     return one_line(join(["kingly-memory", *verb.split(), *named, *ends, *names]))
+
+
+def named_options(options: Namespace) -> list[tuple[str, str]]:
+    """The options that name the same place again."""
+    remotes = [("remote", one) for one in options.remote or () if isinstance(one, str)]
+    place = [(name, getattr(options, name)) for name in ("home", "project")]
+    return [*((name, value) for name, value in place if isinstance(value, str)), *remotes]
+
+
+def sync_command(options: Namespace, remote: str, label: str | None = None) -> str:
+    """The command that tries that remote now, with what waits in the same place. One that has a name stays one of
+    several: alone it would be the first, which may be sent what is not for it."""
+    if label is not None:
+        return command(options, f"sync --remote-name {label}")
+    return command(Namespace(home=options.home, project=options.project, remote=[remote]), "sync")
 
 
 def token_of(options: Namespace) -> str | None:
     """The token in --token-file; it is never taken from the command line, which every process can read."""
     if options.token_file is None:
         return None
-    try:
-        with Path(options.token_file).open("rb") as file:
-            token = file.read(TOKEN_LIMIT_BYTES).decode().strip()
-    except OSError as error:
-        raise InvalidInput("token_file", f"{options.token_file} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InvalidInput("token_file", f"{options.token_file} is not text") from None
-    if not token:
-        raise InvalidInput("token_file", f"{options.token_file} is empty")
-    return token
+    from kingly_memory.secret_file import secret
+
+    return secret(Path(options.token_file), "token_file", InvalidInput)
 
 
 @contextmanager
@@ -83,14 +90,7 @@ def routing(place: Place, out: Output | None = None, *, by_meaning: bool = False
     settings = Settings.from_environment(home=place.home)
     with (
         warnings_on(out),
-        SyncMemoryRouter.open(
-            home=place.home,
-            remote=place.remote or False,
-            token=place.token,
-            project=place.project,
-            agent=place.agent,
-            settings=settings if by_meaning else replace(settings, embedder="none"),
-        ) as router,
+        SyncMemoryRouter.at(place, settings=settings if by_meaning else replace(settings, embedder="none")) as router,
     ):
         if by_meaning:
             router.await_vectors(VECTORS_WAIT_S)
@@ -120,12 +120,20 @@ def warnings_on(out: Output | None) -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _usable(remote: str, out: Output) -> str | None:
+def _usable(place: Place, out: Output) -> Place:
+    """The place without remotes that can never be reached. Who is the first of them stays as it was said."""
     from kingly_memory.adapters.remote.endpoint import endpoint
 
-    try:
-        endpoint(remote)
-    except InvalidInput as error:
-        out.note(f"{error}; going on without it")
-        return None
-    return remote
+    def is_usable(address: str, label: str | None) -> bool:
+        try:
+            endpoint(address)
+        except InvalidInput as error:
+            out.note(f"{'' if label is None else f'{label}: '}{error}; going on without it")
+            return False
+        return True
+
+    first = place.remote
+    if first is not None and not is_usable(first, place.label if place.others else None):
+        first = None
+    others = tuple(one for one in place.others if one.address is not None and is_usable(one.address, one.label))
+    return replace(place, remote=first, others=others)

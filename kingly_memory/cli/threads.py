@@ -108,7 +108,7 @@ def _thread_lines(one: ThreadView) -> Iterator[str]:
     yield f"{counted(one.message_count, 'message')}{archived}"
     yield from _messages(one.messages, now)
     if one.next_first is not None:
-        yield f"more: --first {one.next_first}"
+        yield f"more: the same with --first {one.next_first}"
 
 
 def _recalls(one: ThreadView, now: datetime) -> str:

@@ -69,7 +69,7 @@ def import_path(options: Namespace, out: Output) -> int:
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
-        waiting = router.status()["outbox"]["pending"] if place.remote else 0
+        waiting = router.status()["outbox"]["pending"] if place.has_remote else 0
     out.show(tally.to_json(), tally.lines(waiting))
     if not tally.done and not tally.threads and tally.focus_set is None and not tally.problems:
         out.note(f"{path} holds nothing to import")

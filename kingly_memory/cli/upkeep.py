@@ -13,9 +13,10 @@ from typing import Any
 
 from kingly_memory.cli.failures import FAILED, NothingUnder
 from kingly_memory.cli.output import Output, counted, duration, facts, table
-from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.cli.place import command, place_of, reading, routing, sync_command
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
+from kingly_memory.remote_names import UNNAMED, RemotePlace
 from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, said, user_data_folder
 from kingly_memory.version import __version__
 
@@ -30,7 +31,7 @@ _DURABILITY = {
 def status(options: Namespace, out: Output) -> int:
     with reading(place_of(options, out), out) as reader:
         now = reader.status()
-    out.show(now, _status_lines(now))
+    out.show(now, _status_lines(options, now))
     return 0
 
 
@@ -40,20 +41,26 @@ def sync(options: Namespace, out: Output) -> int:
     if not options.timeout >= 0:
         raise InvalidInput("timeout", f"{options.timeout} is not a number of seconds")
     with routing(place, out) as router:
-        report = router.sync(timeout=options.timeout)
-    lines = [f"{counted(report.delivered, 'memory')} delivered, {report.pending:,} waiting, {report.dead:,} dead"]
-    if report.reason:
-        lines.append(f"the remote is {report.link}: {report.reason}")
-    out.show(report.to_json(), lines)
+        report = router.sync(timeout=options.timeout, remote=options.remote_name)
+    told = report.to_json()
+    out.show(told, [*_synced(told), *(f"{label}: {line}" for label, line in _each_synced(told))])
     return FAILED if report.reason else 0
 
 
 def outbox_list(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
     with reading(place, out) as reader:
-        entries = reader.outbox(_states(options.state))
+        entries = reader.outbox(_states(options.state), options.remote_name)
     rows = [_outbox_row(entry.to_json()) for entry in entries]
-    lines = table(rows, ("MEMORY", "STATE", "TRIES", "NEXT", "LAST ERROR")) if rows else ["the outbox is empty"]
+    heads = (
+        "MEMORY",
+        "STATE",
+        "TRIES",
+        "NEXT",
+        *(["REMOTE"] if any(one.remote for one in entries) else []),
+        "LAST ERROR",
+    )
+    lines = table(rows, heads) if rows else ["the outbox is empty"]
     out.show({"entries": [entry.to_json() for entry in entries]}, lines)
     return 0
 
@@ -62,7 +69,7 @@ def outbox_retry(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
     ids = _ids(place, options.memory, out) or None
     with routing(place, out) as router:
-        count = router.outbox_retry(ids)
+        count = router.outbox_retry(ids, options.remote_name)
     out.show({"retried": count}, [f"{counted(count, 'memory')} will be sent again"])
     return 0
 
@@ -71,7 +78,7 @@ def outbox_drop(options: Namespace, out: Output) -> int:
     place = _with_remote(place_of(options, out))
     ids = _ids(place, options.memory, out)
     with routing(place, out) as router:
-        count = router.outbox_drop(ids)
+        count = router.outbox_drop(ids, options.remote_name)
     out.show({"dropped": count}, [f"{counted(count, 'memory')} will not be sent; kept on this machine"])
     return 0
 
@@ -91,7 +98,7 @@ def version(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _status_lines(now: JsonObject) -> Iterator[str]:
+def _status_lines(options: Namespace, now: JsonObject) -> Iterator[str]:
     memories, outbox, versions = now["memories"], now["outbox"], now["versions"]
     kinds = " · ".join(f"{count:,} {kind}" for kind, count in memories["by_type"].items() if count)
     total = counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")
@@ -104,8 +111,7 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
             *_vectors(now),
             ("archive", counted(memories["archived"], "memory")),
             *_focus(now),
-            ("link", _link_line(now["link"])),
-            ("outbox", _outbox_line(outbox)),
+            *_links(options, now),
             ("versions", ", ".join(f"{name} {one}" for name, one in versions.items())),
         ]
     )
@@ -114,7 +120,30 @@ def _status_lines(now: JsonObject) -> Iterator[str]:
         yield f"A damaged store was replaced by what could be read of it; it is kept in {now['damaged']}."
     if outbox["dead"]:
         yield ""
-        yield "The remote refused some memories: `kingly-memory outbox list` shows why."
+        yield f"The remote refused some memories: `{command(options, 'outbox list')}` shows why."
+
+
+def _links(options: Namespace, now: JsonObject) -> Iterator[tuple[str, str]]:
+    """The link and the outbox, of each remote where they have names."""
+    if "remotes" not in now:
+        yield "link", _link_line(options, now["link"])
+        yield "outbox", _outbox_line(now["outbox"])
+    for label, one in now.get("remotes", {}).items():
+        yield f"link {label}", _link_line(options, one, label)
+        yield f"outbox {label}", _outbox_line(one["outbox"])
+
+
+def _synced(told: JsonObject) -> Iterator[str]:
+    yield f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"
+    if told["reason"] and "remotes" not in told:
+        yield f"the remote is {told['link']}: {told['reason']}"
+
+
+def _each_synced(told: JsonObject) -> Iterator[tuple[str, str]]:
+    """What became of each remote that has a name."""
+    for label, one in told.get("remotes", {}).items():
+        done = f"{one['delivered']:,} delivered, {one['pending']:,} waiting, {one['dead']:,} dead"
+        yield label, f"{done}; {one['link']}" + (f": {one['reason']}" if one["reason"] else "")
 
 
 def _focus(now: JsonObject) -> Iterator[tuple[str, str]]:
@@ -135,7 +164,7 @@ def _vectors(now: JsonObject) -> Iterator[tuple[str, str]]:
         yield "meaning", f"{now['vectors']['embedder']}; {missing} no vector yet"
 
 
-def _link_line(link: JsonObject) -> str:
+def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -> str:
     if link["state"] == "disabled":
         return "no remote; name one with --remote or KINGLY_REMOTE"
     line = f"{link['state']}, {link['endpoint']}"
@@ -145,7 +174,7 @@ def _link_line(link: JsonObject) -> str:
         line += f" ({link['last_error'].removeprefix(link['endpoint'] + ': ')})"
     if link["next_probe_s"] is not None:
         when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next command"
-        line += f"; tried again {when}, or now with `kingly-memory sync --remote {link['endpoint']}`"
+        line += f"; tried again {when}, or now with `{sync_command(options, link['endpoint'], label)}`"
     return line
 
 
@@ -158,7 +187,7 @@ def _outbox_line(outbox: JsonObject) -> str:
 
 
 def _with_remote(place: Place) -> Place:
-    if place.remote is None:
+    if not place.has_remote:
         raise InvalidInput("remote", "none is named; add --remote or set KINGLY_REMOTE")
     return place
 
@@ -173,7 +202,9 @@ def _states(given: list[str] | None) -> tuple[str, ...]:
 def _outbox_row(entry: JsonObject) -> tuple[str, ...]:
     due = entry["due_s"]
     when = "-" if due is None else f"in {duration(due)}" if due > 0 else "now"
-    return (entry["key"] or entry["id"], entry["state"], str(entry["attempts"]), when, entry["last_error"] or "")
+    where = [entry["remote"]] if "remote" in entry else []
+    named = entry["key"] or entry["id"]
+    return (named, entry["state"], str(entry["attempts"]), when, *where, entry["last_error"] or "")
 
 
 def _ids(place: Place, names: list[str], out: Output) -> list[str]:
@@ -196,17 +227,22 @@ def _place_rows(options: Namespace, place: Place) -> Iterator[Setting]:
     yield "home", str(place.home), _home_source(options, place)
     yield "project", place.project, _source(options.project, "--project", place.project == bare.project, "folder name")
     yield "agent", place.agent, _source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
-    yield (
-        "remote",
-        _without_password(place.remote),
-        _source(options.remote, "--remote", place.remote is None, "default", "KINGLY_REMOTE"),
-    )
-    token = None if place.token is None else "set"
-    yield "token", token, _source(options.token_file, "--token-file", token is None, "default", "KINGLY_TOKEN")
+    remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
+    yield "remote", remotes, _source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
+    token = None if place.token is None and place.token_file is None else "set"
+    variable = "KINGLY_TOKEN" if place.token_file is None else "KINGLY_TOKEN_FILE"
+    yield "token", token, _source(options.token_file, "--token-file", token is None, "default", variable)
 
 
-def _without_password(remote: str | None) -> str | None:
-    return None if remote is None else re.sub(r"//[^/@]*@", "//***@", remote)
+def _shown_remote(place: Place, one: RemotePlace) -> str:
+    """Without its secrets, and with its name where it has one."""
+    address = _without_secrets(one.address or "")
+    return address if one.label == UNNAMED and not place.others else f"{one.label}={address}"
+
+
+def _without_secrets(remote: str) -> str:
+    """The address without its password and its query, which may hold a key."""
+    return re.sub(r"\?.*", "?***", re.sub(r"//[^/@]*@", "//***@", remote))
 
 
 def _home_source(options: Namespace, place: Place) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ _HELD_AGAINST = {
 def search(options: Namespace, place: Place, text: str, out: Output, filters: dict[str, Any]) -> int:
     """`filters` are those of every search and of a mode, and how many to show."""
     sources = [_source(name) for name in options.source or ()]
-    with routing(replace(place, remote=None) if options.local else place, out, by_meaning=True) as router:
+    with routing(place.alone() if options.local else place, out, by_meaning=True) as router:
         results = router.search_verified(
             text,
             ground_truth=sources or None,

@@ -125,7 +125,8 @@ class TaskBook:
         """
         similar = await self._searcher.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
         hits = by_likeness(description, similar)
-        remote = similar.layers.get("remote")
+        there = [report for layer, report in similar.layers.items() if layer != "local"]
+        remote = max(there, key=lambda report: report.hits, default=None)
         if remote is not None or (len(hits) < len(similar) and not _is_enough(hits)):
             only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
             hits += by_likeness(description, await self._searcher.find(only, include_semantic=False))

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.intake import mended
+from kingly_memory.secret_file import secret
 
 DEFAULT_NAMESPACE = "default"
 
@@ -21,10 +22,11 @@ _TOKEN = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP status and what to say with it."""
+    """An HTTP status, what to say with it, and the field it is about."""
 
     status: int
     reason: str
+    field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Access:
 
     @classmethod
     def of(cls, token: str | None, tokens_file: Path | None) -> Access:
-        """Tokens of a JSON file `{token: namespace}`, and one more for the default namespace.
+        """Tokens of a JSON file `{token: namespace}`, which its owner alone may read, and one more for the default
+        namespace.
 
         Raises InvalidSetting, which never repeats a token.
         """
@@ -112,11 +115,10 @@ def _host_of(url: str) -> str:
 
 
 def _read(path: Path) -> dict[str, str]:
+    text = secret(path, "tokens_file")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidSetting("tokens_file", f"{path} cannot be read ({error.strerror})") from None
-    except ValueError:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         raise InvalidSetting("tokens_file", f"{path} is not valid JSON") from None
     if not isinstance(found, dict) or not found:
         raise InvalidSetting("tokens_file", f"{path} must hold a JSON object of token: namespace")

@@ -5,18 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from kingly_memory.cognition.links import LinkType
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
-from kingly_memory.intake import mended
-from kingly_memory.models import JsonObject
+from kingly_memory.intake import RESULTS_LIMIT, mended
+from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, JsonObject, MemoryType
 
 Text = Annotated[str, AfterValidator(mended)]
 """JSON can hold lone surrogates and the store cannot."""
 
-
 FAINT = 0.1
 """Similarity below which a memory only shares letters with the question; a caller may set another `threshold`."""
+
+_KIND_NAMES = [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]
+_A_KIND = {"anyOf": [{"type": "string", "enum": _KIND_NAMES}, {"type": "null"}]}
+_SOME_KINDS = {
+    "anyOf": [
+        {"type": "array", "items": {"type": "string", "enum": _KIND_NAMES}},
+        {"type": "string", "enum": _KIND_NAMES},
+        {"type": "null"},
+    ]
+}
+
+Content = Annotated[
+    Text, Field(description="The text; or a JSON object with the text under `content` and its record under `metadata`")
+]
+Kind = Annotated[
+    Text | None,
+    Field(
+        description="semantic for facts, procedural for how things are done, episodic for what happened, working for "
+        "what only one task needs; semantic when it is left out",
+        json_schema_extra=_A_KIND,
+    ),
+]
+Facts = Annotated[
+    JsonObject | None,
+    Field(description="Further facts, returned as they are; `significance`, `confidence` and `context_id` are used"),
+]
+Key = Annotated[
+    Text | None, Field(description="Names this change: sent again, it has no second effect and gets the first answer")
+]
+MemoryRef = Annotated[Text, Field(description="The id that storing it returned")]
+Context = Annotated[Text | None, Field(description="The conversation or task it belongs to")]
 
 
 class UnknownMethod(KinglyMemoryError):
@@ -39,63 +70,65 @@ class InitializeMemorySystem(Request):
 class StoreMemory(Request):
     """`content` is plain text or a JSON object with the text under `content` and the whole record under `metadata`."""
 
-    content: Text
-    memory_type: Text | None = None
-    metadata: JsonObject | None = None
-    idempotency_key: Text | None = None
+    content: Content
+    memory_type: Kind = None
+    metadata: Facts = None
+    idempotency_key: Key = None
 
 
 class UpdateMemory(StoreMemory):
     """Replaces what was stored; type and metadata stay as they are when they are left out."""
 
-    memory_id: Text
+    memory_id: MemoryRef
 
 
 class ForgetMemory(Request):
     """`store_key` is the idempotency key of the store, for a sender who never learnt the memory's id."""
 
-    memory_id: Text | None = None
-    store_key: Text | None = None
-    idempotency_key: Text | None = None
+    memory_id: Annotated[Text | None, Field(description="The id that storing it returned")] = None
+    store_key: Annotated[Text | None, Field(description="The idempotency key it was stored with")] = None
+    idempotency_key: Key = None
 
 
 class SearchSemanticMemories(Request):
-    query: Text
-    limit: int = 10
-    threshold: float = FAINT
-    memory_types: list[Text] | Text | None = None
+    query: Annotated[Text, Field(description="What to look for, in plain words")]
+    limit: Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most")] = 10
+    threshold: Annotated[float, Field(ge=-1, le=1, description="Least similarity of a result")] = FAINT
+    memory_types: Annotated[
+        list[Text] | Text | None, Field(description="Only these types", json_schema_extra=_SOME_KINDS)
+    ] = None
 
 
 class GetWorkingMemory(Request):
-    """`context_filter` is a context id; without it every working memory is meant."""
-
-    context_filter: Text | None = None
+    context_filter: Annotated[Text | None, Field(description="A context id; left out, every context")] = None
 
 
 class GetLinkedMemories(Request):
-    memory_ids: list[Text]
+    memory_ids: Annotated[list[Text], Field(description="Ids of memories")]
 
 
 class RecordThought(Request):
     """`record` is the whole record of the thought, so that answers can echo it like that of a stored memory."""
 
-    content: Text
-    thought_type: Text = "inference"
-    chain_id: Text | None = None
-    parent_thought_id: Text | None = None
-    context_id: Text | None = None
-    metadata: JsonObject | None = None
-    record: JsonObject | None = None
-    idempotency_key: Text | None = None
+    content: Annotated[Text, Field(description="The thought")]
+    thought_type: Annotated[Text, Field(description="What kind of thought it is")] = "inference"
+    chain_id: Annotated[Text | None, Field(description="The chain it belongs to")] = None
+    parent_thought_id: Annotated[Text | None, Field(description="The thought it follows from")] = None
+    context_id: Context = None
+    metadata: Facts = None
+    record: Annotated[JsonObject | None, Field(description="The whole record, for answers to echo")] = None
+    idempotency_key: Key = None
 
 
 class CreateMemoryLink(Request):
-    source_memory_id: Text
-    target_memory_id: Text
-    link_type: Text = "related"
-    strength: float = 1.0
-    description: Text | None = None
-    idempotency_key: Text | None = None
+    source_memory_id: MemoryRef
+    target_memory_id: MemoryRef
+    link_type: Annotated[
+        Text, Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]})
+    ] = LinkType.RELATED.value
+    strength: Annotated[float, Field(ge=0, le=1, description="How strong the link is")] = 1.0
+    description: Annotated[Text | None, Field(description="What the link means")] = None
+    idempotency_key: Key = None
 
 
 METHODS: Mapping[str, type[Request]] = {

@@ -49,7 +49,7 @@ def run_hub(
         stack.callback(store.close)
         taken = stack.enter_context(listener(host, port))
         engine = Engine(store, HashedEmbedder(), SystemClock(), __version__)
-        server = quiet_server(application(engine, access, __version__))
+        server = quiet_server(application(engine, access, __version__), lifespan=True)
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)

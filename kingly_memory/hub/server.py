@@ -1,102 +1,64 @@
-"""The hub's HTTP face: `POST /mcp/call` and `GET /health`. Blocking work runs in threads, so the loop stays free."""
+"""The hub's HTTP face: `POST /mcp/call`, MCP at `/mcp`, and `GET /health`. Blocking work runs in threads, so the loop
+stays free."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, NoReturn
-from urllib.parse import unquote
 
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kingly_memory import intake
-from kingly_memory.errors import InvalidInput, StoreError
+from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import Access, Refusal
-from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
-from kingly_memory.hub.requests import UnknownMethod, parsed
+from kingly_memory.hub.bodies import arrived
+from kingly_memory.hub.desk import Caller, Desk, refusal
+from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.mcp_face import MCP_PATH, McpFace
 from kingly_memory.models import JsonObject
-from kingly_memory.observe import log
-
-BODY_LIMIT_BYTES = 8 * 1024 * 1024
-"""A memory of 1 MiB may grow sixfold when it is written as JSON inside JSON."""
-DEFAULT_PROJECT = "default"
-
-_DRAINED_BYTES = 64 * 1024 * 1024
-"""What is read of a body that is too long before the answer: a sender who is cut off mid-body may never see it."""
-_BODY_S = 30.0
-"""Seconds for a body to arrive."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call as it came in, before anything of it is believed."""
-
-    namespace: str
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Door:
-    """Lets callers in, hands their calls to the engine and words the answers."""
+    """Lets callers in, hands their calls to the desk and puts the answers on the wire: the json-call dialect."""
 
-    def __init__(self, engine: Engine, access: Access, version: str) -> None:
-        self._engine = engine
+    def __init__(self, desk: Desk, access: Access, version: str) -> None:
+        self._desk = desk
         self._access = access
         self._version = version
 
     async def health(self, request: Request) -> Response:
-        refusal = self._access.refused(request.headers)
-        if refusal is not None:
-            return _refused(refusal)
+        refused = self._access.refused(request.headers)
+        if refused is not None:
+            return _refused(refused)
         return _reply(200, {"status": "ok", "server": "kingly-hub", "version": self._version})
 
     async def call(self, request: Request) -> Response:
         namespace = self._access.admit(request.headers)
         if isinstance(namespace, Refusal):
             return _refused(namespace)
-        try:
-            body = await _body(request)
-        except TimeoutError:
-            return _refused(Refusal(408, f"the body did not arrive within {_BODY_S:.0f} s"))
-        if body is None:
-            return _refused(Refusal(413, f"the body is longer than {BODY_LIMIT_BYTES:,} bytes"))
-        call = Call(namespace, request.headers, body)
-        return await to_thread.run_sync(self._answer, call)
+        body = await arrived(request)
+        if isinstance(body, Refusal):
+            return _refused(body)
+        return await to_thread.run_sync(self._answer, Caller.of(namespace, request.headers), body)
 
-    def _answer(self, call: Call) -> Response:
+    def _answer(self, caller: Caller, body: bytes) -> Response:
         """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
         try:
-            return _reply(200, self._answered(call))
+            payload = _json(body)
+            if not isinstance(payload, dict):
+                raise InvalidInput("body", "expected a JSON object with method and params")
+            return _reply(200, self._desk.answer(caller, payload.get("method"), payload.get("params")))
         except NotJson:
             return _refused(Refusal(400, "the body is not valid JSON"))
-        except UnknownMethod as error:
-            return _refused(Refusal(404, str(error)))
-        except UnknownMemory as error:
-            return _refused(Refusal(404, str(error)))
-        except InvalidInput as error:
-            return _refused(Refusal(422, str(error)), field=error.field)
-        except StoreError as error:
-            log.error("HubStoreFailed %s", type(error).__name__)
-            return _refused(Refusal(503, "the hub's store cannot be used at the moment; nothing was changed"))
         except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
-            log.error("HubCallFailed %s", type(error).__name__)
-            return _refused(Refusal(500, "internal error"))
-
-    def _answered(self, call: Call) -> JsonObject:
-        payload = _json(call.body)
-        if not isinstance(payload, dict):
-            raise InvalidInput("body", "expected a JSON object with method and params")
-        key = call.headers.get("idempotency-key")
-        request = parsed(payload.get("method"), payload.get("params"), None if key is None else unquote(key))
-        return self._engine.answer(scope_name(call.namespace, _project(call.headers)), request)
+            return _refused(refusal(error))
 
 
 class NotJson(ValueError):
@@ -104,32 +66,30 @@ class NotJson(ValueError):
 
 
 def application(engine: Engine, access: Access, version: str) -> Starlette:
-    """The hub as an ASGI application."""
-    door = Door(engine, access, version)
-    routes = [Route("/mcp/call", door.call, methods=["POST"]), Route("/health", door.health, methods=["GET"])]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _no_such_place})
+    """The hub as an ASGI application. MCP is spoken while its lifespan lasts."""
+    desk = Desk(engine)
+    door, face = Door(desk, access, version), McpFace(desk, access, version)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with face:
+            yield
+
+    routes = [
+        Route("/mcp/call", door.call, methods=["POST"]),
+        Route(MCP_PATH, face),
+        Route(f"{MCP_PATH}/", face),
+        Route("/health", door.health, methods=["GET"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_place}, lifespan=lifespan)
+    app.router.redirect_slashes = False  # a redirect would be an answer before the gate, to whatever name was called
+    return app
 
 
 async def _no_such_place(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers POST /mcp/call and GET /health"))
-
-
-async def _body(request: Request) -> bytes | None:
-    """The request's body, or None when it is too long. Raises TimeoutError."""
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(_BODY_S):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size <= BODY_LIMIT_BYTES:
-                    chunks.append(chunk)
-                elif size > _DRAINED_BYTES:
-                    break
-    except ClientDisconnect:
-        return b""
-    return b"".join(chunks) if size <= BODY_LIMIT_BYTES else None
+    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health"
+    return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
 
 
 def _json(body: bytes) -> Any:
@@ -143,16 +103,12 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _project(headers: Mapping[str, str]) -> str:
-    named = headers.get("kingly-project")
-    return DEFAULT_PROJECT if named is None else intake.label("Kingly-Project", unquote(named)) or DEFAULT_PROJECT
-
-
 def _reply(status: int, value: JsonObject, headers: Mapping[str, str] | None = None) -> Response:
     body = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     return Response(body, status, headers, media_type="application/json")
 
 
-def _refused(refusal: Refusal, **facts: str) -> Response:
-    headers = {"WWW-Authenticate": "Bearer"} if refusal.status == HTTPStatus.UNAUTHORIZED else None
-    return _reply(refusal.status, {"success": False, "error": refusal.reason, **facts}, headers)
+def _refused(refused: Refusal) -> Response:
+    headers = {"WWW-Authenticate": "Bearer"} if refused.status == HTTPStatus.UNAUTHORIZED else None
+    facts = {} if refused.field is None else {"field": refused.field}
+    return _reply(refused.status, {"success": False, "error": refused.reason, **facts}, headers)

@@ -76,9 +76,9 @@ class Run:
     def __init__(self, tiering: Tiering, now_s: float) -> None:
         self._tiering = tiering
         self._now_s = now_s
-        self._moves: list[_Move] = []
+        self._moves: dict[MemoryId, _Move] = {}
         self._before: Counter[Tier] = Counter()
-        self._projects: defaultdict[str, list[_Resident]] = defaultdict(list)
+        self._projects: defaultdict[str, dict[MemoryId, _Resident]] = defaultdict(dict)
         self._headings: dict[Heading, Heading] = {}
 
     def see(self, subject: Subject) -> None:
@@ -88,16 +88,22 @@ class Run:
         self._before[tier] += 1
         verdict = self._tiering.decide(subject, self._now_s)
         if not isinstance(verdict, Keep):
-            self._moves.append(_Move(subject.memory.id, tier, verdict))
+            self._moves[subject.memory.id] = _Move(subject.memory.id, tier, verdict)
         if not isinstance(verdict, Archive):
             own = heading(subject.memory)
             joins = self._headings.setdefault(own, own)
             resident = _resident(self._tiering, subject, verdict, self._now_s, joins)
-            self._projects[subject.memory.scope.project].append(resident)
+            self._projects[subject.memory.scope.project][subject.memory.id] = resident
+
+    def take_back(self, subject: Subject) -> None:
+        """As if it had not been seen; it is as it was then."""
+        self._before[self._tiering.placement(subject).tier] -= 1
+        self._moves.pop(subject.memory.id, None)
+        self._projects[subject.memory.scope.project].pop(subject.memory.id, None)
 
     def decided(self) -> Consolidation:
-        crowds = [_Crowd(residents, self._tiering.rules) for residents in self._projects.values()]
-        moves = [*self._moves, *(move for crowd in crowds for move in crowd.let_go())]
+        crowds = [_Crowd(residents.values(), self._tiering.rules) for residents in self._projects.values()]
+        moves = [*self._moves.values(), *(move for crowd in crowds for move in crowd.let_go())]
         return Consolidation(
             verdicts={move.memory_id: move.verdict for move in sorted(moves, key=_turn)},
             before={tier: self._before[tier] for tier in Tier},

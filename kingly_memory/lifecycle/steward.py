@@ -16,7 +16,7 @@ was stored and hides it from that instant, whoever sweeps.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -150,29 +150,30 @@ def plans(
     archived: int = 0,
     *,
     project: str | None = None,
-    sayings: Mapping[MemoryId, Saying] | None = None,
+    alike: Callable[[], Iterable[tuple[Subject, Saying]]] = tuple,
 ) -> list[Plan]:
-    """What each of several sweeps of the project (None for any) would do, from one reading of the memories. `sayings`
-    are of those that are not alone in what they say."""
-    surveys = [_Survey(policies, now_s, project, sayings or {}) for policies in several]
+    """What each of several sweeps of the project (None for any) would do, from one reading of the memories. `alike` is
+    asked after that, for those that are not alone in what they say."""
+    surveys = [_Survey(policies, now_s, project) for policies in several]
     for subject in ended:
         for survey in surveys:
             survey.see_ended(subject)
     for subject in subjects:
         for survey in surveys:
             survey.see(subject)
+    for subject, saying in alike():
+        for survey in surveys:
+            survey.see_alike(subject, saying)
     return [survey.plan(archived) for survey in surveys]
 
 
 class _Survey:
     """One planning: shown what has ended, then the live memories, each one by one."""
 
-    def __init__(
-        self, policies: Policies, now_s: float, project: str | None, sayings: Mapping[MemoryId, Saying]
-    ) -> None:
+    def __init__(self, policies: Policies, now_s: float, project: str | None) -> None:
         self._policies = policies
         self._project = project
-        self._sayings = {} if policies.merging is None else sayings
+        self._sayings: dict[MemoryId, Saying] = {}
         self._alike: list[Subject] = []
         self._now_s = now_s
         self._run = None if policies.tiers is None else Run(policies.tiers, now_s)
@@ -186,7 +187,7 @@ class _Survey:
         self._kinds: dict[_Place, _Place] = {}
         self._seen: dict[MemoryId, tuple[int, int]] = {}
         self._over: dict[MemoryId, Decision] = {}
-        self._fading: list[tuple[Subject, Archive]] = []
+        self._fading: dict[MemoryId, tuple[Subject, Archive]] = {}
         self._twins: list[tuple[MemoryId, MemoryId]] = []
 
     def see_ended(self, subject: Subject) -> None:
@@ -207,17 +208,32 @@ class _Survey:
         decision = self._over.get(subject.memory.id)
         if decision is not None:
             self._leaves(subject, decision)
-        elif subject.memory.id in self._sayings and not is_expired(subject.lifetime, self._now_s):
-            self._alike.append(replace(subject, memory=replace(subject.memory, content="", title=None)))
         else:
             self._see_staying(subject)
+
+    def see_alike(self, subject: Subject, saying: Saying) -> None:
+        """One that was seen before, and others say it too: what becomes of it is known once all have been seen. What
+        was touched in between stands for itself."""
+        is_as_seen = self._seen.get(subject.memory.id) == (subject.memory.revision, subject.mark)
+        is_over = subject.memory.id in self._over or is_expired(subject.lifetime, self._now_s)
+        if self._policies.merging is None or is_over or not is_as_seen:
+            return
+        self._take_back(subject)
+        self._sayings[subject.memory.id] = saying
+        self._alike.append(replace(subject, memory=replace(subject.memory, content="", title=None)))
+
+    def _take_back(self, subject: Subject) -> None:
+        """As if it had not been seen staying."""
+        self._categories[category(subject.memory)] -= 1
+        if self._fading.pop(subject.memory.id, None) is None and self._run is not None:
+            self._run.take_back(subject)
 
     def _see_staying(self, subject: Subject) -> None:
         self._categories[category(subject.memory)] += 1
         self._seen[subject.memory.id] = subject.memory.revision, subject.mark
         verdict = self._faded(subject)
         if isinstance(verdict, Archive):
-            self._fading.append((_light(subject), verdict))
+            self._fading[subject.memory.id] = _light(subject), verdict
         else:
             self._show_tiers(subject)
 
@@ -278,8 +294,8 @@ class _Survey:
     def _leaving_for_strength(self) -> list[Decision]:
         """Weakest first. The last of each category stays, and the tiers are asked about it."""
         decisions: list[Decision] = []
-        fading = {subject.memory.id: (subject, verdict) for subject, verdict in self._fading}
-        for memory_id in weakest_that_may_go(self._fading, self._categories):
+        fading = dict(self._fading)
+        for memory_id in weakest_that_may_go(list(fading.values()), self._categories):
             subject, verdict = fading.pop(memory_id)
             decision = self._decision(memory_id, STRENGTH, verdict)
             self._leaves(subject, decision)

@@ -247,6 +247,15 @@ def finite(value: object) -> float:
     return float(value)
 
 
+def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: TierRules) -> Placement:
+    """What the facet `tier:<id>` says, else where the significance places the memory. A facet that cannot be read
+    counts as none."""
+    try:
+        return placed(memory, rules) if facet is None else Placement.from_json(facet)
+    except (KeyError, TypeError, ValueError):
+        return placed(memory, rules)
+
+
 def placed(memory: Memory, rules: TierRules = SEEDS_TIERS) -> Placement:
     """Where a memory without the facet stands: in the nearest tier whose threshold its significance reaches.
 

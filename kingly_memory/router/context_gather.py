@@ -26,8 +26,9 @@ RELATED_LIMIT = 5
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the remote holds for a context and how it links it, or why it did not say."""
+    """What a remote holds for a context and how it links it, or why it did not say."""
 
+    side: RemoteSide
     hits: tuple[RemoteHit, ...] = ()
     links: tuple[JsonObject, ...] = ()
     error: str | None = None
@@ -44,7 +45,7 @@ class ContextGatherer:
         associations: Associations,
         reader: StoreReader,
         local: LocalSearch,
-        side: RemoteSide | None,
+        sides: Sequence[RemoteSide],
         threads: Executor,
         clock: Clock,
         settings: Settings,
@@ -54,19 +55,21 @@ class ContextGatherer:
         self._associations = associations
         self._reader = reader
         self._local = local
-        self._side = side
+        self._sides = tuple(sides)
         self._threads = threads
         self._clock = clock
         self._settings = settings
 
     async def gather(self, context_id: str, *, include_related: bool) -> WorkingContext:
-        """What is at hand in a context. Never raises because of the remote."""
+        """What is at hand in a context. Never raises because of a remote."""
         at_hand, there = await self._in_thread(lambda: self._here(context_id))
-        asked = tuple(there) if include_related else ()
-        told = await self._told(context_id, asked)
-        remote = await self._in_thread(lambda: self._joined(context_id, told.hits))
+        asking = (
+            self._told(side, context_id, tuple(there[side.name]) if include_related else ()) for side in self._sides
+        )
+        told = await asyncio.gather(*asking)
+        remote = await self._in_thread(lambda: self._joined(context_id, told))
         ids = list(dict.fromkeys(memory.id for memory in (*at_hand.items, *remote)))
-        related = await self._in_thread(lambda: self._related(ids, there, told.links)) if include_related else None
+        related = await self._in_thread(lambda: self._related(ids, there, told)) if include_related else None
         return WorkingContext(
             context_id=context_id,
             items=at_hand.items,
@@ -76,26 +79,23 @@ class ContextGatherer:
             last_updated=at_hand.last_updated,
             tokens=at_hand.context.tokens,
             whispers=at_hand.context.whispers,
-            reason=told.error,
+            reason=_reason(told),
         )
 
-    def _here(self, context_id: str) -> tuple[AtHand, dict[str, str]]:
-        """What is at hand on this machine, and which memory of it the remote knows under which id."""
+    def _here(self, context_id: str) -> tuple[AtHand, dict[str, dict[str, str]]]:
+        """What is at hand on this machine, and which memory of it each remote knows under which id."""
         at_hand = self._contexts.at_hand(context_id)
-        if self._side is None:
-            return at_hand, {}
-        owners = [f"{self._side.name}:{memory.id}" for memory in at_hand.items]
-        facets = self._reader.facets("delivery", owners)
-        known = {owner.partition(":")[2]: facet.get("remote_id") for owner, facet in facets.items()}
-        return at_hand, {remote_id: memory_id for memory_id, remote_id in known.items() if remote_id}
+        return at_hand, {side.name: self._known_to(side, at_hand) for side in self._sides}
 
-    async def _told(self, context_id: str, remote_ids: Sequence[str]) -> _Told:
-        side, timeout_s = self._side, self._settings.remote_search_s
-        if side is None:
-            return _Told()
-        reason = side.unreachable()
+    def _known_to(self, side: RemoteSide, at_hand: AtHand) -> dict[str, str]:
+        facets = self._reader.facets("delivery", [f"{side.name}:{memory.id}" for memory in at_hand.items])
+        known = {owner.partition(":")[2]: facet.get("remote_id") for owner, facet in facets.items()}
+        return {remote_id: memory_id for memory_id, remote_id in known.items() if remote_id}
+
+    async def _told(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> _Told:
+        timeout_s, reason = self._settings.remote_search_s, side.unreachable()
         if reason is not None:
-            return _Told(error=reason)
+            return _Told(side, error=reason)
 
         async def both(remote: Remote) -> tuple[list[RemoteHit], list[JsonObject]]:
             asked = remote.working_memory(context_id, timeout_s=timeout_s)
@@ -105,48 +105,45 @@ class ContextGatherer:
         try:
             hits, links = await side.ask("for a working context", both)
         except RemoteError as error:
-            return _Told(error=reason_of(error))
-        return _Told(tuple(hits), tuple(links))
+            return _Told(side, error=reason_of(error))
+        return _Told(side, tuple(hits), tuple(links))
 
-    def _source(self, told: _Told) -> Source:
-        if self._side is None:
+    def _source(self, told: Sequence[_Told]) -> Source:
+        if not self._sides:
             return Source.LOCAL
-        return Source.HYBRID if told.error is None else Source.LOCAL_FALLBACK
+        return Source.HYBRID if any(one.error is None for one in told) else Source.LOCAL_FALLBACK
 
-    def _joined(self, context_id: str, hits: Sequence[RemoteHit]) -> tuple[Memory, ...]:
+    def _joined(self, context_id: str, told: Sequence[_Told]) -> tuple[Memory, ...]:
         """Each memory once, as this machine knows it where it does: what was forgotten or ended here stays so.
 
-        The remote was asked for one context: what it says of none belongs to that one.
+        The remotes were asked for one context: what they say of none belongs to that one.
         """
-        if self._side is None or not hits:
-            return ()
         query = Query("", self._project, context_id=context_id)
         now_s = self._clock.now().timestamp()
-        found = {
-            row.memory.id: row.memory
-            for row, _ in self._side.keepsakes.join(query, [_within(context_id, hit) for hit in hits])
-            if query.admits(row.memory) and (row.standing is Standing.CACHED or self._local.is_alive(row, now_s))
-        }
+        found: dict[str, Memory] = {}
+        for one in told:
+            for row, hit in one.side.keepsakes.join(query, [_within(context_id, hit) for hit in one.hits]):
+                is_copy = row.standing is Standing.CACHED
+                if query.admits(row.memory) and (is_copy or self._local.is_alive(row, now_s)):
+                    found.setdefault(hit.memory_id or row.memory.id if is_copy else row.memory.id, row.memory)
         return tuple(found.values())
 
     def _related(
-        self, ids: Sequence[str], there: Mapping[str, str], remote_links: Sequence[JsonObject]
+        self, ids: Sequence[str], there: Mapping[str, Mapping[str, str]], told: Sequence[_Told]
     ) -> tuple[JsonObject, ...]:
         """Memories linked to those that are at hand, each with the one it is `linked_to`.
 
-        A link that only the remote knows comes with the remote's id of what lies beyond it, for what that is is not
+        A link that only a remote knows comes with the remote's id of what lies beyond it, for what that is is not
         known here.
         """
         linked = self._associations.linked(ids, RELATED_LIMIT)
         here = [{**one, "linked_to": memory_id} for memory_id, several in linked.items() for one in several]
-        return (*here, *self._only_remote(there, remote_links))
+        return (*here, *(link for one in told for link in self._only_there(there[one.side.name], one)))
 
-    def _only_remote(self, there: Mapping[str, str], remote_links: Sequence[JsonObject]) -> Iterator[JsonObject]:
-        if self._side is None or not remote_links:
-            return
-        ends = {end for one in remote_links for end in (one["source_memory_id"], one["target_memory_id"])}
-        known = self._reader.by_remote_id(self._side.name, sorted(ends))
-        for one in remote_links:
+    def _only_there(self, there: Mapping[str, str], told: _Told) -> Iterator[JsonObject]:
+        ends = {end for one in told.links for end in (one["source_memory_id"], one["target_memory_id"])}
+        known = self._reader.by_remote_id(told.side.name, sorted(ends)) if ends else {}
+        for one in told.links:
             source, target = one["source_memory_id"], one["target_memory_id"]
             for this, other, direction in ((source, target, "outgoing"), (target, source, "incoming")):
                 if this in there and other not in known:
@@ -161,6 +158,14 @@ class ContextGatherer:
 
     async def _in_thread(self, look: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+
+
+def _reason(told: Sequence[_Told]) -> str | None:
+    """Why remotes did not answer, by name where there are several."""
+    silent = [one for one in told if one.error is not None]
+    if len(told) == 1:
+        return told[0].error
+    return "; ".join(f"{one.side.label}: {one.error}" for one in silent) or None
 
 
 def _within(context_id: str, hit: RemoteHit) -> RemoteHit:

@@ -11,14 +11,16 @@ from kingly_memory.cognition.working import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, Placement, TierRules, placed
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import archive, contexts, editions, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.outbox import delivery_of, remotes_of, set_delivery
+from kingly_memory.router.delivering.outbox import delivery_of, is_told_nothing, remotes_of, set_delivery, withhold
+from kingly_memory.router.delivering.routes import Routes
+from kingly_memory.router.delivering.standing import receipt_of
 from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
@@ -29,11 +31,11 @@ TOGETHER = 500
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What every change needs to know: whose memories these are, which remote is in use, and what time it is."""
+    """What every change needs to know: whose memories these are, which remotes are in use, and what time it is."""
 
     project: str
     agent: str | None
-    remote: str | None
+    routes: Routes | None
     lifetimes: Lifetimes
     now: datetime
     contexts: ContextRules = field(default_factory=ContextRules)
@@ -142,7 +144,8 @@ def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     transaction.set_facet("lifetime", memory.id, None)
     editions.renew(transaction, memory, new_id(desk.now))
     leave(transaction, [memory])
-    for remote in remotes_of(transaction, desk.project):
+    in_use = () if desk.routes is None else (route.name for route in desk.routes.known)
+    for remote in {*remotes_of(transaction, desk.project), *in_use}:
         _forget_at(transaction, remote, memory.id, desk.now_s)
 
 
@@ -176,7 +179,7 @@ def _return_joined(transaction: Transaction, memory: Memory, desk: Desk) -> None
         for row in joined.gone_along(transaction, stands.id):
             transaction.restand([row.memory.id], Standing.ARCHIVED)
             joined.note_along(transaction, row.memory.id, None)
-            _deliver(transaction, row.memory, desk.now_s)
+            _deliver(transaction, row.memory, desk)
             found.append(row.memory)
 
 
@@ -187,7 +190,7 @@ def _retell(transaction: Transaction, gone: Memory, desk: Desk) -> Iterator[Memo
         if is_telling:
             transaction.save(after, row.standing)
             if row.standing is not Standing.FORGOTTEN:
-                _deliver(transaction, after, desk.now_s)
+                _deliver(transaction, after, desk)
         else:
             _leave(transaction, after, desk)
         yield after.id
@@ -205,7 +208,7 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
             revive(transaction, [row.memory], desk)
         if row.standing is Standing.FORGOTTEN:
             joined.note_along(transaction, row.memory.id, None)
-            _deliver(transaction, row.memory, desk.now_s)
+            _deliver(transaction, row.memory, desk)
             for text_id in retelling.whole_texts(transaction, row.memory):
                 transaction.restand([text_id], Standing.ARCHIVED)
             _return_joined(transaction, row.memory, desk)
@@ -220,10 +223,10 @@ def _is_over(transaction: Transaction, row: Row, now_s: float) -> bool:
     return row.standing is Standing.LIVE and facet is not None and is_expired(Lifetime.from_json(facet), now_s)
 
 
-def revise(transaction: Transaction, memory: Memory, now_s: float, standing: Standing = Standing.LIVE) -> None:
+def revise(transaction: Transaction, memory: Memory, desk: Desk, standing: Standing = Standing.LIVE) -> None:
     """Write a new revision of a memory, live or archived, whose lifetime goes on."""
     transaction.save(memory, standing)
-    _deliver(transaction, memory, now_s)
+    _deliver(transaction, memory, desk)
 
 
 def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, apart: bool = True) -> None:
@@ -237,17 +240,9 @@ def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, 
             archive.keep_apart(transaction, memory.id, desk.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
         usage.note(transaction, memory.id, Used(1, desk.now_s))
-        settled = replace(_placement(transaction, memory, desk.tiers), moved_at=desk.now_s)
+        placement = told_placement(transaction.facet("tier", memory.id), memory, desk.tiers)
+        settled = replace(placement, moved_at=desk.now_s)
         transaction.set_facet("tier", memory.id, settled.to_json())
-
-
-def _placement(transaction: Transaction, memory: Memory, rules: TierRules) -> Placement:
-    """Where the memory stands. A facet that cannot be read counts as none."""
-    facet = transaction.facet("tier", memory.id)
-    try:
-        return placed(memory, rules) if facet is None else Placement.from_json(facet)
-    except (KeyError, TypeError, ValueError):
-        return placed(memory, rules)
 
 
 def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
@@ -257,37 +252,11 @@ def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
     return row if row is not None and row.memory.scope.project == project else None
 
 
-def receipt(transaction: Transaction, memory: Memory, remote: str | None) -> Receipt:
+def receipt(transaction: Transaction, memory: Memory, routes: Routes | None) -> Receipt:
     """Where the memory stands, as of this transaction."""
-    return receipt_of(memory, None if remote is None else delivery_of(transaction, remote, memory.id), remote)
-
-
-def receipt_of(memory: Memory, facet: Delivery | None, remote: str | None) -> Receipt:
-    state, reason = _standing_with(memory, facet, remote)
-    there = state is DeliveryState.DELIVERED
-    return Receipt(
-        id=memory.id,
-        key=memory.key,
-        revision=memory.revision,
-        layers=("local", "remote") if there else ("local",),
-        delivery=state,
-        remote_id=None if facet is None else facet.remote_id,
-        reason=reason,
-    )
-
-
-def _standing_with(memory: Memory, facet: Delivery | None, remote: str | None) -> tuple[DeliveryState, str]:
-    if memory.significance <= REMOTE_ABOVE:
-        return DeliveryState.LOCAL_ONLY, f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
-    if remote is None:
-        return DeliveryState.LOCAL_ONLY, "no remote is named"
-    if facet is None:
-        return DeliveryState.LOCAL_ONLY, "dropped from the outbox"
-    if facet.state is DeliveryState.DELIVERED:
-        return DeliveryState.DELIVERED, "acknowledged by the remote"
-    if facet.state is DeliveryState.DEAD:
-        return DeliveryState.DEAD, f"the remote refused it: {facet.last_error}"
-    return DeliveryState.PENDING, facet.last_error or "waits in the outbox for the remote"
+    if routes is None:
+        return receipt_of(memory, {}, None)
+    return receipt_of(memory, {one.name: delivery_of(transaction, one.name, memory.id) for one in routes.known}, routes)
 
 
 def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[Receipt, str]:
@@ -300,9 +269,9 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
             before = transaction.row(wanted_id)
     memory = _memory(item.draft, before, desk, wanted_id, item.updated_at)
     if before is not None and _says_the_same(before.memory, memory):
-        return receipt(transaction, before.memory, desk.remote), "unchanged"
+        return receipt(transaction, before.memory, desk.routes), "unchanged"
     if before is not None and _is_older(item, before.memory):
-        return receipt(transaction, before.memory, desk.remote), "kept"
+        return receipt(transaction, before.memory, desk.routes), "kept"
     _leave_what_it_said(transaction, before, memory, desk)
     taken = _save(transaction, memory, item.standing, desk)
     _tell_of_the_living(transaction, memory, desk)
@@ -355,8 +324,8 @@ def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: De
     if standing is Standing.LIVE:
         begin_lifetime(transaction, memory, desk)
     if standing is not Standing.FORGOTTEN:
-        _deliver(transaction, memory, desk.now_s)
-    return receipt(transaction, memory, desk.remote)
+        _deliver(transaction, memory, desk)
+    return receipt(transaction, memory, desk.routes)
 
 
 def _leave_what_it_said(
@@ -399,14 +368,30 @@ def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None
     transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
 
 
-def _deliver(transaction: Transaction, memory: Memory, now_s: float) -> None:
-    """Make the newest change due at every remote its project has been told of, or keep it from them."""
+def _deliver(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+    """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
+    it from them."""
     for remote in remotes_of(transaction, memory.scope.project):
         before = delivery_of(transaction, remote, memory.id)
-        if memory.significance > REMOTE_ABOVE:
-            set_delivery(transaction, remote, memory.id, delivery.wanted(before, memory.revision, now_s))
-        elif before is not None:
-            set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
+        if memory.significance <= REMOTE_ABOVE:
+            if before is not None:
+                set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
+        elif _is_for(transaction, remote, memory, desk):
+            set_delivery(transaction, remote, memory.id, delivery.wanted(before, memory.revision, desk.now_s))
+        else:
+            withhold(transaction, remote, memory.id, _outdone(before, memory))
+
+
+def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: Desk) -> bool:
+    """A remote that is not in use here gets what it may get: whoever delivers to it has the last word."""
+    if desk.routes is None or desk.routes.named(remote) is None:
+        return not is_told_nothing(transaction, remote, memory.scope.project)
+    return desk.routes.is_for(remote, memory)
+
+
+def _outdone(before: Delivery | None, memory: Memory) -> Delivery | None:
+    """There is a change that the remote does not get now: should it be for it one day, it is known to be missing."""
+    return None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
 
 
 def _forget_at(transaction: Transaction, remote: str, memory_id: MemoryId, now_s: float) -> None:

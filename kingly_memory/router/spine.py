@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import random
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
-from uuid import uuid4
 
 from kingly_memory import intake
 from kingly_memory.cognition.working import ContextRules
-from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
+from kingly_memory.errors import RouterClosed
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.lifecycle.rules import LifecycleRules
 from kingly_memory.models import Receipt
 from kingly_memory.observe import Events, Observer
-from kingly_memory.ports import Clock, Embedder, InjectionLog, LocalStore, Remote, Transaction
-from kingly_memory.router import records
+from kingly_memory.ports import Clock, Embedder, InjectionLog, LocalStore, Transaction
 from kingly_memory.router.access import Access
+from kingly_memory.router.branch import Ground, RemotePart
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
-from kingly_memory.router.delivering.courier import Depot
-from kingly_memory.router.delivering.drain import Drainer
-from kingly_memory.router.delivering.enrolment import Enrolment
-from kingly_memory.router.delivering.link_keeper import LinkKeeper
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
+from kingly_memory.router.remotes import Remotes
 from kingly_memory.router.right_of_way import RightOfWay
 from kingly_memory.router.searching.embedding import Embedding
 from kingly_memory.router.searching.gather import Gatherer
-from kingly_memory.router.searching.keepsakes import Keepsakes
 from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
 from kingly_memory.router.searching.local_side import LocalSide
 from kingly_memory.router.searching.moded import ModedSearch
-from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.router.searching.vector_search import VectorSearch
 from kingly_memory.router.sweeping.activity import Lookups
 from kingly_memory.router.sweeping.sweeper import Sweeper
@@ -54,23 +46,13 @@ from kingly_memory.settings import Settings
 if TYPE_CHECKING:  # read when threads are looked at
     from kingly_memory.router.threads.briefs import Briefs
     from kingly_memory.router.threads.keeper import Keeper
+    from kingly_memory.router.threads.pairs import WorkedOut
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
 THREADS_AFTER_S = 2.0
 """Threads are kept in brief by who stays longer than most commands do."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemotePart:
-    """The remote a router works with: the port, its stable name, and who may deliver to it on this machine."""
-
-    name: str
-    endpoint: str
-    remote: Remote
-    leads: Callable[[], bool]
-    stop_leading: Callable[[], None]
 
 
 class Spine:
@@ -82,7 +64,7 @@ class Spine:
         agent: str | None,
         *,
         store: LocalStore,
-        part: RemotePart | None,
+        remotes: Sequence[RemotePart] = (),
         settings: Settings,
         clock: Clock,
         observers: tuple[Observer, ...] = (),
@@ -93,12 +75,12 @@ class Spine:
         meaning: Callable[[], Embedder] | None = None,
         injections: InjectionLog | None = None,
     ) -> None:
-        """`embedder` compares memories with each other in the modes; `meaning` makes the vectors that searches are
-        answered by besides the words, if any; `injections` remembers what sessions were told, if anything does."""
+        """`remotes` are those that the station's routes name. `embedder` compares memories with each other in the
+        modes; `meaning` makes the vectors that searches are answered by besides the words, if any; `injections`
+        remembers what sessions were told, if anything does."""
         self._station = station
         self._agent = agent
         self._store = store
-        self._part = part
         self._settings = settings
         self._clock = clock
         self._injections = injections
@@ -114,9 +96,12 @@ class Spine:
         self._local = local = self._local_layer(words)
         self._view = View(station, store=store, local=words, clock=clock)
         self._associations = Associations(station, view=self._view, reader=store.reader, local=words, clock=clock)
-        self._side = None if part is None else self._remote_side(part, chance)
+        self._landing = Landing()
+        ground = Ground(station.project, store, self._landing, clock, settings, self._events, chance)
+        self._remotes = Remotes(remotes, station.routes, ground)
+        sides = self._remotes.sides
         self._gatherer = Gatherer(
-            store=store, local=local, remote_side=self._side, threads=self._threads, clock=clock, settings=settings
+            store=store, local=local, sides=sides, threads=self._threads, clock=clock, settings=settings
         )
         self._moded = ModedSearch(
             gatherer=self._gatherer,
@@ -126,12 +111,9 @@ class Spine:
             clock=clock,
             settings=settings,
         )
-        self._chance = chance
-        self._drainer: Drainer | None = None
         self._keeper: Keeper | None = None
         self._keeping = keeping or Lock()
         self._tasks: list[asyncio.Task[None]] = []
-        self._landing = Landing()
         rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
         self._context_rules = rules
         self._contexts = Contexts(
@@ -143,13 +125,13 @@ class Spine:
             associations=self._associations,
             reader=store.reader,
             local=words,
-            side=self._side,
+            sides=sides,
             threads=self._threads,
             clock=clock,
             settings=settings,
         )
         self._behind = WriteBehind(
-            [self._usage, self._lookups, self._contexts, *([] if self._side is None else [self._side.keepsakes])],
+            [self._usage, self._lookups, self._contexts, *(side.keepsakes for side in sides)],
             store=store,
             landing=self._landing,
             clock=clock,
@@ -165,12 +147,8 @@ class Spine:
         if self._embedding is not None:
             await self._embedding.prepare()
             self._tasks.append(asyncio.create_task(self._embedding.run(), name="kingly-vectors"))
-        if self._part is not None and self._side is not None:
-            self._drainer = self._new_drainer(self._part, self._side)
-            # Queued before any store can be, so that the first memory finds its remote known.
-            enrolment = self._new_enrolment(self._part)
-            delivering = self._deliver(enrolment, enrolment.begin(), self._drainer)
-            self._tasks.append(asyncio.create_task(delivering, name="kingly-delivery"))
+        # Queued before any store can be, so that the first memory finds its remotes known.
+        self._tasks += [asyncio.create_task(one, name="kingly-delivery") for one in self._remotes.begin()]
         return self
 
     async def __aexit__(
@@ -186,20 +164,16 @@ class Spine:
         if not self._is_open:
             return
         self._is_open = False
-        async with contextlib.AsyncExitStack() as stack:
+        async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self._store.close)
             stack.callback(self._threads.shutdown)
             if self._embedding is not None:
                 stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
             stack.push_async_callback(self._stop_keeper)
-            if self._part is not None:
-                stack.callback(self._part.stop_leading)
-                stack.push_async_callback(self._part.remote.aclose)
+            stack.push_async_callback(self._remotes.aclose)
             stack.push_async_callback(self._behind.flush_if_possible)
             stack.push_async_callback(self._end_tasks)
-            await self._finish_sending()
-            if self._side is not None:
-                await self._side.settle()
+            await self._remotes.finish_sending(self._settings.closing_s)
 
     def _local_layer(self, words: LocalSearch) -> LocalLayer:
         """The local side of searches: by meaning too, where there are vectors."""
@@ -214,52 +188,11 @@ class Spine:
             hurry=self._embedding.hurry,
         )
 
-    def _remote_side(self, part: RemotePart, chance: Callable[[], float]) -> RemoteSide:
-        link = LinkKeeper(
-            part.name,
-            store=self._store,
-            clock=self._clock,
-            settings=self._settings,
-            events=self._events,
-            chance=chance,
-        )
-        keepsakes = Keepsakes(part.name, reader=self._store.reader, clock=self._clock, settings=self._settings)
-        return RemoteSide(part.name, part.remote, link, keepsakes)
-
-    def _new_drainer(self, part: RemotePart, side: RemoteSide) -> Drainer:
-        depot = Depot(
-            part.name,
-            f"{os.getpid()}-{uuid4().hex[:12]}",
-            store=self._store,
-            remote=part.remote,
-            link=side.link,
-            clock=self._clock,
-            settings=self._settings,
-            events=self._events,
-            chance=self._chance,
-        )
-        return Drainer(depot, leads=part.leads)
-
-    def _new_enrolment(self, part: RemotePart) -> Enrolment:
-        return Enrolment(
-            part.name,
-            part.endpoint,
-            self._station.project,
-            store=self._store,
-            landing=self._landing,
-            clock=self._clock,
-        )
-
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
         """Work that nobody waits for and that closing ends."""
         task = asyncio.create_task(work, name="kingly-whispers")
         self._tasks.append(task)
         task.add_done_callback(self._tasks.remove)
-
-    async def _deliver(self, enrolment: Enrolment, begun: Future[bool], drainer: Drainer) -> None:
-        """The delivery task."""
-        await enrolment.complete(begun, self._settings.usage_flush_s)
-        await drainer.run()
 
     @cached_property
     def _briefs(self) -> Briefs:
@@ -278,6 +211,10 @@ class Spine:
         )
         await self._keeper.run()
 
+    async def _write_down(self, worked_out: WorkedOut) -> None:
+        if self._keeper is not None:
+            await self._keeper.take_over(worked_out)
+
     async def _stop_keeper(self) -> None:
         if self._keeper is not None:
             await asyncio.to_thread(self._keeper.stop)
@@ -288,45 +225,32 @@ class Spine:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _finish_sending(self) -> None:
-        """Whatever the clock says, closing waits this long in real time and no longer."""
-        if self._drainer is not None:
-            with contextlib.suppress(TimeoutError, KinglyMemoryError):
-                async with asyncio.timeout(self._settings.closing_s):
-                    await self._drainer.until_idle()
-
     async def _awaited(self, receipt: Receipt, seconds: float) -> Receipt:
-        if self._drainer is None or self._part is None:
+        """The receipt once every remote that the memory is for has answered, or the seconds are over."""
+        row = await self._read(lambda: self._store.reader.row(receipt.id))
+        if row is None or not self._remotes.branches:
             return receipt
-        facet = await self._drainer.wait_for(receipt.id, seconds)
-        memory_row = await self._read(lambda: self._store.reader.row(receipt.id))
-        return receipt if memory_row is None else records.receipt_of(memory_row.memory, facet, self._part.name)
+        await self._remotes.wait_for(row.memory, seconds)
+        return await self._read(lambda: self._view.receipt(receipt.id)) or receipt
 
     def _patience_s(self, wait: float | None, require_remote: bool) -> float:
         if wait is None:
             return self._settings.call_timeout_s if require_remote else 0.0
         return intake.seconds("wait", wait)
 
-    def _remote_name(self) -> str:
-        if self._part is None:
-            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
-        return self._part.name
-
     def _wake(self, *memory_ids: str) -> None:
         """Something was stored; these are not new, or may not be."""
-        if self._drainer is not None:
-            self._drainer.wake()
+        self._remotes.wake()
         if self._embedding is not None:
             self._embedding.wake(memory_ids)
         if self._keeper is not None:
             self._keeper.wake()
 
     def _desk(self) -> Desk:
-        name = None if self._part is None else self._part.name
         return Desk(
             self._station.project,
             self._agent,
-            name,
+            self._station.routes,
             self._lifetimes,
             self._clock.now(),
             self._context_rules,

@@ -17,13 +17,28 @@ from kingly_memory.ports import Row, StoreReader
 PAGE = 64
 """Memories read at a time: fewer cost more, since every page looks for its beginning in the index."""
 STEP = 16
-PAUSE_S = 0.0002
-"""After so many memories, about a millisecond's work, the interpreter is given up: a store takes it in turns with the
-sweep several times, a search dozens of times, and each time may have to wait for as long as it was held."""
+WORK_S, PAUSE_S = 0.0005, 0.0002
+"""After so much work, or so many memories, the interpreter is given up: a store takes it in turns with the sweep
+several times, a search dozens of times, and each time may have to wait for as long as it was held."""
 FACETS = ("lifetime", "usage", "strength", "tier", "attention")
 AWAITED = ("pending", "leased", "dead")
 
+_UNUSED, _UNTOLD = Usage(), Strength()
+"""Of most memories: made once."""
+
 T = TypeVar("T")
+
+
+class Pauses:
+    """Called now and then by whoever reads much: gives the interpreter up when that was held for long enough."""
+
+    def __init__(self) -> None:
+        self._since_s = time.perf_counter()
+
+    def __call__(self) -> None:
+        if time.perf_counter() - self._since_s > WORK_S:
+            time.sleep(PAUSE_S)
+            self._since_s = time.perf_counter()
 
 
 class Subjects:
@@ -37,18 +52,22 @@ class Subjects:
 
     def live(self, *, agent: str | None = None, standings: Sequence[Standing] = (Standing.LIVE,)) -> Iterator[Subject]:
         """The project's memories in the order they were first stored."""
-        query, start = Query("", self._project, agent=agent), None
+        query, start, pause = Query("", self._project, agent=agent), None, Pauses()
         while rows := self._reader.page(query, standings, PAGE, start, oldest_first=True):
-            time.sleep(PAUSE_S)
-            yield from _with_pauses(self.of(rows))
+            pause()
+            for one in self.of(rows):
+                pause()
+                yield one
             start = rows[-1].position
 
     def ended(self, now_s: float) -> Iterator[Subject]:
         """What has outlived its lifetime, whichever project it belongs to, the longest ended first."""
-        offset = 0
+        offset, pause = 0, Pauses()
         while ids := self._reader.expired(now_s, PAGE, offset):
             rows = (self._reader.row(memory_id) for memory_id in ids)
-            yield from _with_pauses(self.of([row for row in rows if row is not None]))
+            for one in self.of([row for row in rows if row is not None]):
+                pause()
+                yield one
             offset += len(ids)
 
     def of(self, rows: Sequence[Row]) -> list[Subject]:
@@ -69,12 +88,6 @@ class Subjects:
         return found
 
 
-def _with_pauses(subjects: Sequence[Subject]) -> Iterator[Subject]:
-    for first in range(0, len(subjects), STEP):
-        time.sleep(PAUSE_S)
-        yield from subjects[first : first + STEP]
-
-
 def subject(row: Row, facet: Callable[[str], Mapping[str, Any] | None], *, awaited: bool) -> Subject:
     """A row with its facets. A facet that cannot be read counts as none."""
     attention = facet("attention") or {}
@@ -82,8 +95,8 @@ def subject(row: Row, facet: Callable[[str], Mapping[str, Any] | None], *, await
         memory=row.memory,
         standing=row.standing,
         lifetime=_read(Lifetime.from_json, facet("lifetime")),
-        usage=_read(_usage, facet("usage")) or Usage(),
-        strength=_read(Strength.from_json, facet("strength")) or Strength(),
+        usage=_read(_usage, facet("usage")) or _UNUSED,
+        strength=_read(Strength.from_json, facet("strength")) or _UNTOLD,
         placement=_read(Placement.from_json, facet("tier")),
         weight=_weight(attention),
         pinned=attention.get("pinned") is True,

@@ -73,12 +73,13 @@ class Upkeep(Spine):
             except KinglyMemoryError as error:
                 log.warning("a sweep waits for its next turn: %s", error)
 
-    async def sync(self, timeout: float = 30.0) -> SyncReport:
-        """Try the remote now and deliver what waits, for at most `timeout` seconds."""
+    async def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
+        """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
+        InvalidInput."""
         self._check_open()
-        if self._drainer is None:
+        if not self._remotes.branches:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
-        return await self._drainer.sync(intake.seconds("timeout", timeout))
+        return await self._remotes.sync(intake.seconds("timeout", timeout), self._view.routes(remote))
 
     def status(self) -> JsonObject:
         """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
@@ -148,20 +149,31 @@ class Upkeep(Spine):
         self._wake()
         return undone
 
-    async def outbox(self, states: Sequence[str] = ("pending", "leased", "dead")) -> Sequence[OutboxEntry]:
-        """What waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
-        return await self._read(lambda: self._view.outbox(states))
+    async def outbox(
+        self, states: Sequence[str] = ("pending", "leased", "dead"), remote: str | None = None
+    ) -> Sequence[OutboxEntry]:
+        """What waits for the remotes (or the one of that name) or was refused by them, oldest memory first, at most
+        1,000 entries. Raises InvalidInput."""
+        return await self._read(lambda: self._view.outbox(states, remote))
 
-    async def outbox_retry(self, ids: Sequence[str] | None = None) -> int:
-        """Make those deliveries due now; all dead ones when no ids are given. Returns how many."""
-        chosen = [entry.id for entry in await self.outbox(["dead"])] if ids is None else list(ids)
-        count = await self._write(outbox.retry(self._remote_name(), chosen, self._now_s(), self._station.project))
+    async def outbox_retry(self, ids: Sequence[str] | None = None, remote: str | None = None) -> int:
+        """Make those deliveries due now, at every remote or at the one of that name; all dead ones when no ids are
+        given. Returns how many. Raises InvalidInput."""
+        project, now_s = self._station.project, self._now_s()
+        changes = []
+        for route in self._view.routes(remote):
+            dead = await self.outbox(["dead"], route.label) if ids is None else ()
+            changes.append(outbox.retry(route.name, [*(ids or ()), *(one.id for one in dead)], now_s, project))
+        count = await self._write(lambda transaction: sum(change(transaction) for change in changes))
         self._wake()
         return count
 
-    async def outbox_drop(self, ids: Sequence[str]) -> int:
-        """Never deliver those. The memories stay in the local layer. Returns how many were taken out."""
-        return await self._write(outbox.drop(self._remote_name(), list(ids), self._station.project))
+    async def outbox_drop(self, ids: Sequence[str], remote: str | None = None) -> int:
+        """Never deliver those, to no remote or not to the one of that name. The memories stay in the local layer.
+        Returns how many deliveries were taken out. Raises InvalidInput."""
+        project = self._station.project
+        changes = [outbox.drop(route.name, list(ids), project) for route in self._view.routes(remote)]
+        return await self._write(lambda transaction: sum(change(transaction) for change in changes))
 
     async def restore(self, key_or_id: str) -> Memory | None:
         """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
-from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Standing
+from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Receipt, Standing
 from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.searching.local_search import LocalSearch
 
 if TYPE_CHECKING:
     from kingly_memory.router.delivering.link import Link
     from kingly_memory.router.delivering.outbox import OutboxEntry
+    from kingly_memory.router.delivering.routes import Route, Routes
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
@@ -23,14 +25,17 @@ SEEN = (Standing.LIVE, Standing.CACHED)
 
 
 class Station(NamedTuple):
-    """What `status` says of where we are: the home, the project, the durability, and the remote if one is named."""
+    """What `status` says of where we are: the home, the project, the durability, and the remotes if any are named."""
 
     home: str
     project: str
     durability: str
-    remote: str | None = None
-    endpoint: str | None = None
+    routes: Routes | None = None
     version: str = ""
+
+    @property
+    def remotes(self) -> tuple[Route, ...]:
+        return () if self.routes is None else self.routes.known
 
 
 class View:
@@ -56,6 +61,19 @@ class View:
         row = reader.row(reader.id_of_key(project, name) or name)
         return row if row is not None and row.memory.scope.project == project else None
 
+    def receipt(self, memory_id: MemoryId) -> Receipt | None:
+        """Where a memory is now, and where it stands with every remote; None when it is not there."""
+        from kingly_memory.router.delivering.delivery import Delivery
+        from kingly_memory.router.delivering.standing import receipt_of
+
+        row = self._store.reader.row(memory_id)
+        if row is None:
+            return None
+        owners = [f"{route.name}:{memory_id}" for route in self._station.remotes]
+        facets = self._store.reader.facets("delivery", owners)
+        known = {owner.partition(":")[0]: Delivery.from_json(facet) for owner, facet in facets.items()}
+        return receipt_of(row.memory, known, self._station.routes)
+
     def page(self, query: Query, before: int | None) -> Page:
         """The most recently stored memories that pass the query's filters."""
         standings = [Standing.LIVE, *([Standing.ARCHIVED] if query.include_archived else [])]
@@ -73,6 +91,7 @@ class View:
     def status(self) -> JsonObject:
         """The state of this project's memory, its link and its outbox, as plain JSON.
 
+        Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
         `links` is there only while links between memories wait for the remote or were refused by it; `damaged` only
         when a damaged store was replaced, and says where it is kept.
         """
@@ -84,49 +103,76 @@ class View:
             "project": self._station.project,
             "durability": self._station.durability,
             "memories": {"total": sum(counts.values()), "by_type": _by_type(counts), "archived": archived},
-            "link": self._link_status(),
-            "outbox": self._outbox_status(),
+            "link": self._link_status(next(iter(self._station.remotes), None)),
+            "outbox": self._outbox_status(self._station.remotes),
             "versions": {"kingly_memory": self._station.version, **self._store.versions()},
-            **self._links_status(),
+            **self._links_status(self._station.remotes),
+            **self._remotes_status(),
             **({} if damaged is None else {"damaged": damaged}),
         }
 
     def link(self) -> Link | None:
-        """The link as this machine knows it; None when no remote is named."""
-        if self._station.remote is None:
-            return None
-        from kingly_memory.router.delivering.link import Link  # who names no remote needs to know none
+        """The first remote's link as this machine knows it; None when no remote is named."""
+        return next(map(self._link, self._station.remotes), None)
 
-        found = self._store.reader.facets("link", [self._station.remote])
-        link = Link.from_json(found[self._station.remote]) if found else Link()
+    def offline_reasons(self) -> dict[str, str] | None:
+        """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
+        from kingly_memory.router.delivering.link import probe_is_due  # who names no remote needs to know none
+
+        links = {route.label: self._link(route) for route in self._station.remotes}
+        is_open = (
+            one.state is not LinkState.OFFLINE or probe_is_due(one, self._now_s(), inf) for one in links.values()
+        )
+        if not links or any(is_open):
+            return None
+        return {label: f"offline: {link.last_error}" for label, link in links.items()}
+
+    def _link(self, route: Route) -> Link:
+        from kingly_memory.router.delivering.link import Link
+
+        found = self._store.reader.facets("link", [route.name])
+        link = Link.from_json(found[route.name]) if found else Link()
         if link.state is LinkState.CONNECTED and link.effects is None:  # nobody has ever answered
             return Link(LinkState.OFFLINE, next_probe=0.0, last_error=link.last_error or "not contacted yet")
         return link
 
     def answers_alone(self) -> bool:
-        """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""
-        link = self.link()
-        if link is None:
-            return True
-        from kingly_memory.router.delivering.link import probe_is_due
+        """True when no remote would be asked now: none is named, or all are offline and no probe is due."""
+        return not self._station.remotes or self.offline_reasons() is not None
 
-        return link.state is LinkState.OFFLINE and not probe_is_due(link, self._now_s(), inf)
-
-    def outbox(self, states: Sequence[str]) -> Sequence[OutboxEntry]:
-        """What of the project waits for the remote or was refused by it, oldest memory first, at most 1,000 entries."""
-        if self._station.remote is None:
-            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
+    def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
+        """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
+        first, at most 1,000 entries. Raises InvalidInput."""
         from kingly_memory.router.delivering.outbox import entry  # no other reading needs to know deliveries
 
+        found = []
+        for route in self.routes(remote):
+            label = None if self._station.routes is None or self._station.routes.is_plain else route.label
+            found += [
+                (memory_id, facet, label)
+                for memory_id, facet in self._store.reader.outbox_page(route.name, states, OUTBOX_PAGE)
+            ]
+        found.sort(key=itemgetter(0))
         reader, now_s = self._store.reader, self._now_s()
-        found = reader.outbox_page(self._station.remote, states, OUTBOX_PAGE)
-        rows = {memory_id: reader.row(memory_id) for memory_id, _ in found}
+        rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, _, _ in found[:OUTBOX_PAGE]}}
         own = {one: row for one, row in rows.items() if row and row.memory.scope.project == self._station.project}
-        return [entry(one, own[one], facet, now_s) for one, facet in found if one in own]
+        return [entry(one, own[one], facet, now_s, label) for one, facet, label in found[:OUTBOX_PAGE] if one in own]
 
-    def _link_status(self) -> JsonObject:
-        link = self.link()
-        if link is None:
+    def routes(self, remote: str | None = None) -> tuple[Route, ...]:
+        """Every remote, or the one of that name. Raises InvalidInput where there is none."""
+        known = self._station.remotes
+        if not known:
+            raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
+        if remote is None:
+            return known
+        chosen = tuple(route for route in known if route.label == remote)
+        if not chosen:
+            names = ", ".join(route.label for route in known)
+            raise InvalidInput("remote_name", f"{intake.shown(remote)!r} is none of the remotes, which are {names}")
+        return chosen
+
+    def _link_status(self, route: Route | None) -> JsonObject:
+        if route is None:
             return {
                 "state": LinkState.DISABLED.value,
                 "endpoint": None,
@@ -134,33 +180,50 @@ class View:
                 "last_error": None,
                 "effects": None,
             }
+        link = self._link(route)
         ahead = None if link.next_probe is None else max(0.0, round(link.next_probe - self._now_s(), 1))
         return {
             "state": link.state.value,
-            "endpoint": self._station.endpoint,
+            "endpoint": route.endpoint,
             "next_probe_s": ahead,
             "last_error": link.last_error,
             "effects": link.effects,
         }
 
-    def _outbox_status(self) -> JsonObject:
-        remote = self._station.remote
-        if remote is None:
-            return {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None}
-        counts = self._store.reader.outbox_counts(remote)
-        oldest = self._store.reader.outbox_page(remote, ["pending", "leased"], 1)
-        age_s = round(max(0.0, self._now_s() - _waiting_since(*oldest[0])), 1) if oldest else None
-        return {**{state: counts[state] for state in ("pending", "leased", "dead")}, "oldest_s": age_s}
+    def _outbox_status(self, remotes: Sequence[Route]) -> JsonObject:
+        counts = {"pending": 0, "leased": 0, "dead": 0}
+        ages: list[float] = []
+        for route in remotes:
+            found = self._store.reader.outbox_counts(route.name)
+            counts = {state: count + found[state] for state, count in counts.items()}
+            oldest = self._store.reader.outbox_page(route.name, ["pending", "leased"], 1)
+            ages += [round(max(0.0, self._now_s() - _waiting_since(*one)), 1) for one in oldest]
+        return {**counts, "oldest_s": max(ages, default=None)}
 
-    def _links_status(self) -> JsonObject:
-        """Links between memories that wait for the remote, and those it has refused: when there are any."""
-        if self._station.remote is None:
+    def _links_status(self, remotes: Sequence[Route]) -> JsonObject:
+        """Links between memories that wait for remotes, and those that were refused: when there are any."""
+        if not remotes:
             return {}
         from kingly_memory.router.delivering.delivery import outbox_of_links
 
-        counts = self._store.reader.outbox_counts(outbox_of_links(self._station.remote))
-        waiting, dead = counts["pending"] + counts["leased"], counts["dead"]
+        counted = [self._store.reader.outbox_counts(outbox_of_links(route.name)) for route in remotes]
+        waiting = sum(counts["pending"] + counts["leased"] for counts in counted)
+        dead = sum(counts["dead"] for counts in counted)
         return {"links": {"pending": waiting, "dead": dead}} if waiting or dead else {}
+
+    def _remotes_status(self) -> JsonObject:
+        """Each remote by its name, where they have names."""
+        if self._station.routes is None or self._station.routes.is_plain:
+            return {}
+        each = {
+            route.label: {
+                **self._link_status(route),
+                "outbox": self._outbox_status([route]),
+                **self._links_status([route]),
+            }
+            for route in self._station.remotes
+        }
+        return {"remotes": each}
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()

@@ -18,7 +18,7 @@ LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
 
 
-def _number(value: object) -> object:
+def number(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("expected a number")
     return value
@@ -58,8 +58,8 @@ def _text(value: object) -> object:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-Number = Annotated[float, BeforeValidator(_number)]
-Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(number)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(number)]
 Names = Annotated[list[str], BeforeValidator(_several)]
 Texts = Annotated[list[str], BeforeValidator(_listed)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_json)]
@@ -86,7 +86,7 @@ KeysOrIds = Annotated[
     Field(description=f"Key or id of a memory, or a list of up to {MOST_GOT}"),
 ]
 BudgetTokens = Annotated[
-    Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_number)],
+    Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(number)],
     Field(description="About how many tokens the results may take"),
 ]
 Detail = Annotated[
@@ -101,21 +101,21 @@ ContextId = Annotated[
 ]
 Significance = Annotated[Share, Field(description="How much it matters; above 0.3 it also goes to the remote")]
 Tags = Annotated[Names | None, Field(description="Words to filter by")]
-Limit = Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most"), BeforeValidator(_number)]
+Limit = Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most"), BeforeValidator(number)]
 TopK = Annotated[
-    Annotated[int, Field(ge=1, le=MOST_IN_A_MODE), BeforeValidator(_number)] | None,
+    Annotated[int, Field(ge=1, le=MOST_IN_A_MODE), BeforeValidator(number)] | None,
     Field(description="How many at most; left out, as many as suit the mode"),
 ]
-Most = Annotated[int, Field(ge=0, le=RESULTS_LIMIT), BeforeValidator(_number)]
-Year = Annotated[int, Field(ge=0, le=LATEST_YEAR), BeforeValidator(_number)]
+Most = Annotated[int, Field(ge=0, le=RESULTS_LIMIT), BeforeValidator(number)]
+Year = Annotated[int, Field(ge=0, le=LATEST_YEAR), BeforeValidator(number)]
 MostVerified = Annotated[
     int,
     Field(ge=1, le=MOST_VERIFIED, description="How many at most, all statuses together"),
-    BeforeValidator(_number),
+    BeforeValidator(number),
 ]
-Seconds = Annotated[float, Field(ge=0), BeforeValidator(_number)]
+Seconds = Annotated[float, Field(ge=0), BeforeValidator(number)]
 Wait = Annotated[
-    Annotated[float, Field(ge=0, le=LONGEST_WAIT_S), BeforeValidator(_number)] | None,
+    Annotated[float, Field(ge=0, le=LONGEST_WAIT_S), BeforeValidator(number)] | None,
     Field(description="Seconds to wait for the remote's acknowledgement"),
 ]
 Task = Annotated[

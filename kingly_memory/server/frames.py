@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from mcp_types import (
     INTERNAL_ERROR,
@@ -19,13 +18,11 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from kingly_memory.intake import mended
+from kingly_memory.hub.json_rpc import STRANGE_ID, has_strange_id, mended_tree
 
 ENDS_BYTES = 4_096
 """How much of the beginning and of the end of a message is looked at for its id when it cannot be read."""
-STRANGE_ID = "the id of a request has to be a text or a whole number"
 
-_PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]|-?\d+[.eE])')
 _ID = rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f]{0,200}")'
 _SCALARS = rb'(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|-?[\d.]+|true|false|null)\s*,)*?'
 _ID_AT_BEGIN = re.compile(rb"\s*\{" + _SCALARS + rb"\s*" + _ID)
@@ -60,20 +57,6 @@ def message(line: bytes) -> JSONRPCMessage:
         raise _unreadable(INVALID_REQUEST, "this is not a JSON-RPC message", known) from None
 
 
-def has_strange_id(line: bytes) -> bool:
-    """True for a request whose id is neither text nor a whole number: the SDK would take it for a notification, which
-    nobody answers."""
-    if _PERHAPS_STRANGE.search(line) is None:
-        return False
-    try:
-        value = json.loads(line.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(value, dict) or "method" not in value or "id" not in value:
-        return False
-    return isinstance(value["id"], bool) or not isinstance(value["id"], str | int)
-
-
 def too_long(head: bytes, tail: bytes, limit_bytes: int) -> JSONRPCError:
     """What to answer to a message of which only the ends were kept."""
     sentence = f"the message is longer than {limit_bytes:,} bytes; store a text in several memories"
@@ -87,27 +70,6 @@ def line(reply: JSONRPCMessage) -> bytes:
     except (PydanticSerializationError, UnicodeEncodeError):
         text = _mended_text(reply)
     return text.encode() + b"\n"
-
-
-def mended_body(body: bytes) -> bytes:
-    """The same JSON without lone surrogates, which would be refused as unreadable; anything else as it came."""
-    if b"\\ud" not in body and b"\\uD" not in body:
-        return body
-    try:
-        return json.dumps(mended_tree(json.loads(body)), ensure_ascii=False, separators=(",", ":")).encode()
-    except (ValueError, RecursionError):
-        return body
-
-
-def mended_tree(value: Any) -> Any:
-    """A JSON value in which every text can be encoded."""
-    if isinstance(value, str):
-        return mended(value)
-    if isinstance(value, dict):
-        return {mended_tree(name): mended_tree(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [mended_tree(one) for one in value]
-    return value
 
 
 def request_id(head: bytes, tail: bytes) -> RequestId | None:

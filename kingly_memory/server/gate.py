@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.hub.access import Refusal, is_loopback
+from kingly_memory.secret_file import secret
 
 TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
-TOKEN_LIMIT_BYTES = 65_536
 
 _TOKEN = re.compile(r"[!-~]+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9a-fA-F:]+")
@@ -79,18 +79,7 @@ def check_bind(host: str, *, token_given: bool, hosts: Collection[str]) -> None:
 
 def token_in(path: Path) -> str:
     """The token in a file that its owner alone may read. Raises InvalidSetting, which never repeats it."""
-    try:
-        status = path.stat()
-        text = path.read_bytes()[:TOKEN_LIMIT_BYTES].decode().strip()
-    except OSError as error:
-        raise InvalidSetting("mcp_token_file", f"{path} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InvalidSetting("mcp_token_file", f"{path} is not text") from None
-    if status.st_mode & 0o077:
-        raise InvalidSetting("mcp_token_file", f"other users may read {path}; run `chmod 600` on it")
-    if not text:
-        raise InvalidSetting("mcp_token_file", f"{path} is empty; write a token into it, or remove it to get a new one")
-    return text
+    return secret(path, "mcp_token_file")
 
 
 def own_token(home: Path) -> tuple[str, Path]:

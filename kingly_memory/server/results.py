@@ -23,7 +23,7 @@ VERDICTS_SHARE = 0.5
 GOT_CHARACTERS = 16_000
 """How much of each memory `memory_get` shows when it is asked for several."""
 
-Layers = Annotated[list[str], Field(description="'local', 'remote' or both")]
+Layers = Annotated[list[str], Field(description="'local', 'remote' (or the remote's name)")]
 
 
 class Sparse(BaseModel):

@@ -25,14 +25,7 @@ def server_of(place: Place, settings: Settings, toolsets: Collection[str], *, sh
     def begin() -> MemoryRouter:
         from kingly_memory.app.opening import MemoryRouter  # after the handshake, which would wait for it
 
-        return MemoryRouter.open(
-            place.home,
-            place.remote or False,
-            token=place.token,
-            project=place.project,
-            agent=place.agent,
-            settings=settings,
-        )
+        return MemoryRouter.at(place, settings=settings)
 
     longest = max(LONGEST_MESSAGE_BYTES, _JSON_GROWTH * settings.content_limit_bytes)
     return MemoryServer(LazyRouter(begin), toolsets, shared=shared, longest_message_bytes=longest)

@@ -24,7 +24,7 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPC
 
 from kingly_memory.server import frames
 
-FINISH_S = 0.8
+FINISH_S = 1.2
 """How long what is under way may go on when input ends or the process is told to stop."""
 WRITE_S = 0.3
 """How long the last answers may wait for somebody to read them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import BaseModel, BeforeValidator, Field
 
 from kingly_memory.models import JsonObject
-from kingly_memory.server.arguments import Names
+from kingly_memory.server.arguments import Names, number
 from kingly_memory.server.lazy_router import LazyRouter
 
 if TYPE_CHECKING:  # read after the handshake
@@ -21,15 +21,9 @@ SHOWN_CHARACTERS = 600
 MOST_RECALLED = 20
 
 
-def _number(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("expected a number")
-    return value
-
-
 Message = Annotated[str, Field(description="What happened, in a sentence")]
 ThreadId = Annotated[str, Field(description="Id of a thread, or key or id of a memory in it")]
-Few = Annotated[int, Field(ge=1, le=MOST_RECALLED, description="How many threads at most"), BeforeValidator(_number)]
+Few = Annotated[int, Field(ge=1, le=MOST_RECALLED, description="How many threads at most"), BeforeValidator(number)]
 
 
 class MessageShown(BaseModel):

@@ -13,11 +13,11 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
 from kingly_memory.errors import InvalidInput
+from kingly_memory.hub.json_rpc import mended_tree
 from kingly_memory.models import JsonObject
 from kingly_memory.server.alma_tools import AlmaTools
 from kingly_memory.server.attention_tools import AttentionTools
 from kingly_memory.server.cognition_tools import CognitionTools
-from kingly_memory.server.frames import mended_tree
 from kingly_memory.server.injection_tools import InjectionTools
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.legacy_tools import LegacyTools

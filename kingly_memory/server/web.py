@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import INVALID_REQUEST
 from starlette.datastructures import Headers
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kingly_memory.hub import json_rpc
 from kingly_memory.hub.access import Refusal
+from kingly_memory.hub.bodies import relayed
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
-from kingly_memory.server import frames
 from kingly_memory.server.gate import Gate, check_bind, own_token, token_in
 from kingly_memory.server.memory_server import MemoryServer
 
@@ -72,10 +72,10 @@ class Door:
             sentence = f"the message is longer than {self._limit_bytes:,} bytes; store a text in several memories"
             await _refused(Refusal(413, sentence))(scope, receive, send)
             return
-        if frames.has_strange_id(body):
-            await _refused(Refusal(400, frames.STRANGE_ID))(scope, receive, send)
+        if json_rpc.has_strange_id(body):
+            await _refused(Refusal(400, json_rpc.STRANGE_ID))(scope, receive, send)
             return
-        await self._inner(_resized(scope, len(body)), _replayed(body, receive), send)
+        await self._inner(*relayed(scope, body, receive), send)
 
     async def _body(self, receive: Receive) -> bytes | None:
         """The whole body, with lone surrogates mended; None when it is too long."""
@@ -86,7 +86,7 @@ class Door:
             if len(body) > self._limit_bytes:
                 return None
             if not message.get("more_body", False):
-                return frames.mended_body(bytes(body))
+                return json_rpc.mended_body(bytes(body))
 
 
 def application(server: MemoryServer, gate: Gate) -> ASGIApp:
@@ -128,23 +128,5 @@ def _announce(url: str, token_file: Path | None) -> None:
 
 def _refused(refusal: Refusal) -> Response:
     headers = _HEADERS.get(refusal.status, {})
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": refusal.reason}}
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": json_rpc.INVALID_REQUEST, "message": refusal.reason}}
     return Response(json.dumps(body), refusal.status, headers, "application/json")
-
-
-def _resized(scope: Scope, length: int) -> Scope:
-    headers = [
-        (b"content-length", str(length).encode()) if name == b"content-length" else (name, value)
-        for name, value in scope["headers"]
-    ]
-    return {**scope, "headers": headers}
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body in one piece, then whatever comes: the end of the connection."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replay

@@ -8,18 +8,31 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kingly_memory.testing.clock import ManualClock
     from kingly_memory.testing.fakes import FakeRemote, Lost
+    from kingly_memory.testing.mcp_frames import McpStyle
     from kingly_memory.testing.models import ScriptedLanguageModel
     from kingly_memory.testing.remote import ScriptedRemote
     from kingly_memory.testing.script import Weather
+    from kingly_memory.testing.ultimate import UltimateServer
 
-__all__ = ["FakeRemote", "Lost", "ManualClock", "ScriptedLanguageModel", "ScriptedRemote", "Weather"]
+__all__ = [
+    "FakeRemote",
+    "Lost",
+    "ManualClock",
+    "McpStyle",
+    "ScriptedLanguageModel",
+    "ScriptedRemote",
+    "UltimateServer",
+    "Weather",
+]
 
 _HOMES = {
     "FakeRemote": "fakes",
     "Lost": "fakes",
     "ManualClock": "clock",
+    "McpStyle": "mcp_frames",
     "ScriptedLanguageModel": "models",
     "ScriptedRemote": "remote",
+    "UltimateServer": "ultimate",
     "Weather": "script",
 }
 

@@ -12,8 +12,9 @@ from kingly_memory.models import as_utc
 
 _MICROSECONDS = 1_000_000
 """Both clocks go by whole microseconds, the finest a datetime can tell: they never drift apart."""
-_TURNS = 50
-"""Turns of the event loop given to woken tasks; each hop between tasks, futures and events takes one or two."""
+_TURNS, _MOST_TURNS = 50, 10_000
+"""Turns of the event loop given to woken tasks at least, and at most while any of them goes on; each hop between tasks,
+futures and events takes one or two."""
 
 
 @dataclass(order=True, slots=True)
@@ -104,8 +105,11 @@ class ManualClock:
 
     async def settle(self) -> None:
         """Let the tasks of this event loop run until they wait for something again."""
-        for _ in range(_TURNS):
+        ready = getattr(asyncio.get_running_loop(), "_ready", ())  # what asyncio's own loops run in this turn
+        for turn in range(_MOST_TURNS):
             await asyncio.sleep(0)
+            if turn >= _TURNS and not ready:
+                break
 
     def _target_us(self, seconds: float) -> int:
         if not seconds >= 0:

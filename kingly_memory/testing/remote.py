@@ -13,18 +13,21 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from kingly_memory.models import JsonObject
+from kingly_memory.testing.mcp_frames import Answer, Arrived, McpDesk, McpStyle
 from kingly_memory.testing.script import FAULTS, Fault, Script, Weather
 from kingly_memory.testing.semantic import SemanticServer, Unable
 from kingly_memory.testing.wire_faults import PLAYS, Line
 
 CALL_PATH = "/mcp/call"
 _BODY_LIMIT_BYTES = 64 * 1024 * 1024
+_TURNS = 5
+"""Of the event loop, until a connection that was just taken is one that can be cancelled and closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,11 @@ class Refused(Exception):
 
 
 class ScriptedRemote:
-    """A json-call server with scripted faults, on a thread of its own: for sync tests, async tests and processes.
+    """A server with scripted faults, on a thread of its own: for sync tests, async tests and processes.
+
+    It speaks json-call or mcp (`mcp` says of which kind). In mcp, faults are played on calls of tools, and on whatever
+    else is said only where they were scripted for that method: `script("hang", method="initialize")` (the end of a
+    session is called `DELETE`); that is kept in `handshakes`, and calls of tools in `requests` as in json-call.
 
     Its memories outlive `stop` and `start`, as a server's database does. With an effects file, every request and every
     effect is a line of JSON there before the reply is sent, and the effects of an earlier process are taken up again.
@@ -55,6 +62,8 @@ class ScriptedRemote:
     def __init__(
         self,
         *script: str,
+        dialect: Literal["json-call", "mcp"] = "json-call",
+        mcp: McpStyle | None = None,
         always: str = "ok",
         weather: Weather | None = None,
         honours_keys: bool = True,
@@ -65,11 +74,13 @@ class ScriptedRemote:
     ) -> None:
         self.port = port
         self.requests: list[Call] = []
+        self.handshakes: list[Call] = []
         self.effects: list[Call] = []
         self.semantic = SemanticServer(honours_keys=honours_keys, without=tuple(without))
         self._script = Script(Fault.of(always), weather or Weather())
         self._script.add(*script)
         self._token = token
+        self._desk = McpDesk(mcp or McpStyle(), self.semantic.names) if mcp or dialect == "mcp" else None
         self._effects_file = effects_file
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -98,6 +109,11 @@ class ScriptedRemote:
         """Queue faults, one per request, for every method or for one."""
         self._script.add(*faults, method=method)
 
+    def forget_sessions(self) -> None:
+        """As a restart does, without one."""
+        if self._desk is not None:
+            self._desk.sessions.clear()
+
     def always(self, fault: str) -> None:
         """What happens whenever nothing is queued."""
         self._script.always = Fault.of(fault)
@@ -111,6 +127,7 @@ class ScriptedRemote:
 
     def stop(self) -> None:
         """Stop listening and reset every connection, as a killed server does."""
+        self.forget_sessions()
         if self._loop is not None and self._stopping is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
@@ -133,6 +150,8 @@ class ScriptedRemote:
             await self._stopping.wait()
         finally:
             server.close()
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
             for connection in list(self._connections):
                 connection.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
@@ -144,12 +163,10 @@ class ScriptedRemote:
         except OSError as problem:
             listening.set_exception(problem)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.ensure_future(self._converse(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
-        with contextlib.suppress(asyncio.CancelledError):
-            await connection
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -165,21 +182,51 @@ class ScriptedRemote:
                 await writer.wait_closed()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        path, headers = _head(await reader.readuntil(b"\r\n\r\n"))
+        verb, path, headers = _head(await reader.readuntil(b"\r\n\r\n"))
         body = await reader.readexactly(min(int(headers.get("content-length", 0)), _BODY_LIMIT_BYTES))
+        if self._desk is not None:
+            return await self._answer_mcp(self._desk, Line(reader, writer, {}), Arrived(verb, path, headers, body))
         try:
             method, params = self._admitted(path, headers, body)
         except Refused as refused:
             return await _play(Line(reader, writer, {}), refused.fault)
+        return await self._call(Line(reader, writer, {}), method, params, headers)
+
+    async def _answer_mcp(self, desk: McpDesk, line: Line, arrived: Arrived) -> bool:
+        headers = arrived.headers
+        if arrived.verb == "DELETE" and (fault := self._said("DELETE", {}, headers)).kind != "ok":
+            return await _play(line, fault)
+        request = desk.admitted(arrived)
+        if self._token is not None and headers.get("authorization") != f"Bearer {self._token}":
+            request = Answer(401)
+        if isinstance(request, Answer):
+            return await _send(line, request)
+        line = replace(line, frame=desk.frame(request))
+        if request.method == "tools/call":
+            tool = request.params.get("name")
+            return await self._call(line, str(tool), request.params.get("arguments") or {}, headers)
+        fault = self._said(request.method, request.params, headers)
+        if fault.kind == "ok":
+            return await _send(line, desk.reply(request))
+        return await _play(line, fault)
+
+    def _said(self, method: str, params: JsonObject, headers: Mapping[str, str]) -> Fault:
+        """Note what is no call of a tool, and what shall come of it."""
+        fault = self._script.meant_for(method)
+        self._record("handshake", Call(method, params, headers, str(fault)), self.handshakes)
+        return fault
+
+    async def _call(self, line: Line, method: str, params: JsonObject, headers: Mapping[str, str]) -> bool:
         fault = self._script.next(method)
         call = Call(method, params, headers, str(fault))
         self._record("request", call, self.requests)
+        if fault.kind == "lost-session":
+            self.forget_sessions()
         if not fault.takes_effect:
-            return await _play(Line(reader, writer, {}), fault)
+            return await _play(line, fault)
         if not self.semantic.knows(method):
-            text = json.dumps({"error": f"unknown method: {method}"})
-            return await Line(reader, writer, {}).send(404, text.encode())
-        return await _play(Line(reader, writer, self._apply(call)), fault)
+            return await line.unknown(method)
+        return await _play(replace(line, reply=self._apply(call)), fault)
 
     def _admitted(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[str, JsonObject]:
         if not path.partition("?")[0].endswith(CALL_PATH):
@@ -220,14 +267,19 @@ class ScriptedRemote:
                 self.semantic.call(line["method"], line["params"])
 
 
-def _head(head: bytes) -> tuple[str, dict[str, str]]:
+def _head(head: bytes) -> tuple[str, str, dict[str, str]]:
     request_line, *lines = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines if line)
-    return request_line.split(" ")[1], {name.lower(): value.strip() for name, _, value in pairs}
+    verb, path, _ = request_line.split(" ", 2)
+    return verb, path, {name.lower(): value.strip() for name, _, value in pairs}
 
 
 async def _play(line: Line, fault: Fault) -> bool:
-    return await PLAYS[fault.kind](Line(line.reader, line.writer, line.reply, fault.detail))
+    return await PLAYS[fault.kind](replace(line, detail=fault.detail))
+
+
+async def _send(line: Line, answer: Answer) -> bool:
+    return await line.send(answer.status, answer.body, answer.headers, answer.media)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -238,6 +290,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         *options.script,
         always=options.always,
         weather=weather,
+        dialect=options.dialect,
+        mcp=McpStyle(options.sessions, options.stateless, options.events) if options.dialect == "mcp" else None,
         honours_keys=not options.no_keys,
         without=options.without,
         token=options.token,
@@ -259,12 +313,16 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     faults = "\n".join(f"  {kind:15} {meaning}" for kind, meaning in FAULTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m kingly_memory.testing.remote",
-        description="A json-call server that fails on command.",
+        description="A memory server that fails on command.",
         epilog=f"faults:\n{faults}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
     parser.add_argument("--port-file", type=Path, help="the port is written there once connections are taken")
+    parser.add_argument("--dialect", choices=["json-call", "mcp"], default="json-call")
+    parser.add_argument("--stateless", action="store_true", help="in mcp: knows the protocol without sessions")
+    parser.add_argument("--no-sessions", action="store_false", dest="sessions", help="in mcp: issues no session ids")
+    parser.add_argument("--events", action="store_true", help="in mcp: replies with event streams")
     parser.add_argument("--effects-file", type=Path, help="one JSON line per request and per effect")
     parser.add_argument("--script", nargs="*", default=[], metavar="FAULT", help="one per request")
     parser.add_argument("--always", default="ok", metavar="FAULT", help="when the script is used up")

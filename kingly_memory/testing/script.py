@@ -36,8 +36,14 @@ FAULTS = {
     "huge": "no effect; 200 MB, announced",
     "endless": "no effect; chunks without end",
     "tiny-chunks": "no effect; chunks of one byte without end",
+    "text": "no effect; 200 with a result that is this text: `text=Done`",
+    "wrong-id": "no effect; 200 with the answer to another request",
+    "rpc-error": "no effect; 200 with an error of JSON-RPC: `rpc-error=-32603`",
+    "lost-session": "no effect; the session is not known any more",
+    "noisy": "the effect, then an event stream with much else before the reply",
+    "stays-open": "the effect and the reply, on a stream that does not end",
 }
-EFFECTIVE = frozenset({"ok", "lost-reply", "late", "truncated"})
+EFFECTIVE = frozenset({"ok", "lost-reply", "late", "truncated", "noisy", "stays-open"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +101,19 @@ class Script:
     def next(self, method: str) -> Fault:
         """The fault for a request of this method."""
         with self._lock:
-            for position, (wanted, fault) in enumerate(self._waiting):
-                if wanted in (None, method):
-                    del self._waiting[position]
-                    return fault
-            return self._by_chance()
+            return self._taken((None, method)) or self._by_chance()
+
+    def meant_for(self, method: str) -> Fault:
+        """The fault that was queued for this very method, if one was."""
+        with self._lock:
+            return self._taken((method,)) or Fault("ok")
+
+    def _taken(self, wanted: tuple[str | None, ...]) -> Fault | None:
+        for position, (method, fault) in enumerate(self._waiting):
+            if method in wanted:
+                del self._waiting[position]
+                return fault
+        return None
 
     def _by_chance(self) -> Fault:
         weather, roll = self.weather, self._random.random()

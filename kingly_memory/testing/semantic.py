@@ -46,6 +46,11 @@ class SemanticServer:
         }
         self._methods = {name: method for name, method in methods.items() if name not in without}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of every method it knows."""
+        return tuple(self._methods)
+
     def knows(self, method: str) -> bool:
         return method in self._methods
 

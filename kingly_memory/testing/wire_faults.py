@@ -8,7 +8,7 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 
@@ -22,6 +22,42 @@ _PIECE_BYTES = 65_536
 _HUGE_BYTES = 200 * 1024 * 1024
 
 
+class Frame:
+    """How a dialect words what a call comes to; this one is json-call's."""
+
+    media = "application/json"
+    headers: tuple[str, ...] = ()
+
+    def result(self, reply: JsonObject) -> bytes:
+        return json.dumps(reply).encode()
+
+    def noisy(self, reply: JsonObject) -> bytes:
+        """The result after other things, where the dialect has other things."""
+        return self.result(reply)
+
+    def failure(self, text: str) -> bytes:
+        """The call failed, in words alone."""
+        return json.dumps({"error": text}).encode()
+
+    def text(self, text: str) -> bytes:
+        return json.dumps(text).encode()
+
+    def error(self, code: int) -> bytes:
+        """An error of JSON-RPC."""
+        return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": CANARY}}).encode()
+
+    def astray(self) -> bytes:
+        """The answer to a request that nobody made."""
+        return b'{"jsonrpc": "2.0", "id": "another", "result": {}}'
+
+    def lost_session(self) -> tuple[int, bytes]:
+        return 404, b""
+
+    def unknown(self, method: str) -> tuple[int, bytes]:
+        """The server has no such method."""
+        return 404, json.dumps({"error": f"unknown method: {method}"}).encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One open connection with a request waiting, the reply it would get, and the fault's detail."""
@@ -30,13 +66,17 @@ class Line:
     writer: asyncio.StreamWriter
     reply: JsonObject
     detail: str = ""
+    frame: Frame = field(default_factory=Frame)
 
-    async def send(self, status: int, body: bytes, headers: Iterable[str] = ()) -> bool:
+    async def send(
+        self, status: int, body: bytes, headers: Iterable[str] = (), media: str = "application/json"
+    ) -> bool:
         """One whole response; the connection stays open."""
         lines = [
             f"HTTP/1.1 {status} {_phrase(status)}",
-            "Content-Type: application/json",
+            f"Content-Type: {media}",
             "Set-Cookie: session=scripted; Path=/",
+            *self.frame.headers,
             *headers,
         ]
         if status != HTTPStatus.NO_CONTENT:
@@ -44,6 +84,10 @@ class Line:
         self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         await self.writer.drain()
         return True
+
+    async def unknown(self, method: str) -> bool:
+        status, body = self.frame.unknown(method)
+        return await self.send(status, body, media=self.frame.media)
 
     async def begin(self, *headers: str) -> None:
         """Only the head of a response."""
@@ -70,7 +114,7 @@ Play = Callable[[Line], Awaitable[bool]]
 
 
 async def _ok(line: Line) -> bool:
-    return await line.send(200, json.dumps(line.reply).encode())
+    return await line.send(200, line.frame.result(line.reply), media=line.frame.media)
 
 
 async def _status(line: Line) -> bool:
@@ -95,19 +139,19 @@ async def _reset(line: Line) -> bool:
 
 
 async def _truncated(line: Line) -> bool:
-    body = json.dumps(line.reply).encode()
-    await line.begin("Content-Type: application/json", f"Content-Length: {len(body)}")
+    body = line.frame.result(line.reply)
+    await line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {len(body)}")
     line.writer.write(body[: len(body) // 2])
     return False
 
 
 async def _failure(line: Line) -> bool:
     body = {"success": False, "error": CANARY, "error_code": line.detail or "EXECUTION_ERROR"}
-    return await line.send(200, json.dumps(body).encode())
+    return await line.send(200, line.frame.result(body), media=line.frame.media)
 
 
 async def _error(line: Line) -> bool:
-    return await line.send(200, json.dumps({"error": line.detail or CANARY}).encode())
+    return await line.send(200, line.frame.failure(line.detail or CANARY), media=line.frame.media)
 
 
 async def _json(line: Line) -> bool:
@@ -157,7 +201,7 @@ async def _garbage(line: Line) -> bool:
 
 
 async def _trickle(line: Line) -> bool:
-    await line.begin("Content-Type: application/json", "Content-Length: 1000000")
+    await line.begin(f"Content-Type: {line.frame.media}", "Content-Length: 1000000")
     return await line.pour(b" ", _TRICKLE_S)
 
 
@@ -175,18 +219,46 @@ async def _double_gzip(line: Line) -> bool:
 
 
 async def _huge(line: Line) -> bool:
-    await line.begin("Content-Type: application/json", f"Content-Length: {_HUGE_BYTES}")
+    await line.begin(f"Content-Type: {line.frame.media}", f"Content-Length: {_HUGE_BYTES}")
     return await line.pour(b" " * _PIECE_BYTES)
 
 
 async def _endless(line: Line) -> bool:
-    await line.begin("Content-Type: application/json", "Transfer-Encoding: chunked")
+    await line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
     return await line.pour(f"{_PIECE_BYTES:x}\r\n".encode() + b" " * _PIECE_BYTES + b"\r\n")
 
 
 async def _tiny_chunks(line: Line) -> bool:
-    await line.begin("Content-Type: application/json", "Transfer-Encoding: chunked")
+    await line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
     return await line.pour(b"1\r\n \r\n" * 10_000)
+
+
+async def _text(line: Line) -> bool:
+    return await line.send(200, line.frame.text(line.detail or CANARY), media=line.frame.media)
+
+
+async def _wrong_id(line: Line) -> bool:
+    return await line.send(200, line.frame.astray(), media=line.frame.media)
+
+
+async def _rpc_error(line: Line) -> bool:
+    return await line.send(200, line.frame.error(int(line.detail or -32603)), media=line.frame.media)
+
+
+async def _lost_session(line: Line) -> bool:
+    return await line.send(*line.frame.lost_session())
+
+
+async def _noisy(line: Line) -> bool:
+    return await line.send(200, line.frame.noisy(line.reply), media=line.frame.media)
+
+
+async def _stays_open(line: Line) -> bool:
+    body = line.frame.result(line.reply)
+    await line.begin(f"Content-Type: {line.frame.media}", "Transfer-Encoding: chunked")
+    line.writer.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
+    await line.writer.drain()
+    return await _hang(line)
 
 
 PLAYS: dict[str, Play] = {
@@ -218,6 +290,12 @@ PLAYS: dict[str, Play] = {
     "huge": _huge,
     "endless": _endless,
     "tiny-chunks": _tiny_chunks,
+    "text": _text,
+    "wrong-id": _wrong_id,
+    "rpc-error": _rpc_error,
+    "lost-session": _lost_session,
+    "noisy": _noisy,
+    "stays-open": _stays_open,
 }
 
 

@@ -114,7 +114,11 @@ def run(order: Order, diary: Diary) -> int:
 
 def run_and_kill(order: Order, diary: Diary, after_lines: int) -> int:
     """A writer that is killed from outside as soon as it has said so many lines."""
-    writer = start(order)
+    return kill(start(order), diary, after_lines)
+
+
+def kill(writer: subprocess.Popen[str], diary: Diary, after_lines: int) -> int:
+    """Kill a writer as soon as it has said so many lines, unless it ends before."""
     assert writer.stdout is not None
     lines = []
     for _ in range(after_lines):

@@ -59,7 +59,11 @@ class KillRemote(Protocol):
 class ScriptedProcess:
     """`kingly_memory.testing.remote` as a process, with the weather given."""
 
-    def __init__(self, folder: Path, weather: Weather = CALM, script: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, weather: Weather = CALM, script: tuple[str, ...] = (), dialect: str = "json-call"
+    ) -> None:
+        self._dialect = dialect
+        self._weather = weather
         self._effects_file = folder / "effects.jsonl"
         self._port_file = folder / "port"
         self._port = 0
@@ -78,9 +82,20 @@ class ScriptedProcess:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    def restart(self) -> None:
+        """Kill it, and start it again in the same weather."""
+        self.stop()
+        self._start(self._weather, ())
+
     def calm_down(self) -> None:
         self.stop()
         self._start(CALM, ())
+
+    def effect_count(self) -> int:
+        """How many effects have been written down."""
+        if not self._effects_file.exists():
+            return 0
+        return self._effects_file.read_bytes().count(b'{"line": "effect"')
 
     def effects(self) -> Effects:
         self.stop()
@@ -120,6 +135,8 @@ class ScriptedProcess:
         yield from ("--effects-file", str(self._effects_file), "--retry-after", weather.retry_after)
         yield from ("--fail-500", str(weather.fail_500), "--fail-429", str(weather.fail_429))
         yield from ("--drop-reply", str(weather.drop_reply), "--seed", str(weather.seed))
+        if self._dialect != "json-call":
+            yield from ("--dialect", self._dialect)
         if script:
             yield from ("--script", *script)
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from kingly_memory.settings import Durability
-from tests.kill.harness import Diary, Findings, all_rows, audit, complaints, finish, lost, run, run_and_kill, start
+from tests.kill.harness import (
+    Diary,
+    Findings,
+    all_rows,
+    audit,
+    complaints,
+    finish,
+    kill,
+    lost,
+    run,
+    run_and_kill,
+    start,
+)
 from tests.kill.remotes import ROUGH, ScriptedProcess
 from tests.kill.writer import Order
 
@@ -128,6 +142,72 @@ async def test_thousands_of_deliveries_in_rough_weather_by_two_processes_at_a_ti
     tally.add(diary, found)
     assert found.delivered >= 2_500
     assert found.blank(), found
+
+
+@pytest.mark.requirement("UNI-010")
+async def test_kills_of_writers_while_they_deliver_by_mcp(
+    folder: Path, orders: Callable[..., Order], tally: Tally
+) -> None:
+    diary = Diary()
+    chance = random.Random(13)
+    with ScriptedProcess(folder, ROUGH, dialect="mcp") as remote:
+        for event in EVENTS:
+            for count in range(1, 4):
+                run(orders(remote.url, kill_at=event, kill_count=count, sync_s=20), diary)
+        for _ in range(10):
+            run_and_kill(orders(remote.url, count=60), diary, after_lines=chance.randint(1, 100))
+        found = await audit(orders(remote.url), diary, remote)
+    tally.add(diary, found)
+    assert diary.kills >= 15
+    assert found.blank(), found
+
+
+@pytest.mark.requirement("KNG-047")
+async def test_ten_processes_on_one_home_of_which_most_are_killed(
+    folder: Path, orders: Callable[..., Order], tally: Tally
+) -> None:
+    diary = Diary()
+    chance = random.Random(17)
+    with ScriptedProcess(folder, ROUGH) as remote:
+        for number in range(2):
+            writers = [start(orders(remote.url, count=90, key_space=f"{number}{name}")) for name in "abcdefghij"]
+            for writer in writers[:8]:
+                kill(writer, diary, chance.randint(20, 160))
+            assert [finish(writer, diary) for writer in writers[8:]] == [0, 0]
+        found = await audit(orders(remote.url), diary, remote)
+    tally.add(diary, found)
+    assert diary.kills >= 14
+    assert found.blank(), found
+
+
+@pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize("dialect", ["json-call", "mcp"])
+async def test_kills_of_the_remote_while_it_is_sent_a_backlog(
+    folder: Path, orders: Callable[..., Order], tally: Tally, dialect: str
+) -> None:
+    diary = Diary()
+    with ScriptedProcess(folder, ROUGH, dialect=dialect) as remote, ThreadPoolExecutor(1) as reading:
+        for _ in range(8):
+            finished = reading.submit(run, orders(remote.url, count=120, sync_s=20), diary)
+            diary.kills += killed_as_it_works(remote, finished, 3)
+            assert finished.result() == 0
+        found = await audit(orders(remote.url), diary, remote)
+    tally.add(diary, found)
+    assert diary.kills >= 10
+    assert found.blank(), found
+
+
+def killed_as_it_works(remote: ScriptedProcess, finished: Future[int], most: int) -> int:
+    """Kill the remote whenever it has done a few things more, until the writer has finished; returns how often."""
+    chance = random.Random(19)
+    for kills in range(most):
+        until = remote.effect_count() + chance.randint(1, 6)
+        while remote.effect_count() < until:
+            if finished.done():
+                return kills
+            time.sleep(0.005)
+        remote.restart()
+    return most
 
 
 def test_the_whole_run_came_to_hundreds_of_kills_and_thousands_of_deliveries_and_no_loss(

@@ -87,7 +87,8 @@ async def check_goes_on(home: Path) -> None:
         assert {one.memory.key for one in entries if one.why is not None} == before
         report = await memory.sweep(["lifetimes", "strength"])
         assert report.archived + len(before) == FADED
-        assert await memory.undo_sweep() == report.archived
+        # A sweep that found nothing to do is none to take back: then it is the one that was killed.
+        assert await memory.undo_sweep() == (report.archived or len(before))
         for key in before:
             await memory.restore(key)
         links = await memory.links("fresh")

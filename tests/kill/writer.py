@@ -73,7 +73,7 @@ def settings_of(order: Order) -> Settings:
         send_pause_s=0.001,
         poll_s=0.02,
         lease_s=2.0,
-        lease_size=4,
+        lease_size=8,
         probe_interval_s=0.05,
         longest_wait_s=0.05,
         closing_s=0.0,

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakSet, finalize
 
-from kingly_memory.adapters.local import inspection
+from kingly_memory.adapters.local import inspection, sql
 from kingly_memory.adapters.local.damage import Inode, Malformed, Recovery, primary_code, read_failure
 from kingly_memory.adapters.local.folder import Folder, inode_of
 from kingly_memory.errors import StoreError
@@ -39,6 +40,7 @@ class _Opened:
     immutable: bool
     pid: int = field(default_factory=os.getpid)
     closed: bool = False
+    number: int = field(default_factory=partial(next, count()))
 
     def close(self) -> None:
         self.closed = True
@@ -63,6 +65,12 @@ class Connections:
         """All rows of the answer, or those up to the first that is `enough`. Raises StoreDamaged, StoreUntrusted."""
         bound = tuple(values)
         return self._mended(lambda: self._fetch(statement, bound, enough))
+
+    def version(self) -> tuple[int, int] | None:
+        """Another one after every commit, as this thread's connection sees them; None when there is no store."""
+        found = self.rows(sql.VERSION, ())
+        opened: _Opened | None = getattr(self._local, "opened", None)
+        return None if opened is None or not found else (opened.number, int(found[0][0]))
 
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""

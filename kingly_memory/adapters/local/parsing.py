@@ -24,7 +24,7 @@ def row(position: int, value: Any, tag: Any) -> Row | None:
     """The memory in a row, given its columns; None when there is none in it."""
     try:
         memory = Memory.from_json(_loaded(value))
-        _check_sound(memory)
+        _check(_is_sound(memory), "an unsound field")
         return Row(position, memory, standing_of(tag))
     except _UNREADABLE as error:
         _leave_out(position, error)
@@ -88,16 +88,23 @@ def _loaded(value: Any) -> Any:
     return json.loads(value)
 
 
-def _check_sound(memory: Any) -> None:
-    """Raise TypeError when a field is not what the record says, which `from_json` leaves open."""
+def _is_sound(memory: Any) -> bool:
+    """Whether each field is what the record says, which `from_json` leaves open."""
     scope = memory.scope
-    texts = (memory.id, memory.content, scope.project, *memory.tags)
-    names = (memory.key, memory.title, scope.agent, scope.context_id)
-    _check(all(isinstance(one, str) for one in texts), "a text")
-    _check(all(one is None or isinstance(one, str) for one in names), "a name")
-    _check(isinstance(memory.significance, int | float) and isinstance(memory.confidence, int | float), "a number")
-    _check(isinstance(memory.revision, int) and isinstance(memory.metadata, dict), "a field")
-    _check(memory.created_at.tzinfo is not None and memory.updated_at.tzinfo is not None, "a time")
+    for text in (memory.id, memory.content, scope.project, *memory.tags):
+        if not isinstance(text, str):
+            return False
+    for name in (memory.key, memory.title, scope.agent, scope.context_id):
+        if name is not None and not isinstance(name, str):
+            return False
+    return (
+        isinstance(memory.significance, (int, float))  # a union would be made anew for every memory
+        and isinstance(memory.confidence, (int, float))
+        and isinstance(memory.revision, int)
+        and isinstance(memory.metadata, dict)
+        and memory.created_at.tzinfo is not None
+        and memory.updated_at.tzinfo is not None
+    )
 
 
 def _check(holds: bool, what: str) -> None:

@@ -32,6 +32,7 @@ _READ_AT_ONCE = 65_536
 """Characters of memories between two looks at the deadline."""
 _ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
 _LENDERS_AT_ONCE = 16
+_MOST_KEYS = 512
 _NEAR_ROWS = 24
 """Rows before and after a memory among which its neighbours mostly are: each has a few, and other talks go on too."""
 _NEAR = sql.NEAR.format(lenders=",".join(f"(?{at}, ?{at + 1})" for at in range(6, 6 + 2 * _LENDERS_AT_ONCE, 2)))
@@ -59,9 +60,28 @@ class Reader:
         prefix = rows.facet_row(name, "")
         if not owners:
             return {}
-        found = self._all(sql.GET_MANY.format(marks=_marks(owners)), [prefix + owner for owner in owners])
+        found = self._many([prefix + owner for owner in owners])
         parsed = {key[len(prefix) :]: parsing.facet(key, value) for key, value in found}
         return {owner: facet for owner, facet in parsed.items() if facet is not None}
+
+    def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
+        keys = {rows.facet_row(name, owner): (name, owner) for name, owners in wanted.items() for owner in owners}
+        for key, value in self._many(list(keys)):
+            facet, (name, owner) = parsing.facet(key, value), keys[key]
+            if facet is not None:
+                found[name][owner] = facet
+        return found
+
+    def _many(self, keys: Sequence[str]) -> list[tuple[str, Any]]:
+        """The rows under these keys. As many are asked for as a power of two has: so there are few statements."""
+        most = min(1 << max(len(keys) - 1, 0).bit_length(), _MOST_KEYS)
+        statement = sql.GET_MANY.format(marks=",".join("?" * most))
+        found: list[tuple[str, Any]] = []
+        for first in range(0, len(keys), most):
+            some = keys[first : first + most]
+            found += self._all(statement, [*some, *([some[-1]] * (most - len(some)))])
+        return found
 
     def page(
         self, query: Query, standings: Sequence[Standing], limit: int, start: int | None, *, oldest_first: bool = False

@@ -86,6 +86,11 @@ def context_expression(context_id: str) -> str:
     return f"scope : {_quoted(_context(context_id))}"
 
 
+def any_context(digests: Iterable[str]) -> str:
+    """Everything with one of the contexts of which these are the digests."""
+    return _any_token([f"c{digest}" for digest in digests])
+
+
 def context_in_tag(context_id: str) -> str:
     """How the context's token stands in the tag of a memory row."""
     return f" {_context(context_id)} "

@@ -299,15 +299,30 @@ NEXT_NAMED = (
 _CONTEXT = "substr({row}tag, instr({row}tag, ' c') + 2, 20)"
 """The digest in the context's token; no other token of a tag begins with that letter."""
 _OWN = "instr({row}tag, ?2) = 1 AND instr({row}tag, ' c') > 0"
-_MARK = "sum(CAST(store_time * 1000000 AS INTEGER) % 1099511627776)"
+_MARK = "coalesce(sum(CAST(store_time * 1000000 AS INTEGER) % 1099511627776), 0)"
 """When the row was written, as diskcache notes it, or its standing changed. In microseconds modulo 2^40, so that no sum
 of them is too large."""
 TALKS = (
     f"SELECT {_CONTEXT.format(row='')}, count(*), {_MARK}, max(rowid) FROM Cache INDEXED BY Cache_key_raw "
     f"WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')} GROUP BY 1"
 )
+TALKED = (
+    f"SELECT count(*), {_MARK}, group_concat(CASE WHEN store_time > ?3 THEN {_CONTEXT.format(row='')} END) "
+    f"FROM Cache INDEXED BY Cache_key_raw WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')}"
+)
+"""What TALKS adds up to, and in which contexts a row was written since. A third of its cost."""
+TALKS_OF = (
+    f"SELECT {_CONTEXT.format(row='')}, count(*), {_MARK}, max(rowid) FROM Cache "
+    f"WHERE rowid IN (SELECT rowid FROM km_text WHERE km_text MATCH ?3) "
+    f"AND raw = ?1 AND {_OWN.format(row='')} GROUP BY 1"
+)
+VERSION = "PRAGMA data_version"
 NAMED = (
     "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
+)
+SPREAD = (
+    "SELECT t.key, (SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH t.value LIMIT ?2)) "
+    "FROM json_each(?1) AS t"
 )
 SHARING = (
     f"SELECT {_CONTEXT.format(row='c.')}, count(*), max(c.rowid) FROM "

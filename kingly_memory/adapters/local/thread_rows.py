@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
@@ -11,6 +14,18 @@ from kingly_memory.ports import Talk
 
 _ROWS_SHARING = 200
 """Of the text index's best, whoever's: asked for the project's own alone it would take several times as long."""
+_MOST_WRITTEN = 100
+"""Contexts that are looked at one by one; when there are more, all are."""
+_LATE_S = 5.0
+"""A row may be committed so long after the time that it bears."""
+
+
+class _Known(NamedTuple):
+    """The contexts of a project by their names as they were last, and since when (Unix seconds) a row that is not
+    counted in them may have been written."""
+
+    talks: Mapping[str, Talk]
+    since_s: float
 
 
 class ThreadRows:
@@ -18,10 +33,32 @@ class ThreadRows:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._known: dict[str, _Known] = {}
+
+    def version(self) -> tuple[int, int] | None:
+        return self._connections.version()
 
     def talks(self, project: str) -> list[Talk]:
-        found = self._connections.rows(sql.TALKS, (1, _own(project)))
-        return [Talk(context, count, mark or 0, last) for context, count, mark, last in found]
+        now_s, known = time.time(), self._known.get(project)
+        talks = None if known is None else self._gone_on(known, project)
+        if talks is None:
+            talks = {row[0]: Talk._make(row) for row in self._connections.rows(sql.TALKS, (1, _own(project)))}
+        self._known = {project: _Known(talks, now_s - _LATE_S)}
+        return list(talks.values())
+
+    def _gone_on(self, known: _Known, project: str) -> dict[str, Talk] | None:
+        """What is known with what was written since; None where that does not add up, as when something was erased."""
+        [(count, mark, written)] = self._connections.rows(sql.TALKED, (1, _own(project), known.since_s)) or [(0, 0, "")]
+        contexts = set(written.split(",") if written else ())
+        if len(contexts) > _MOST_WRITTEN:
+            return None
+        talks = {context: talk for context, talk in known.talks.items() if context not in contexts}
+        if contexts:
+            values = (1, _own(project), rows.any_context(contexts))
+            found = map(Talk._make, self._connections.rows(sql.TALKS_OF, values))
+            talks |= {talk.context: talk for talk in found if talk.context in contexts}
+        sums = sum(talk.memories for talk in talks.values()), sum(talk.mark for talk in talks.values())
+        return talks if sums == (count, mark) else None
 
     def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
         prefix, beyond = rows.facet_row(facet, ""), after
@@ -34,6 +71,10 @@ class ThreadRows:
                 break
             beyond = raw[-1][0][len(prefix) :]
         return found
+
+    def spread(self, terms: Sequence[str], most: int) -> dict[str, int]:
+        asked = json.dumps([rows.any_term([term]) for term in terms])
+        return {terms[at]: count for at, count in self._connections.rows(sql.SPREAD, (asked, most))} if terms else {}
 
     def sharing(self, project: str, terms: Sequence[str], limit: int, deadline_s: float) -> list[Talk]:
         if not terms:

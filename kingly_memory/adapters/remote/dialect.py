@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from kingly_memory.models import JsonObject
@@ -11,12 +13,16 @@ class Offer(NamedTuple):
     """What a server said of itself when it was connected to.
 
     `tools` are the names of those it lists, None where the dialect has no such list; `told` is its reply to the
-    greeting, as JSON.
+    greeting, as JSON. `arguments` names what each tool takes, as far as the list says so. `protocol` is the version
+    that was agreed on, `server` what the server calls itself, where the dialect has such things.
     """
 
     dialect: str
     tools: frozenset[str] | None
     told: Any
+    arguments: Mapping[str, frozenset[str]] = MappingProxyType({})
+    protocol: str = ""
+    server: str = ""
 
 
 class Dialect(Protocol):

@@ -10,6 +10,18 @@
 | other 4xx (404, 405, 409, ...) | refused, not clear | wrong address, wrong protocol, conflict: all may be mended |
 | an error that says "unknown method" | refused, clear, unknown method | the server has no such call |
 | 2xx that says it failed | refused, clear for INVALID_PARAMETER | the server's tool failed, not the transport |
+
+In mcp a reply is told in three more layers, and a 400 may be about the session, so that it is not clear by itself:
+
+| answer | error | why |
+|---|---|---|
+| JSON-RPC -32603, -32000 to -32019 | unavailable | the server's own trouble |
+| JSON-RPC -32602 | refused, clear | these very arguments will never be taken |
+| JSON-RPC -32601, "unknown tool" | refused, clear, unknown method | the server has no such call |
+| any other error of JSON-RPC | refused, not clear | about the connection or the protocol |
+| isError, about the arguments | refused, clear | validation: they will never be taken |
+| isError | refused, not clear | the server's tool failed |
+| isError false, success false | as in json-call | the same |
 """
 
 from __future__ import annotations
@@ -35,10 +47,34 @@ _DECIDED = _LATER | _UNAUTHORISED
 _CLEAR = frozenset({400, 413, 422})
 _FAILURE_CODES = frozenset({"INVALID_PARAMETER", "TOOL_ERROR", "EXECUTION_ERROR"})
 _METHOD_NOT_FOUND = -32601
+_INVALID_PARAMS = -32602
+_INTERNAL_ERROR = -32603
+_SERVER_TROUBLES = range(-32019, -31999)
+_NOT_THERE = frozenset({404, 405})
+_INVALID_ARGUMENTS = re.compile(
+    r"validation errors?\b|invalid (argument|parameter|params)|missing (a )?required|field required", re.IGNORECASE
+)
 _ERROR_TEXT_LIMIT = 200
 """Characters; a longer error text may quote the memory, and the memory may say anything."""
 _UNKNOWN_METHOD = re.compile(r"unknown (method|tool)|method not found", re.IGNORECASE)
+CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND = "conflict", "database locked", "workflow not found", "memory not found"
+_SIGNS = {
+    CONFLICT: re.compile(r"UNIQUE constraint failed", re.IGNORECASE),
+    LOCKED: re.compile(r"database (table )?is locked", re.IGNORECASE),
+    NO_WORKFLOW: re.compile(r"workflow\b.{0,120}?\b(not found|does not exist)", re.IGNORECASE),
+    NOT_FOUND: re.compile(r"(memory|memories)\b.{0,160}?\b(not found|does not exist|expired)", re.IGNORECASE),
+}
+_SIGN_LIMIT = 2_000
+"""Characters of an error text that are looked at for signs; beyond are tracebacks."""
 _SECONDS = re.compile(r"[+-]?\d{1,20}(\.\d{0,9})?")
+
+
+class NotThere(RemoteRefused):
+    """404 or 405: nothing at this address takes such a call. Another dialect may be spoken there."""
+
+
+class Foreign(RemoteUnavailable):
+    """What answered is not of this dialect: a login page, another service, an empty success."""
 
 
 def status_text(status: int) -> str:
@@ -66,7 +102,7 @@ def result(status: int, body: bytes, retry_after: str | None, now: datetime) -> 
     try:
         value = read(body)
     except NotJson as problem:
-        raise RemoteUnavailable(str(problem), reached=True) from None
+        raise Foreign(str(problem), reached=True) from None
     if failed := failure(value):
         raise failed
     return value
@@ -81,7 +117,32 @@ def refusal(status: int, body: bytes, retry_after: str | None, now: datetime) ->
         return RemoteRefused(f"{text} (unknown method)", clear=True, unknown_method=True)
     if status in _LATER or status not in _CLIENT_ERRORS:
         return RemoteUnavailable(text, retry_after_s=retry_after_s(retry_after, now), reached=True)
+    if status in _NOT_THERE:
+        return NotThere(text, clear=False)
     return RemoteRefused(text, clear=status in _CLEAR)
+
+
+def rpc_failure(error: Mapping[str, Any]) -> RemoteError:
+    """What an error of JSON-RPC stands for. Its text stays hidden."""
+    code = error.get("code")
+    if _is_unknown_method(error):
+        return RemoteRefused("unknown method", clear=True, unknown_method=True)
+    if not isinstance(code, int):
+        return RemoteRefused("the call failed (no known code)", clear=False)
+    if code == _INTERNAL_ERROR or code in _SERVER_TROUBLES:
+        return RemoteUnavailable(f"the server has trouble of its own (code {code})", reached=True)
+    return RemoteRefused(f"the call failed (code {code:d})", clear=code == _INVALID_PARAMS, code=sign_of(error))
+
+
+def tool_failure(text: str) -> RemoteRefused:
+    """What a tool's error in words stands for (isError). The words stay hidden."""
+    if _is_unknown_method(text):
+        return RemoteRefused("unknown method", clear=True, unknown_method=True)
+    sign = sign_of(text)
+    if sign is None and _INVALID_ARGUMENTS.search(text[:_SIGN_LIMIT]):
+        return RemoteRefused("the tool does not take these arguments", clear=True)
+    about = "" if sign is None else f": {sign}"
+    return RemoteRefused(f"the tool failed{about}", clear=False, code=sign)
 
 
 def failure(value: Any) -> RemoteRefused | None:
@@ -95,7 +156,17 @@ def failure(value: Any) -> RemoteRefused | None:
         return RemoteRefused("unknown method", clear=True, unknown_method=True)
     code = value.get("error_code")
     known = code if isinstance(code, str) and code in _FAILURE_CODES else "no known code"
-    return RemoteRefused(f"the call failed ({known})", clear=known == "INVALID_PARAMETER")
+    sign = sign_of(error)
+    about = known if sign is None else f"{known}: {sign}"
+    return RemoteRefused(f"the call failed ({about})", clear=known == "INVALID_PARAMETER" and sign is None, code=sign)
+
+
+def sign_of(error: Any) -> str | None:
+    """What a server's error text is about, in a word of ours (`RemoteRefused.code`); None when it is none we know."""
+    text = error.get("message") if isinstance(error, Mapping) else error
+    if not isinstance(text, str):
+        return None
+    return next((sign for sign, words in _SIGNS.items() if words.search(text[:_SIGN_LIMIT])), None)
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:

@@ -40,6 +40,9 @@ class SeedRemote:
         self._can_update = self._knows_thoughts = True
         return info
 
+    async def prepare(self) -> None:
+        """Nothing has to be there before it is used."""
+
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         async def bring(maybe_there: bool) -> str:
             return await self._bring(memory, idempotency_key, remote_id, maybe_there)
@@ -65,11 +68,11 @@ class SeedRemote:
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
 
-        async def drop() -> Any:
-            return await self._call("forget_memory", params, memory.scope.project)
+        async def drop() -> str | None:
+            return wire.forgotten_id(await self._call("forget_memory", params, memory.scope.project))
 
-        reply = await self._persistence.of(drop)
-        return remote_id or wire.forgotten_id(reply)
+        forgotten = await self._persistence.of(drop)
+        return remote_id or forgotten
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

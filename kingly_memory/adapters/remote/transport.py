@@ -14,54 +14,66 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
 from kingly_memory.adapters.remote.endpoint import Endpoint
-from kingly_memory.adapters.remote.outcomes import needs_body, result, status_text, succeeded
-from kingly_memory.errors import InvalidInput, RemoteUnavailable
+from kingly_memory.adapters.remote.outcomes import result, status_text
+from kingly_memory.adapters.remote.replies import Reply
+from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import Clock
+
+Token = str | Callable[[], str | None] | None
+"""What callers show, or where to look it up: at the start, and once more whenever it was refused."""
 
 _TOKEN = re.compile(r"[!-~]+")
 _MOST_REDIRECTS = 3
 _FOLLOWED = frozenset({307, 308})
 """The redirects that keep method and body; they are followed to the same origin only."""
-_CHUNKS_PER_TURN = 64
-"""A reply of one-byte chunks would otherwise be read in one turn of the event loop."""
 _THREAD_ABOVE_BYTES = 65_536
 """Reading more JSON than this takes long enough to be felt on the event loop."""
 
 
-@dataclass(slots=True)
-class _Exchange:
-    """How far one exchange came; the deadline may end it anywhere."""
+T = TypeVar("T")
 
-    reached: bool = False
+Reading = Callable[[Reply], Awaitable[T]]
+"""What becomes of a reply; runs while the connection is held, and may leave the rest of the reply unread."""
+
+
+class Letter(NamedTuple):
+    """One request: `path` is added to the endpoint's address."""
+
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+    verb: str = "POST"
 
 
 class Transport:
-    """Posts JSON to one endpoint and reads JSON back. Belongs to one event loop; opens its client at the first post."""
+    """Bounded HTTP exchanges with one endpoint. Belongs to one event loop; opens its client at the first one."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         *,
         clock: Clock,
-        token: str | None = None,
+        token: Token = None,
         connect_timeout_s: float = 2.0,
         reply_limit_bytes: int = 1_048_576,
     ) -> None:
         self.endpoint = endpoint
         self._clock = clock
-        self._authorization = _authorization(endpoint, token)
+        self._token = token
+        self._authorization = self._looked_up()
         self._connect_timeout_s = connect_timeout_s
         self._reply_limit_bytes = reply_limit_bytes
         self._client: httpx.AsyncClient | None = None
@@ -71,10 +83,16 @@ class Transport:
 
     async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
         """The JSON value of the answer. Raises a RemoteError by the table in `outcomes`, `timeout_s` later at most."""
-        exchange = _Exchange()
+        async with self.within(timeout_s) as exchange:
+            return await exchange.send(Letter(path, encoded(payload), headers), self._value)
+
+    @asynccontextmanager
+    async def within(self, timeout_s: float) -> AsyncIterator[Exchange]:
+        """Requests that must all be answered in that time. Whatever breaks or takes longer is a RemoteUnavailable."""
+        exchange = Exchange(self)
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._exchange(exchange, path, _encoded(payload), headers)
+                yield exchange
         except TimeoutError:
             time = f"{timeout_s:.3g} s" if timeout_s >= 1 else f"{timeout_s * 1000:.0f} ms"
             reason = f"{self.endpoint.origin}: no complete answer within {time}"
@@ -83,59 +101,52 @@ class Transport:
             # `from None`: the library's texts quote what the server sent.
             raise RemoteUnavailable(self._trouble(problem), reached=exchange.reached) from None
 
+    def now(self) -> datetime:
+        return self._clock.now()
+
     async def aclose(self) -> None:
         """Close the connections. Safe to call twice."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def _exchange(self, exchange: _Exchange, path: str, body: bytes, headers: Mapping[str, str]) -> Any:
+    async def delivered(self, letter: Letter, reading: Reading[T], exchange: Exchange) -> T:
+        """A request and its reply, and where its token was refused and there is another by now, both once more."""
+        shown = self._authorization
+        try:
+            return await self._sent(letter, reading, exchange)
+        except RemoteUnauthorised as refused:
+            if refused.status != HTTPStatus.UNAUTHORIZED or not self._has_other_token(shown):
+                raise
+        return await self._sent(letter, reading, exchange)
+
+    def _has_other_token(self, shown: str | None) -> bool:
+        try:
+            self._authorization = self._looked_up()
+        except (InvalidInput, InvalidSetting):  # half written, or gone: the refusal stands
+            return False
+        return self._authorization != shown
+
+    def _looked_up(self) -> str | None:
+        return _authorization(self.endpoint, self._token() if callable(self._token) else self._token)
+
+    async def _sent(self, letter: Letter, reading: Reading[T], exchange: Exchange) -> T:
         client = self._opened()
-        url = httpx.URL(self.endpoint.url(path))
+        url = httpx.URL(self.endpoint.url(letter.path))
+        headers = dict(letter.headers)
+        if self._authorization is not None:
+            headers["Authorization"] = self._authorization
         for _ in range(_MOST_REDIRECTS + 1):
-            async with client.stream("POST", url, content=body, headers=dict(headers)) as response:
+            async with client.stream(letter.verb, url, content=letter.body, headers=headers) as response:
                 exchange.reached = True
                 if response.status_code not in _FOLLOWED:
-                    return await self._answer(response)
+                    return await reading(Reply(response, self._reply_limit_bytes))
                 url = _same_origin(url, response)
         raise RemoteUnavailable("the server redirects in a circle", reached=True)
 
-    async def _answer(self, response: httpx.Response) -> Any:
-        status = response.status_code
-        body = await self._body(response) if succeeded(status) else await self._error_body(response)
-        facts = (status, body, response.headers.get("retry-after"), self._clock.now())
-        if len(body) > _THREAD_ABOVE_BYTES:
-            return await asyncio.to_thread(result, *facts)
-        return result(*facts)
-
-    async def _error_body(self, response: httpx.Response) -> bytes:
-        """Only where it matters, and a bad one does not hide the status."""
-        if not needs_body(response.status_code):
-            return b""
-        try:
-            return await self._body(response)
-        except RemoteUnavailable:
-            return b""
-
-    async def _body(self, response: httpx.Response) -> bytes:
-        """The bytes as they came, never decompressed, never more than the limit."""
-        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise RemoteUnavailable("the reply is compressed, which was not asked for", reached=True)
-        if int(response.headers.get("content-length", 0)) > self._reply_limit_bytes:
-            raise self._too_long()
-        body = bytearray()
-        chunks = 0
-        async for chunk in response.aiter_raw():
-            body += chunk
-            chunks += 1
-            if len(body) > self._reply_limit_bytes:
-                raise self._too_long()
-            if chunks % _CHUNKS_PER_TURN == 0:
-                await asyncio.sleep(0)
-        return bytes(body)
-
-    def _too_long(self) -> RemoteUnavailable:
-        return RemoteUnavailable(f"the reply is longer than {self._reply_limit_bytes:,} bytes", reached=True)
+    async def _value(self, reply: Reply) -> Any:
+        body = await reply.body()
+        return await read_aside(len(body), result, reply.status, body, reply.header("retry-after"), self.now())
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
@@ -154,8 +165,6 @@ class Transport:
             "Content-Type": "application/json",
             "User-Agent": "kingly-memory",
         }
-        if self._authorization:
-            headers["Authorization"] = self._authorization
         return httpx.AsyncClient(
             headers=headers,
             timeout=httpx.Timeout(None, connect=self._connect_timeout_s),
@@ -177,7 +186,30 @@ class Transport:
         return f"{origin}: {next(filter(None, causes), 'the connection broke, or it does not speak HTTP')}"
 
 
-def _encoded(payload: JsonObject) -> bytes:
+class Exchange:
+    """Requests one after the other. `reached`: the latest one was answered, if only in part."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.reached = False
+
+    def now(self) -> datetime:
+        return self._transport.now()
+
+    async def send(self, letter: Letter, reading: Reading[T]) -> T:
+        """What `reading` makes of the reply. Redirects are followed within the origin."""
+        self.reached = False
+        return await self._transport.delivered(letter, reading, self)
+
+
+async def read_aside(length: int, reader: Callable[..., T], *arguments: Any) -> T:
+    """What `reader` makes of a text of that many bytes, off the event loop when that takes long."""
+    if length > _THREAD_ABOVE_BYTES:
+        return await asyncio.to_thread(reader, *arguments)
+    return reader(*arguments)
+
+
+def encoded(payload: JsonObject) -> bytes:
     return mended(json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))).encode()
 
 

@@ -18,7 +18,7 @@ class Persistence:
     them: the outbox has the longer patience. Cancelling passes through."""
 
     def __init__(self, clock: Clock, *, tries: int = 3, pause_s: float = 1.0) -> None:
-        self._clock = clock
+        self.clock = clock
         self._tries = max(tries, 1)
         self._pause_s = pause_s
 
@@ -31,7 +31,7 @@ class Persistence:
             stop=stop_after_attempt(self._tries),
             wait=wait_incrementing(start=self._pause_s, increment=self._pause_s),
             retry=self._worth_another_try,
-            sleep=self._clock.sleep,
+            sleep=self.clock.sleep,
             reraise=True,
         )
         return await retrying(attempt)

@@ -124,9 +124,12 @@ def answers(reply: Any) -> list[RemoteHit]:
 
 
 def forgotten_id(reply: Any) -> str | None:
-    """The remote's id of what it forgot, if it says."""
+    """The remote's id of what it forgot, if it says. Raises RemoteUnavailable for what cannot be an answer: then the
+    outcome is unknown."""
     told = _unwrapped(reply)
-    return _entry_id(told) if isinstance(told, Mapping) else None
+    if not isinstance(told, Mapping):
+        raise RemoteUnavailable("the reply to a forgetting is no object", reached=True)
+    return _entry_id(told)
 
 
 def links(reply: Any) -> list[JsonObject]:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.attention.injection import Candidate
-from kingly_memory.attention.pertinence import pertinence
+from kingly_memory.attention.pertinence import asked, pertinence_to
 from kingly_memory.attention.priority import priority
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.models import Memory, Query
 from kingly_memory.retrieval.blending import VECTORS
-from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.router.attending.surroundings import Page, Surroundings
 from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalHit
 from kingly_memory.router.searching.wording import spelt
 
@@ -46,7 +46,8 @@ class Gathered(NamedTuple):
 def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     """What the prompt is about, within `budget_s`. Raises StoreError."""
     deadline_s = time.monotonic() + budget_s
-    focuses = in_focus(around)
+    page = Page() if around.pages is None else around.pages.now(around.reader)
+    focuses = page.of(("focus", around.agent), lambda: in_focus(around))
     query = intake.query(
         prompt,
         project=around.project,
@@ -68,15 +69,15 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
         from kingly_memory.router.attending.focused import Beyond
 
         by_meaning = any(VECTORS in hit.scores for hit in hits)
-        beyond = Beyond(query, wording, around, look, deadline_s, by_meaning)
+        beyond = Beyond(query, wording, around, look, deadline_s, by_meaning, page)
         others = beyond.of(focuses, [hit.memory for hit in hits])
         found = {memory.id: (memory, similarity) for memory, similarity in others} | found
     first = {hit.memory.id for hit in hits[:LOOKED_AT]}
     ranked = sorted(found.values(), key=lambda one: one[1], reverse=True)
     threads = threads_of(around, [memory for memory, _ in ranked], focused=bool(focuses))
-    meant = spelt(query, wording.repaired).text
+    meant = asked(spelt(query, wording.repaired).text)
     candidates = [
-        Candidate(memory, fitness(meant, memory), similarity, threads.get(memory.id))
+        Candidate(memory, pertinence_to(meant, wording_of(memory)), similarity, threads.get(memory.id))
         for memory, similarity in ranked
         if memory.id in first or priority(similarity, threads.get(memory.id), focuses).boost
     ]
@@ -90,7 +91,7 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
     if focuses:
         from kingly_memory.router.attending.focused import of_threads
 
-        listed |= {memory.id: memory for memory in of_threads(focuses, around) if memory.id not in listed}
+        listed |= {memory.id: memory for memory in of_threads(focuses, around, Page()) if memory.id not in listed}
     threads = threads_of(around, list(listed.values()), focused=bool(focuses))
     return Gathered([Candidate(one, thread=threads.get(one.id)) for one in listed.values()], focuses)
 
@@ -104,7 +105,7 @@ def in_focus(around: Surroundings) -> Sequence[Focus]:
         return ()
     from kingly_memory.router.attending import focuses
 
-    return focuses.applying(around.reader, around.project, around.agent)
+    return focuses.of_facets(facets, around.reader, around.project, around.agent)
 
 
 def threads_of(around: Surroundings, memories: Sequence[Memory], *, focused: bool) -> Mapping[str, Thread]:
@@ -114,10 +115,6 @@ def threads_of(around: Surroundings, memories: Sequence[Memory], *, focused: boo
     from kingly_memory.router.threads.views import threads_of as seen
 
     return seen(around.reader, around.project, memories, derived=focused)
-
-
-def fitness(asked: str, memory: Memory) -> float:
-    return pertinence(asked, wording_of(memory))
 
 
 def wording_of(memory: Memory) -> str:

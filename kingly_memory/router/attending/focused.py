@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
@@ -13,13 +14,13 @@ from kingly_memory.attention.focus import folded
 from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.retrieval.bm25 import Question
 from kingly_memory.router.threads.roots import members
-from kingly_memory.router.threads.views import threads_of
+from kingly_memory.router.threads.views import topics_of
 from kingly_memory.writing import has_unbroken, words
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
     from kingly_memory.ports import Row
-    from kingly_memory.router.attending.surroundings import Surroundings
+    from kingly_memory.router.attending.surroundings import Page, Surroundings
     from kingly_memory.router.searching.local_search import LocalHit
     from kingly_memory.router.searching.wording import Wording
 
@@ -40,7 +41,8 @@ _LIVE = (Standing.LIVE,)
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What the prompt's own search has passed over. `look` is that search; `by_meaning`: it has vectors."""
+    """What the prompt's own search has passed over. `look` is that search; `by_meaning`: it has vectors. `page` has
+    what other prompts have brought to light."""
 
     query: Query
     wording: Wording
@@ -48,46 +50,63 @@ class Beyond:
     look: Callable[[Query], Sequence[LocalHit]]
     deadline_s: float
     by_meaning: bool
+    page: Page
 
     def of(self, focuses: Sequence[Focus], known: Sequence[Memory]) -> Iterator[tuple[Memory, float]]:
         """With how similar each is: of a thread that is named, which need not be about the prompt, the latest memories;
         of a topic, those that bear it as a tag or whose thread is about it, and that are about the prompt, unless
         many with the tag are `known`."""
-        for memory in of_threads(focuses, self.around):
+        for memory in of_threads(focuses, self.around, self.page):
             yield memory, 0.0
-        for focus in strongest(focuses):
+        strong = strongest(focuses)
+        for focus in strong:
             topic = folded(focus.topic)
             if sum(topic in map(folded, memory.tags) for memory in known) >= EACH:
                 continue
             for tag in _spellings(focus.topic):
                 yield from self._tagged(tag) if time.monotonic() < self.deadline_s else ()
             if time.monotonic() < self.deadline_s:
-                yield from self._about_the_prompt(self._of_threads_about(focus))
+                yield from self._about_the_prompt(self._of_threads_about(strong)[focus.topic])
 
     def _tagged(self, tag: str) -> Iterator[tuple[Memory, float]]:
         tagged = replace(self.query, tags=(tag,), limit=EACH, neighbours=False)
-        if not self.around.reader.page(tagged, _LIVE, 1, None):
+        if not self.page.of(("tag", tag), lambda: bool(self.around.reader.page(tagged, _LIVE, 1, None))):
             return
         if self.by_meaning or has_unbroken(self.query.text):
             yield from ((hit.memory, hit.relevance) for hit in self.look(tagged))
             return
         yield from self._about_the_prompt(self._holding(tagged))
 
-    def _of_threads_about(self, focus: Focus) -> list[Row]:
-        """The latest of threads of which a brief says that they are about the topic. Such threads are looked for among
-        the latest memories that speak of it."""
+    def _of_threads_about(self, focuses: Sequence[Focus]) -> Mapping[str, list[Row]]:
+        """By topic, the latest of threads of which a brief says that they are about it. Such threads are looked for
+        among the latest memories that speak of it."""
+        which = ("about", *(focus.topic for focus in focuses))
+        return self.page.of(which, lambda: self._looked_about(focuses), until_s=self.deadline_s)
+
+    def _looked_about(self, focuses: Sequence[Focus]) -> Mapping[str, list[Row]]:
         reader, anything = self.around.reader, Query("", self.around.project, without_tags=self.query.without_tags)
+        speaking = {focus.topic: self._speaking(focus, anything) for focus in focuses}
+        everybody = {one.id: one for contexts in speaking.values() for one in contexts.values()}
+        topics = topics_of(reader, self.around.project, list(everybody.values()))
+        found: dict[str, list[Row]] = {}
+        for topic, contexts in speaking.items():
+            about = [name for name, one in contexts.items() if folded(topic) in map(folded, topics[one.id])]
+            narrowed = [replace(anything, context_id=one) for one in about[:ABOUT]]
+            rows = [row for one in narrowed for row in reader.page(one, _LIVE, EACH, None) if one.admits(row.memory)]
+            found[topic] = rows
+        return found
+
+    def _speaking(self, focus: Focus, anything: Query) -> dict[str, Memory]:
+        """A memory of each context in which the topic was spoken of last."""
         said = words(focus.topic)[:RAREST]
-        rows = [row for word in said for row in reader.holding(anything, word, SPEAKING, self.deadline_s)]
+        rows = [row for word in said for row in self.around.reader.holding(anything, word, SPEAKING, self.deadline_s)]
         live = [row.memory for row in rows if row.standing is Standing.LIVE and anything.admits(row.memory)]
-        contexts = {one.scope.context_id: one for one in live if one.scope.context_id is not None}
-        threads = threads_of(reader, self.around.project, list(contexts.values()), derived=True)
-        about = [name for name, one in contexts.items() if focus.is_about(threads[one.id])]
-        narrowed = [replace(anything, context_id=one) for one in about[:ABOUT]]
-        return [row for one in narrowed for row in reader.page(one, _LIVE, EACH, None) if one.admits(row.memory)]
+        return {one.scope.context_id: one for one in live if one.scope.context_id is not None}
 
     def _about_the_prompt(self, rows: Sequence[Row]) -> Iterator[tuple[Memory, float]]:
-        question = Question(self.wording.terms, self.around.reader.corpus())
+        if not rows:
+            return
+        question = Question(self.wording.terms, self.page.of("corpus", self.around.reader.corpus))
         held = [(sum(question.own(row.memory).held.values()), row) for row in rows]
         best = sorted(held, key=lambda one: (one[0], one[1].position), reverse=True)[:EACH]
         for share, row in best:
@@ -103,10 +122,11 @@ class Beyond:
         return list(admitted.values())
 
 
-def of_threads(focuses: Sequence[Focus], around: Surroundings) -> Iterator[Memory]:
+def of_threads(focuses: Sequence[Focus], around: Surroundings, page: Page) -> Iterator[Memory]:
     """The latest memories of the threads that a focus names."""
     for focus in strongest(focuses):
-        for row in _rows(focus.thread or focus.topic, around):
+        name = focus.thread or focus.topic
+        for row in page.of(("thread", name), partial(_rows, name, around)) if focus.is_name else ():
             if row.standing is Standing.LIVE and around.layer.is_alive(row, around.now_s):
                 yield row.memory
 

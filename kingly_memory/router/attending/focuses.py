@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,8 +31,15 @@ class Cleared(NamedTuple):
 def applying(reader: StoreReader, project: str, agent: str | None) -> tuple[Focus, ...]:
     """What holds for an agent: what nobody in particular has in focus, as a server that was not told for whom it
     speaks, and its own, which counts where both name a topic. Each with the thread that it names."""
+    owners = {current_owner(project, one) for one in (None, agent)}
+    return of_facets(reader.facets(FACET, list(owners)), reader, project, agent)
+
+
+def of_facets(
+    facets: Mapping[str, JsonObject], reader: StoreReader, project: str, agent: str | None
+) -> tuple[Focus, ...]:
+    """The same of facets that have been read."""
     nobody, own = (current_owner(project, one) for one in (None, agent))
-    facets = reader.facets(FACET, [*{nobody, own}])
     of_nobody = Focuses.from_json(facets.get(nobody))
     everyone = [replace(one, for_everyone=agent is not None) for one in of_nobody]
     by_topic = {folded(one.topic): one for one in (*everyone, *Focuses.from_json(facets.get(own)))}
@@ -44,7 +51,7 @@ def naming(reader: StoreReader, project: str, one: Focus) -> Focus:
     try:
         thread_id = named(reader, project, one.topic).id
     except InvalidInput:
-        return one
+        return replace(one, is_name=False)
     return one if thread_id == one.topic else replace(one, thread=thread_id)
 
 

@@ -13,7 +13,7 @@ from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ports import UNNAMED
 from kingly_memory.router.attending.candidates import for_prompt
-from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.router.attending.surroundings import Pages, Surroundings
 from kingly_memory.writing import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Injecting:
         self._around = around
         self._budget_s = budget_s
         self._log = log
+        self._pages = Pages()
 
     async def inject(self, prompt: object, budget_tokens: object, session: object, *, explain: bool) -> Injection:
         """Raises InvalidInput, RouterClosed, StoreError."""
@@ -99,7 +100,7 @@ class Injecting:
     def _injected(self, prompt: str, *, budget: Budget, session: str | None, explain: bool) -> Injection:
         return injected(
             prompt,
-            self._around(),
+            self._around()._replace(pages=self._pages),
             budget=budget,
             budget_s=self._budget_s,
             session=session,

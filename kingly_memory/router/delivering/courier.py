@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import DeliveryState
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router.delivering import delivery, outbox
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.link_keeper import LinkKeeper
-from kingly_memory.router.delivering.outbox import Leased
+from kingly_memory.router.delivering.outbox import Judge, Leased, for_everything
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
@@ -49,10 +49,20 @@ class Depot:
     events: Events
     chance: Callable[[], float]
     pause: Pause = field(default_factory=Pause)
+    is_for: Judge = for_everything
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of sending something, and when that was begun, on the monotonic clock. No error: the remote took it."""
+
+    began_s: float
+    remote_id: str | None = None
+    error: RemoteError | None = None
 
 
 class Courier(ABC, Generic[P]):
-    """Leases from one outbox and sends what it leased, one after the other."""
+    """Leases from one outbox and sends what it leased."""
 
     remedy = ""
     """What a log says of a delivery that is dead."""
@@ -78,6 +88,25 @@ class Courier(ABC, Generic[P]):
     @abstractmethod
     async def _acknowledge(self, parcel: P, remote_id: str | None) -> None:
         """The remote has taken it."""
+
+    def row(self, parcel: P) -> str | None:
+        """The row in which it stands: of one row only one is under way, the earliest first. None: in no row."""
+        return None
+
+    def follows(self, parcel: P) -> str | None:
+        """The delivery whose outcome has to be written down before this one may be sent, if any."""
+        return None
+
+    async def lease(self, early: bool, failed: Collection[str]) -> list[P]:
+        """Claim. Who is cancelled meanwhile gives back what was taken."""
+        claiming = asyncio.ensure_future(self.claim(early, failed))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            parcels, *_ = await asyncio.gather(claiming, return_exceptions=True)
+            if isinstance(parcels, list):
+                await self.release(parcels)
+            raise
 
     @property
     def may_send(self) -> bool:
@@ -113,28 +142,34 @@ class Courier(ABC, Generic[P]):
         """It was changed while it waited for the others of its lease: this must not be sent."""
         return self.facet(parcel.id) != parcel.leased
 
-    async def send(self, parcel: P) -> bool:
-        """Send one, write down the outcome, and say whether the remote has taken it."""
+    async def send(self, parcel: P) -> Answer:
+        """Send one. Raises CancelledError after writing down that it was interrupted."""
+        began_s = self._clock.monotonic()
         try:
             async with self._link.asking():
-                remote_id = await self._bring(parcel)
-        except RemoteUnavailable as error:
-            await self._postpone(parcel, error)
-        except RemoteUnauthorised as error:
-            await self._settle(parcel, partial(delivery.postponed, reason=error.reason, due=parcel.place))
-            await self._link.failed(error)
-        except RemoteRefused as error:
-            await self._link.succeeded()
-            await self._refuse(parcel, error)
+                return Answer(began_s, remote_id=await self._bring(parcel))
+        except RemoteError as error:
+            return Answer(began_s, error=error)
         except asyncio.CancelledError:
             interrupted = partial(delivery.postponed, reason="interrupted while sending", due=parcel.place)
             await asyncio.shield(self._settle(parcel, interrupted))
             raise
-        else:
+
+    async def note(self, parcel: P, answer: Answer) -> None:
+        """Write down what came of it."""
+        error = answer.error
+        if error is None:
             await self._link.succeeded()
-            await self._acknowledge(parcel, remote_id)
-            return True
-        return False
+            await self._acknowledge(parcel, answer.remote_id)
+        elif isinstance(error, RemoteUnavailable):
+            await self._postpone(parcel, error, answer.began_s)
+        elif isinstance(error, RemoteRefused):
+            await self._link.succeeded()
+            await self._refuse(parcel, error)
+        else:
+            reason = getattr(error, "reason", str(error))
+            await self._settle(parcel, partial(delivery.postponed, reason=reason, due=parcel.place))
+            await self._link.failed(error, since_s=answer.began_s)
 
     async def release(self, parcels: Sequence[P]) -> None:
         """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
@@ -151,13 +186,15 @@ class Courier(ABC, Generic[P]):
         if delivery_ids:
             await self._write(outbox.retry(self._outbox, delivery_ids, self._now_s()))
 
-    async def _postpone(self, parcel: P, error: RemoteUnavailable) -> None:
+    async def _postpone(self, parcel: P, error: RemoteUnavailable, began_s: float) -> None:
         """The remote could not: it waits, and a Retry-After holds everybody back."""
         if error.retry_after_s is None:
-            await self._link.failed(error, tries=1 if error.reached else self._settings.send_tries)
+            tries = 1 if error.reached else self._settings.send_tries
+            await self._link.failed(error, tries=tries, since_s=began_s)
         due = self._due_after(parcel, error.retry_after_s)
         if error.retry_after_s:
-            self._depot.pause.until_s = self._clock.monotonic() + due - self._now_s()
+            wished_s = self._clock.monotonic() + due - self._now_s()
+            self._depot.pause.until_s = max(self._depot.pause.until_s, wished_s)
         await self._settle(parcel, lambda facet: delivery.postponed(facet, error.reason, due))
         self._complain(parcel, error.reason, dead=False)
 

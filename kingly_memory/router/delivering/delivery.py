@@ -1,6 +1,6 @@
 """Where one memory stands with one remote, and every move it can make. Pure: values in, values out.
 
-pending → leased → delivered | pending (later) | dead
+pending → leased → delivered | pending (later) | dead | local_only (a policy keeps a later change from a remote)
 """
 
 from __future__ import annotations
@@ -105,6 +105,11 @@ def at_rest(before: Delivery) -> Delivery:
     return replace(
         before, state=DeliveryState.DELIVERED, acknowledged=before.wanted, due=None, owner=None, last_error=None
     )
+
+
+def withheld(before: Delivery) -> Delivery:
+    """A policy keeps the newest change from the remote, which may have an earlier one; until it says otherwise."""
+    return replace(before, state=DeliveryState.LOCAL_ONLY, due=None, owner=None, last_error=None)
 
 
 def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, JsonObject, LinkState
+from kingly_memory.router.delivering.convoy import Convoy, Pace
 from kingly_memory.router.delivering.courier import Courier, Depot
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.link_sender import LinkSender
-from kingly_memory.router.delivering.outbox import Leased
 from kingly_memory.router.delivering.sender import Sender
 
 log = logging.getLogger("kingly_memory.delivery")
@@ -54,7 +54,7 @@ class Batch:
 
 
 class Drainer:
-    """Sends what is due to one remote, one at a time and oldest first; links when no memory is due."""
+    """Sends what is due to one remote, oldest first and a few at once; links when no memory is due."""
 
     def __init__(self, depot: Depot, *, leads: Callable[[], bool]) -> None:
         self._sender = Sender(depot)
@@ -149,8 +149,9 @@ class Drainer:
             return
         if not await self._lead():
             return
+        pace = self._new_pace()
         while self._sender.may_send and (courier := self._next_courier()) is not None:
-            await self._drain_batch(courier, early=False)
+            await self._drain_batch(courier, pace, early=False)
 
     async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         """The task must outlive any one round; the outbox keeps what was not sent."""
@@ -185,8 +186,9 @@ class Drainer:
 
     async def _drain(self, courier: Courier[Any], end: float) -> None:
         failed: frozenset[str] = frozenset()
+        pace = self._new_pace()
         while self._clock.monotonic() < end and courier.may_send:
-            batch = await self._drain_batch(courier, early=True, failed=failed, end=end)
+            batch = await self._drain_batch(courier, pace, early=True, failed=failed, end=end)
             if not batch.size:
                 return
             failed |= batch.failed
@@ -201,35 +203,28 @@ class Drainer:
                 return
             await self._clock.sleep(min(left, self._settings.poll_s / 10))
 
+    def _new_pace(self) -> Pace:
+        return Pace(self._settings.sends_at_once)
+
     async def _drain_batch(
-        self, courier: Courier[Any], *, early: bool, failed: Collection[str] = (), end: float | None = None
+        self,
+        courier: Courier[Any],
+        pace: Pace,
+        *,
+        early: bool,
+        failed: Collection[str] = (),
+        end: float | None = None,
     ) -> Batch:
-        """Lease a batch and send it."""
+        """Lease a batch and send it. What is begun in the first half of the lease can end before it lapses."""
         async with self._turn:
-            parcels = await courier.claim(early, failed)
+            parcels = await courier.lease(early, failed)
             half_lease_over = self._clock.monotonic() + self._settings.lease_s / 2
+            convoy = Convoy(courier, parcels, pace, clock=self._clock, settled=self._settled.set)
             try:
-                failures = await self._send_all(courier, parcels, min(half_lease_over, end or half_lease_over))
+                failures = await convoy.arrive(min(half_lease_over, end or half_lease_over))
                 return Batch(len(parcels), failures)
             finally:
                 self._settled.set()
-
-    async def _send_all(self, courier: Courier[Any], parcels: Sequence[Leased], end: float) -> frozenset[str]:
-        """Send one after the other; returns those that were tried in vain."""
-        failed: set[str] = set()
-        waiting = list(parcels)
-        try:
-            while waiting and courier.may_send and self._clock.monotonic() < end:
-                if courier.is_outdated(waiting[0]):
-                    await courier.release(waiting[:1])
-                    del waiting[0]
-                    continue
-                parcel = waiting.pop(0)
-                if not await courier.send(parcel):
-                    failed.add(parcel.id)
-        finally:
-            await courier.release(waiting)
-        return frozenset(failed)
 
     def _report(self, waited: int, died: int) -> SyncReport:
         """`waited` and `died` are how many memories were waiting and dead before."""

@@ -6,18 +6,31 @@ import logging
 from concurrent.futures import Future
 
 from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.models import DeliveryState
 from kingly_memory.ports import Clock, LocalStore
 from kingly_memory.router.delivering import outbox
+from kingly_memory.router.delivering.outbox import MOST_WITHHELD, Judge, for_everything
+from kingly_memory.router.delivering.routes import EVERYTHING
 from kingly_memory.router.landing import Landing
 
 log = logging.getLogger("kingly_memory.router")
 
 
 class Enrolment:
-    """One project at one remote. A remote named for the first time gets its earlier memories above 0.3 as well."""
+    """One project at one remote. A remote named for the first time gets its earlier memories above 0.3 as well, as far
+    as the policy names it for them (`is_for`); so does one of which the policy says something else (`said`)."""
 
     def __init__(
-        self, remote: str, endpoint: str, project: str, *, store: LocalStore, landing: Landing, clock: Clock
+        self,
+        remote: str,
+        endpoint: str,
+        project: str,
+        *,
+        store: LocalStore,
+        landing: Landing,
+        clock: Clock,
+        said: str = EVERYTHING,
+        is_for: Judge = for_everything,
     ) -> None:
         self._remote = remote
         self._endpoint = endpoint
@@ -25,10 +38,12 @@ class Enrolment:
         self._store = store
         self._landing = landing
         self._clock = clock
+        self._said = said
+        self._is_for = is_for
 
     def begin(self) -> Future[bool]:
         """Queue it at the store. What is stored after this call finds the remote known."""
-        return self._store.write(outbox.enrol(self._remote, self._endpoint, self._project))
+        return self._store.write(outbox.enrol(self._remote, self._endpoint, self._project, self._said))
 
     async def complete(self, begun: Future[bool], pause_s: float) -> None:
         """Bring it to an end, for as often as it takes while the store cannot be written."""
@@ -40,13 +55,29 @@ class Enrolment:
 
     async def _is_complete(self, begun: Future[bool], *, quietly: bool) -> bool:
         try:
-            after: str | None = "" if await self._landing.of(begun) else None
-            while after is not None:
-                now_s = self._clock.now().timestamp()
-                batch = outbox.enrol_backlog(self._remote, self._project, now_s, after)
-                after = await self._landing.of(self._store.write(batch))
+            if await self._landing.of(begun):
+                await self._send_withheld()
+                await self._send_backlog()
         except KinglyMemoryError as error:
             if not quietly:
                 log.warning("delivery waits for the memory store: %s", error)
             return False
         return True
+
+    async def _send_backlog(self) -> None:
+        after: str | None = ""
+        while after is not None:
+            batch = outbox.enrol_backlog(self._remote, self._project, self._now_s(), after, self._is_for)
+            after = await self._landing.of(self._store.write(batch))
+
+    async def _send_withheld(self) -> None:
+        """What an earlier policy has kept back. First, since the backlog is done when it says so."""
+        held = self._store.reader.outbox_page(self._remote, [DeliveryState.LOCAL_ONLY.value], MOST_WITHHELD)
+        ids = [memory_id for memory_id, _ in held]
+        for start in range(0, len(ids), outbox.ENROLMENT_BATCH):
+            some = ids[start : start + outbox.ENROLMENT_BATCH]
+            change = outbox.send_after_all(self._remote, some, self._project, self._now_s(), self._is_for)
+            await self._landing.of(self._store.write(change))
+
+    def _now_s(self) -> float:
+        return self._clock.now().timestamp()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -42,7 +43,9 @@ class LinkKeeper:
         self._events = events
         self._chance = chance
         self._unshared: Link | None = None
-        self._asked_at: float | None = None
+        self._asked_at: list[float] = []
+        self._answered_s = self._failed_s = -math.inf
+        self._failing = asyncio.Lock()
 
     def current(self) -> Link:
         """The link as the last process to touch it left it."""
@@ -65,14 +68,26 @@ class LinkKeeper:
 
     async def succeeded(self) -> None:
         """A call was answered, so whatever failed before it does not matter."""
+        self._answered_s = self._clock.monotonic()
         if self.current().failures:
             await self._change(lambda link: replace(link, failures=0, last_error=None))
 
-    async def failed(self, error: RemoteError, *, tries: int = 1) -> None:
+    async def failed(self, error: RemoteError, *, tries: int = 1, since_s: float | None = None) -> None:
         """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline.
 
-        A remote that is only too slow for a search is probed at once, with the patience that deliveries have.
+        `since_s`: when the call began, on the monotonic clock. Of calls that failed side by side one counts, and what
+        failed while others were answered did not fail that often in a row.
         """
+        if since_s is None:
+            await self._strain(error, tries)
+            return
+        async with self._failing:
+            if since_s >= self._failed_s or isinstance(error, RemoteUnauthorised):
+                self._failed_s = self._clock.monotonic()
+                await self._strain(error, 1 if since_s < self._answered_s else tries)
+
+    async def _strain(self, error: RemoteError, tries: int) -> None:
+        """A remote that is only too slow for a search is probed at once, with the patience that deliveries have."""
         reason, unauthorised = _reason(error), isinstance(error, RemoteUnauthorised)
         strain = await self._change(lambda link: strained(link, reason, tries))
         if unauthorised or (strain is not None and strain.failures >= self._settings.offline_after):
@@ -96,31 +111,34 @@ class LinkKeeper:
     async def asking(self) -> AsyncIterator[None]:
         """Around a call. One that is given up because the process ends has failed, if it had time for an answer:
         commands that each end before the deadline still learn together that nobody answers."""
-        self._asked_at = self._clock.monotonic()
+        asked_at = self._clock.monotonic()
+        self._asked_at.append(asked_at)
         try:
             yield
         except asyncio.CancelledError:
             now_s = self._now_s()
-            if self.is_kept_waiting:
-                await asyncio.shield(self.failed(RemoteUnavailable("no answer before the process ended")))
+            if self._is_long_ago(asked_at):
+                unanswered = RemoteUnavailable("no answer before the process ended")
+                await asyncio.shield(self.failed(unanswered, since_s=asked_at))
                 await asyncio.shield(self._change(lambda link: hastened(link, now_s + AGAIN_S)))
             else:
                 await asyncio.shield(self._change(lambda link: given_back(link, now_s)))
             raise
         finally:
-            self._asked_at = None
+            self._asked_at.remove(asked_at)
 
     @property
     def is_asking(self) -> bool:
         """True while a call is under way."""
-        return self._asked_at is not None
+        return bool(self._asked_at)
 
     @property
     def is_kept_waiting(self) -> bool:
         """True when a call has gone unanswered for longer than a search would wait."""
-        if self._asked_at is None:
-            return False
-        return self._clock.monotonic() - self._asked_at >= self._settings.remote_search_s
+        return any(map(self._is_long_ago, self._asked_at))
+
+    def _is_long_ago(self, asked_at: float) -> bool:
+        return self._clock.monotonic() - asked_at >= self._settings.remote_search_s
 
     @property
     def _longest_s(self) -> float:

@@ -14,10 +14,23 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.routes import EVERYTHING, NOTHING
 
 log = logging.getLogger("kingly_memory.outbox")
 
 ENROLMENT_BATCH = 200
+
+MOST_WITHHELD = 100_000
+"""Deliveries that are looked at again when a policy says something else."""
+
+Judge = Callable[[Memory], bool]
+"""Whether a policy names a remote for a memory."""
+
+
+def for_everything(memory: Memory) -> bool:
+    """The judge of a remote that gets everything above 0.3."""
+    return True
+
 
 LEASED_ELSEWHERE_S = 1.0
 """When to look again for a thought whose parent somebody else is sending."""
@@ -89,6 +102,8 @@ class OutboxEntry:
     attempts: int
     due_s: float | None
     last_error: str | None
+    remote: str | None = None
+    """The remote's name, where it has one."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -98,14 +113,15 @@ class OutboxEntry:
             "attempts": self.attempts,
             "due_s": None if self.due_s is None else round(self.due_s, 1),
             "last_error": self.last_error,
+            **({} if self.remote is None else {"remote": self.remote}),
         }
 
 
-def entry(memory_id: MemoryId, row: Row, data: JsonObject, now_s: float) -> OutboxEntry:
+def entry(memory_id: MemoryId, row: Row, data: JsonObject, now_s: float, remote: str | None = None) -> OutboxEntry:
     """What the outbox shows of a delivery facet and the memory it is about."""
     facet = Delivery.from_json(data)
     due_s = None if facet.due is None else facet.due - now_s
-    return OutboxEntry(memory_id, row.memory.key, facet.state, facet.attempts, due_s, facet.last_error)
+    return OutboxEntry(memory_id, row.memory.key, facet.state, facet.attempts, due_s, facet.last_error, remote)
 
 
 def delivery_of(transaction: Transaction, remote: str, memory_id: str) -> Delivery | None:
@@ -123,22 +139,50 @@ def remotes_of(transaction: Transaction, project: str) -> list[str]:
     return [name for name, facet in facets if facet is not None and project in facet["projects"]]
 
 
-def enrol(remote: str, endpoint: str, project: str) -> Callable[[Transaction], bool]:
-    """Note that the project's memories belong on this remote too. True while its earlier ones are not all due there:
-    when that is news, and when the process that was seeing to it ended.
+def is_told_nothing(transaction: Transaction, remote: str, project: str) -> bool:
+    """Whether the policy of whoever used that remote last sends none of the project's memories there."""
+    return _said(transaction.facet("remote", remote) or {}, project) == NOTHING
+
+
+def enrol(remote: str, endpoint: str, project: str, said: str = EVERYTHING) -> Callable[[Transaction], bool]:
+    """Note that the project's memories belong on this remote too, as far as a policy says so. True while its earlier
+    ones are not all due there: when that is news, when the policy says something else than before, and when the
+    process that was seeing to it ended.
     """
 
     def change(transaction: Transaction) -> bool:
-        known = transaction.facet("remote", remote) or {"endpoint": endpoint, "projects": [], "backlog": []}
+        known = transaction.facet("remote", remote)
+        if known is None:
+            known = {"endpoint": endpoint, "projects": [], "backlog": []}
         if project not in known["projects"]:
-            known = {**known, "projects": [*known["projects"], project], "backlog": [*known["backlog"], project]}
-            transaction.set_facet("remote", remote, known)
-        return project in known["backlog"]
+            if said == NOTHING:
+                return False
+            known = {**known, "projects": [*known["projects"], project]}
+        elif _said(known, project) == said:
+            return project in known["backlog"]
+        others = [one for one in known["backlog"] if one != project]
+        backlog = others if said == NOTHING else [*others, project]
+        transaction.set_facet("remote", remote, _saying({**known, "backlog": backlog}, project, said))
+        return project in backlog
 
     return change
 
 
-def enrol_backlog(remote: str, project: str, now_s: float, after: str) -> Callable[[Transaction], MemoryId | None]:
+def _said(known: JsonObject, project: str) -> str:
+    """What the policy said of the remote when the project was last opened with it."""
+    return str(known.get("said", {}).get(project, EVERYTHING))
+
+
+def _saying(known: JsonObject, project: str, said: str) -> JsonObject:
+    others = {one: text for one, text in known.get("said", {}).items() if one != project}
+    told = others if said == EVERYTHING else {**others, project: said}
+    rest = {name: value for name, value in known.items() if name != "said"}
+    return {**rest, "said": told} if told else rest
+
+
+def enrol_backlog(
+    remote: str, project: str, now_s: float, after: str, is_for: Judge = for_everything
+) -> Callable[[Transaction], MemoryId | None]:
     """Make a batch of earlier memories due at a remote that has just been named: those beyond the id `after`.
 
     Returns the last id of the batch, where the next one goes on, or None when none are left.
@@ -146,7 +190,7 @@ def enrol_backlog(remote: str, project: str, now_s: float, after: str) -> Callab
 
     def change(transaction: Transaction) -> MemoryId | None:
         batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH, after=after)
-        for memory in batch:
+        for memory in filter(is_for, batch):
             set_delivery(transaction, remote, memory.id, delivery.wanted(None, memory.revision, now_s))
         known = transaction.facet("remote", remote)
         if known is not None and not batch:
@@ -157,10 +201,44 @@ def enrol_backlog(remote: str, project: str, now_s: float, after: str) -> Callab
     return change
 
 
+def send_after_all(
+    remote: str, memory_ids: Collection[str], project: str, now_s: float, is_for: Judge
+) -> Callable[[Transaction], int]:
+    """Make due what a policy has kept from the remote and names it for now."""
+
+    def change(transaction: Transaction) -> int:
+        count = 0
+        for memory_id in memory_ids:
+            facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+            if facet is None or row is None or row.memory.scope.project != project:
+                continue
+            if facet.state is DeliveryState.LOCAL_ONLY and is_for(row.memory):
+                set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
+                count += 1
+        return count
+
+    return change
+
+
+def withhold(transaction: Transaction, remote: str, memory_id: str, before: Delivery | None) -> None:
+    """A policy keeps the newest change from the remote. Nothing is un-sent: what it has, it has."""
+    if before is not None:
+        set_delivery(transaction, remote, memory_id, None if before.untried else delivery.withheld(before))
+
+
 def claim(
-    remote: str, owner: str, now_s: float, *, limit: int, lease_s: float, early: bool, failed: Collection[str] = ()
+    remote: str,
+    owner: str,
+    now_s: float,
+    *,
+    limit: int,
+    lease_s: float,
+    early: bool,
+    failed: Collection[str] = (),
+    is_for: Judge = for_everything,
 ) -> Callable[[Transaction], list[Parcel]]:
-    """Lease up to `limit` due memories, earliest first, leaving out those that have failed just now.
+    """Lease up to `limit` due memories, earliest first, leaving out those that have failed just now, and those that the
+    remote is not for: whoever stored them knew nothing of the policy.
 
     A thought that has to wait for its parent is passed by, and is due when that one is.
     """
@@ -173,7 +251,7 @@ def claim(
             parcels: dict[str, Parcel] = {}
             for one in chosen:
                 if not _waits(transaction, remote, one, now_s, taken=parcels):
-                    parcel = _lease(transaction, remote, one, owner=owner, now_s=now_s, lease_s=lease_s)
+                    parcel = _lease(transaction, remote, one, owner=owner, now_s=now_s, lease_s=lease_s, is_for=is_for)
                     parcels |= {} if parcel is None else {one: parcel}
             if parcels or not chosen:
                 return list(parcels.values())
@@ -292,7 +370,14 @@ def _waits(transaction: Transaction, remote: str, memory_id: str, now_s: float, 
 
 
 def _lease(
-    transaction: Transaction, remote: str, memory_id: str, *, owner: str, now_s: float, lease_s: float
+    transaction: Transaction,
+    remote: str,
+    memory_id: str,
+    *,
+    owner: str,
+    now_s: float,
+    lease_s: float,
+    is_for: Judge,
 ) -> Parcel | None:
     facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
     if facet is None or row is None:
@@ -305,6 +390,9 @@ def _lease(
     forgotten = row.standing is Standing.FORGOTTEN
     if row.memory.significance <= REMOTE_ABOVE and not forgotten:
         set_delivery(transaction, remote, memory_id, delivery.at_rest(facet))
+        return None
+    if not forgotten and not is_for(row.memory):
+        withhold(transaction, remote, memory_id, facet)
         return None
     taken = delivery.leased(facet, owner, now_s, lease_s)
     set_delivery(transaction, remote, memory_id, taken)

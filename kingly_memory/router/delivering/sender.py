@@ -37,10 +37,20 @@ class Sender(Courier[Parcel]):
                 lease_s=self._lease_s,
                 early=early,
                 failed=failed,
+                is_for=self._depot.is_for,
             )
         )
         self._events.emit(MemoriesLeased(tuple(parcel.id for parcel in parcels)))
         return parcels
+
+    def row(self, parcel: Parcel) -> str:
+        """A context is told in order, and so is what was said in none."""
+        scope = parcel.memory.scope
+        return f"{scope.project}\n{scope.context_id or ''}"
+
+    def follows(self, parcel: Parcel) -> str | None:
+        """A thought goes after the one before it."""
+        return thoughts.parent_of(parcel.memory) if thoughts.is_thought(parcel.memory) else None
 
     def is_outdated(self, parcel: Parcel) -> bool:
         """So is a thought whose parent, leased before it, could not be delivered: it waits for that one."""

@@ -11,8 +11,8 @@ from kingly_memory.cognition.thoughts import Chain, Step, Thought
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Now, Row, StoreReader
-from kingly_memory.router import records
 from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.standing import receipt_of
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.view import SEEN, Station, View, pages
 
@@ -51,7 +51,7 @@ class Associations:
         if not memories:
             raise InvalidInput("chain_id", f"{intake.shown(chain_id)!r} has no thoughts in this project")
         facets = self._deliveries(memories)
-        receipts = (records.receipt_of(one, facets.get(one.id), self._station.remote) for one in memories)
+        receipts = (receipt_of(one, facets.get(one.id, {}), self._station.routes) for one in memories)
         return tuple(thoughts.thought(one, receipt) for one, receipt in zip(memories, receipts, strict=True))
 
     def end_of_chain(self, said: Step) -> Chain | None:
@@ -74,9 +74,11 @@ class Associations:
         row = None if memory_id is None else self._reader.row(memory_id)
         return row.memory.metadata["chain_id"] if row is not None and thoughts.is_thought(row.memory) else None
 
-    def _deliveries(self, memories: Sequence[Memory]) -> dict[str, Delivery]:
-        remote = self._station.remote
-        if remote is None:
-            return {}
-        facets = self._reader.facets("delivery", [f"{remote}:{one.id}" for one in memories])
-        return {owner.partition(":")[2]: Delivery.from_json(facet) for owner, facet in facets.items()}
+    def _deliveries(self, memories: Sequence[Memory]) -> dict[str, dict[str, Delivery | None]]:
+        """By memory and remote."""
+        found: dict[str, dict[str, Delivery | None]] = {}
+        for route in self._station.remotes:
+            facets = self._reader.facets("delivery", [f"{route.name}:{one.id}" for one in memories])
+            for owner, facet in facets.items():
+                found.setdefault(owner.partition(":")[2], {})[route.name] = Delivery.from_json(facet)
+        return found

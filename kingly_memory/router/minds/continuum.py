@@ -20,7 +20,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import RESULTS_LIMIT
 from kingly_memory.lifecycle.steward import TIERS
 from kingly_memory.lifecycle.tier_stats import Activity, memory_stats
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, USUAL_RELEVANCE, Placement, TierRules, placed, utilisation
+from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, TierRules, told_placement, utilisation
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.blending import VECTORS
@@ -79,7 +79,7 @@ class ContinuumMemory:
         keep: Keep,
         usage: UsageBuffer,
         content_limit_bytes: int,
-        rules: TierRules = SEEDS_TIERS,
+        rules: TierRules,
     ) -> None:
         self._project = project
         self._verbs = verbs
@@ -270,14 +270,7 @@ class ContinuumMemory:
 
     def _placements(self, memories: Sequence[Memory]) -> dict[MemoryId, Placement]:
         facets = self._facets("tier", memories)
-        return {one.id: self._placement(one, facets.get(one.id)) for one in memories}
-
-    def _placement(self, memory: Memory, facet: JsonObject | None) -> Placement:
-        """A facet that cannot be read counts as none."""
-        try:
-            return placed(memory, self._rules) if facet is None else Placement.from_json(facet)
-        except (KeyError, TypeError, ValueError):
-            return placed(memory, self._rules)
+        return {one.id: told_placement(facets.get(one.id), one, self._rules) for one in memories}
 
     def _facets(self, name: str, memories: Sequence[Memory]) -> dict[str, JsonObject]:
         found: dict[str, JsonObject] = {}

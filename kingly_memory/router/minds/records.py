@@ -86,7 +86,7 @@ def keep(step: Step, desk: Desk) -> Callable[[Transaction], None]:
         if before.get("edition") != step.expected:
             raise Moved
         if step.new is not None:
-            records.revise(transaction, step.new, desk.now_s)
+            records.revise(transaction, step.new, desk)
         for memory_id, kind in step.types.items():
             _retype(transaction, memory_id, kind, desk)
         leaving = {one: _why(kind, desk) for one, kind in step.left.items() if _is_live(transaction.row(one))}
@@ -115,7 +115,7 @@ def _retype(transaction: Transaction, memory_id: MemoryId, kind: MemoryType, des
     if row is None or not _is_live(row) or row.memory.type is kind:
         return
     after = replace(row.memory, type=kind, updated_at=desk.now, revision=row.memory.revision + 1)
-    records.revise(transaction, after, desk.now_s)
+    records.revise(transaction, after, desk)
 
 
 def _why(kind: MemoryType, desk: Desk) -> Archived:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ports import Remote
 from kingly_memory.router.delivering.link_keeper import LinkKeeper
+from kingly_memory.router.delivering.routes import UNNAMED
 from kingly_memory.router.searching.keepsakes import Keepsakes
 
 log = logging.getLogger("kingly_memory.search")
@@ -21,8 +22,10 @@ NOTE_S = 0.02
 class RemoteSide:
     """The remote as a reader of memories sees it: asked once, only while the link is connected."""
 
-    def __init__(self, name: str, remote: Remote, link: LinkKeeper, keepsakes: Keepsakes) -> None:
+    def __init__(self, name: str, remote: Remote, link: LinkKeeper, keepsakes: Keepsakes, label: str = UNNAMED) -> None:
+        """`label` is what people call it, and the name of its layer."""
         self.name = name
+        self.label = label
         self.link = link
         self.keepsakes = keepsakes
         self._remote = remote
@@ -40,12 +43,16 @@ class RemoteSide:
         try:
             answer = await question(self._remote)
         except RemoteError as error:
-            log.warning("the remote did not answer %s, answering locally: %s", what, error)
+            log.warning("%s did not answer %s, answering without it: %s", self._who, what, error)
             if not isinstance(error, RemoteRefused) and (patient or not _is_late(error)):
                 await self._noted(self.link.failed(error))
             raise
         await self._noted(self.link.succeeded())
         return answer
+
+    @property
+    def _who(self) -> str:
+        return "the remote" if self.label == UNNAMED else f"the remote {self.label}"
 
     async def settle(self) -> None:
         """Wait for what is still being noted."""

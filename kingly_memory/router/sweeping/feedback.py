@@ -9,7 +9,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle import tiers
 from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.lifecycle.tiers import Placement, TierRules, placed
+from kingly_memory.lifecycle.tiers import Placement, TierRules
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import editions, records, usage
@@ -101,7 +101,7 @@ def _subject(transaction: Transaction, memory: Memory) -> Subject:
 
 
 def _placement(transaction: Transaction, memory: Memory, rules: TierRules) -> Placement:
-    return _subject(transaction, memory).placement or placed(memory, rules)
+    return tiers.told_placement(transaction.facet("tier", memory.id), memory, rules)
 
 
 def _place(transaction: Transaction, memory: Memory, placement: Placement) -> None:

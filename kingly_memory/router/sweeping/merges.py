@@ -55,7 +55,7 @@ def join(transaction: Transaction, one: Subject, stands: Subject, desk: Desk) ->
         transaction.set_facet(name, stands.memory.id, value)
     said = None
     if after.memory != stands.memory:
-        records.revise(transaction, after.memory, desk.now_s)
+        records.revise(transaction, after.memory, desk)
         said = [_gained(stands.memory), _gained(after.memory)]
     joined.add(transaction, stands.memory.id, one.memory.id)
     return {
@@ -86,7 +86,7 @@ def take_apart(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -
     if entry["said"] is not None and row.standing is Standing.LIVE:
         before, after = entry["said"]
         if _gained(row.memory) == after:
-            records.revise(transaction, _without(row.memory, before), desk.now_s)
+            records.revise(transaction, _without(row.memory, before), desk)
 
 
 def _changed_beside(before: Subject, after: Subject) -> Iterator[tuple[str, Any]]:

@@ -23,8 +23,9 @@ from kingly_memory.router.landing import Landing
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.sweeping import compacting, duplicates, summaries, sweeps
+from kingly_memory.router.sweeping import compacting, summaries, sweeps
 from kingly_memory.router.sweeping.compacting import Compacting, Note
+from kingly_memory.router.sweeping.duplicates import Lookout
 from kingly_memory.router.sweeping.summaries import Behind
 from kingly_memory.router.sweeping.sweeps import Sweep, Undone
 
@@ -224,19 +225,24 @@ class Sweeper:
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
         subjects = Subjects(self._store.reader, desk.project, remotes)
 
+        lookout = Lookout(self._store.reader, subjects)
+        is_merging = any(policies.merging is not None for policies in several)
+
         def live() -> Iterator[Subject]:
             for one in subjects.live():
                 if watch is not None:
                     watch(one)
+                if is_merging:
+                    lookout.see(one.memory)
                 yield one
 
         def make() -> list[Plan]:
             reader = self._store.reader
             archived = reader.counts(desk.project)["archived"]
-            is_merging = any(policies.merging is not None for policies in several)
-            sayings = duplicates.sayings(reader, desk.project) if is_merging else {}
             ended = subjects.ended(desk.now_s)
-            return steward.plans(several, ended, live(), desk.now_s, archived, project=desk.project, sayings=sayings)
+            return steward.plans(
+                several, ended, live(), desk.now_s, archived, project=desk.project, alike=lookout.alike
+            )
 
         return await asyncio.to_thread(make)
 

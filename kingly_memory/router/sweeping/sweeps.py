@@ -184,6 +184,8 @@ def carry_out(
             entries += [entry for entry in done if entry is not None]
             if time.monotonic() - began > HOLD_S:
                 break
+        if MERGING in outcomes:
+            shelve(transaction, _merged(sweep, decisions, outcomes))
         if entries:
             _write_down(transaction, sweep, entries, page)
         return Done(tuple(outcomes))
@@ -250,7 +252,8 @@ def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remo
 def _carry_out(
     transaction: Transaction, sweep: Sweep, some: Sequence[_Seen], remotes: Sequence[str], behind: Behind | None
 ) -> list[JsonObject | None]:
-    """What was done with each, for the sweep's page; None for what is not as the plan saw it."""
+    """What was done with each, for the sweep's page; None for what is not as the plan saw it. Those that were merged
+    have yet to be put away."""
     summary_id = None if behind is None else behind.summary_id
     leaving = {
         one.memory.id: Archived(
@@ -311,11 +314,25 @@ def _merge(
     stands, how = _subject(transaction, verdict.into, remotes), sweep.policies.merging
     if stands is None or how is None or not merges.holds(transaction, one, stands, how, sweep.at_s):
         return None
-    why = Archived(sweep.at_s, POLICY, verdict.reason, verdict.figures, sweep=sweep.id, merged_into=stands.memory.id)
-    shelve(transaction, {one.memory.id: why})
     at = datetime.fromtimestamp(sweep.at_s, UTC)
     desk = Desk(sweep.project, None, None, Lifetimes({}), at)
     return {**merges.join(transaction, one, stands, desk), "did": MERGING}
+
+
+def _merged(sweep: Sweep, decisions: Sequence[Decision], outcomes: Sequence[str]) -> dict[MemoryId, Archived]:
+    """Why those rest that were joined to others. `outcomes` are those of the first decisions."""
+    return {
+        one.memory_id: Archived(
+            sweep.at_s,
+            POLICY,
+            one.verdict.reason,
+            one.verdict.figures,
+            sweep=sweep.id,
+            merged_into=one.verdict.into,
+        )
+        for one, outcome in zip(decisions, outcomes, strict=False)
+        if outcome == MERGING and isinstance(one.verdict, Merge)
+    }
 
 
 def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonObject], page: int) -> None:

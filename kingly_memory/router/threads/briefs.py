@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kingly_memory.cognition.working import owner
 from kingly_memory.models import JsonObject, Standing
@@ -14,9 +15,15 @@ from kingly_memory.router.threads.courses import COURSE, Course, Outline
 
 STEP = 100
 """Facets that are read between two pauses: about a millisecond's work."""
+STRIDE = 1_000
+"""The same for who is waited for."""
 LOOKED_AT = 1_000
 """The same of what is only compared."""
 READ_AT_ONCE = 16
+MOST_VERSIONS = 16
+"""Of the store, in which a look is known to be true: each thread that reads has its own."""
+
+Version = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,41 +43,111 @@ class Survey:
         return None if found is None else found.made_of
 
 
+class _Look(NamedTuple):
+    """What one look over all threads has found, from which the next one goes on. `versions` of the store hold it all,
+    and until `until_s` (Unix seconds) no brief ends."""
+
+    survey: Survey
+    talks: Mapping[str, Talk]
+    names: Mapping[str, str]
+    states: Mapping[str, str]
+    until_s: float
+    versions: tuple[Version | None, ...] = ()
+
+
 def no_pause() -> None:
     """For who is waited for."""
 
 
 class Briefs:
-    """The briefs of one project. Those that are true are held in memory, some hundred bytes each, so that it is quick
-    to look again. Safe from any thread."""
+    """The briefs of one project. Those that are true are held in memory, some hundred bytes each, and so is what was
+    seen of all threads: the next look is at what has changed since. Safe from any thread."""
 
     def __init__(self, reader: StoreReader, project: str) -> None:
         self._reader = reader
-        self._project = project
-        self._held: Mapping[str, Course] = {}
+        self.project = project
+        self._look: _Look | None = None
         self._worked_out: Mapping[str, Course] = {}
 
     def survey(self, now_s: float, pause: Callable[[], None] = no_pause) -> Survey:
-        """`pause` is called after every millisecond or so of the interpreter."""
-        talks = self._reader.threads.talks(self._project)
-        facets = self._thread_facets(pause)
-        held = self._held
-        known = held or self._read_all(pause)
-        names = {token: context_id for course in known.values() for context_id, token in course.contexts}
-        names |= self._unknown([talk for talk in talks if talk.context not in names], pause)
+        """`pause` is called after every millisecond or so of the interpreter. The same object as before says that all
+        threads are as they were."""
+        version = self._reader.threads.version()
+        look = self._look
+        if look is None or version is None or version not in look.versions or now_s >= look.until_s:
+            found = self._looked(look, now_s, pause)
+            known = look.versions if look is not None and found.survey is look.survey else ()
+            self._look = look = found._replace(versions=(version, *known[: MOST_VERSIONS - 1]))
+        return look.survey
+
+    def _looked(self, before: _Look | None, now_s: float, pause: Callable[[], None]) -> _Look:
+        talks = {talk.context: talk for talk in self._reader.threads.talks(self.project)}
         pause()
-        heads = {talk.context: names[talk.context] for talk in talks if talk.context in names}
+        facets = self._thread_facets(pause)
+        if before is None or now_s >= before.until_s or facets != before.survey.facets:
+            return self._anew(before, talks, facets, now_s, pause)
+        return self._gone_on(before, talks, now_s, pause)
+
+    def _anew(
+        self,
+        before: _Look | None,
+        talks: Mapping[str, Talk],
+        facets: Mapping[str, JsonObject],
+        now_s: float,
+        pause: Callable[[], None],
+    ) -> _Look:
+        """Every thread is looked at."""
+        held = {} if before is None else before.survey.current
+        known = held or self._read_all(pause)
+        said = {token: context_id for course in known.values() for context_id, token in course.contexts}
+        names = {**said, **({} if before is None else before.names)}
+        names |= self._unknown([talk for talk in talks.values() if talk.context not in names], pause)
+        pause()
+        names = {token: names[token] for token in talks if token in names}
+        heads = dict(names)
         if facets:
-            heads |= {token: roots.root(one, facets) for token, one in heads.items() if one in facets}
-        states = _states(talks, heads, pause)
+            heads |= {token: roots.root(one, facets) for token, one in names.items() if one in facets}
+        pause()
+        states = _states(talks.values(), heads, pause)
         current = {root: one for root, one in known.items() if one.is_true(states.get(root), now_s)}
         if held:
-            written = courses.kept(self._reader, self._project, [root for root in states if root not in current])
-            current |= {root: one for root, one in written.items() if one.is_true(states.get(root), now_s)}
-        self._held = current
+            current |= self._written(states, current, now_s)
         waiting = {root: state for root, state in states.items() if root not in current}
         over = tuple(root for root in known if root not in states)
-        return Survey(current, _outlines(waiting, names, heads), facets, heads, over)
+        survey = Survey(current, _outlines(waiting, names, heads), facets, heads, over)
+        return _Look(survey, talks, names, states, until_s(current.values()))
+
+    def _gone_on(self, before: _Look, talks: Mapping[str, Talk], now_s: float, pause: Callable[[], None]) -> _Look:
+        """Only what is not as it was is looked at. No thread goes on as another one than before."""
+        found, names, heads, states = before.survey, before.names, before.survey.roots, before.states
+        touched = [talk for talk in talks.values() if before.talks.get(talk.context) != talk]
+        unnamed = [talk for talk in talks.values() if talk.context not in names]
+        gone = before.talks.keys() - talks.keys()
+        pause()
+        if touched or unnamed or gone:
+            new = self._unknown(unnamed, pause)
+            names = {token: one for token, one in {**names, **new}.items() if token not in gone}
+            heads = {token: one for token, one in heads.items() if token not in gone}
+            heads |= {token: roots.root(one, found.facets) for token, one in new.items()}
+            moved = {heads[talk.context] for talk in touched if talk.context in heads}
+            moved |= {found.roots[token] for token in gone if token in found.roots}
+            own = [talks[token] for token, root in heads.items() if root in moved]
+            states = {root: state for root, state in states.items() if root not in moved} | _states(own, heads, pause)
+        current = {root: one for root, one in found.current.items() if one.made_of == states.get(root)}
+        written = self._written(states, current, now_s)
+        if states is before.states and not written:
+            return before
+        pause()
+        current |= written
+        waiting = {root: state for root, state in states.items() if root not in current}
+        over = tuple(root for root in found.current if root not in states)
+        survey = Survey(current, _outlines(waiting, names, heads), found.facets, heads, over)
+        return _Look(survey, talks, names, states, min(before.until_s, until_s(written.values())))
+
+    def _written(self, states: Mapping[str, str], current: Collection[str], now_s: float) -> dict[str, Course]:
+        """The true briefs of other threads than those whose briefs are known: somebody may have written them down."""
+        kept = courses.kept(self._reader, self.project, [root for root in states if root not in current])
+        return {root: one for root, one in kept.items() if one.is_true(states.get(root), now_s)}
 
     def strays(self, found: Survey, pause: Callable[[], None] = no_pause) -> tuple[str, ...]:
         """The threads that are no more and whose briefs are there all the same, whoever wrote them."""
@@ -87,7 +164,7 @@ class Briefs:
         self._worked_out = worked_out
 
     def _read_all(self, pause: Callable[[], None]) -> dict[str, Course]:
-        read = (courses.from_json(facet, self._project) for _, facet in all_facets(self._reader, COURSE, pause))
+        read = (courses.from_json(facet, self.project) for _, facet in all_facets(self._reader, COURSE, pause))
         return {course.context_id: course for course in read if course is not None}
 
     def _thread_facets(self, pause: Callable[[], None]) -> dict[str, JsonObject]:
@@ -95,7 +172,7 @@ class Briefs:
         found: dict[str, JsonObject] = {}
         for whose, facet in all_facets(self._reader, roots.THREAD, pause):
             context_id = facet.get("context_id")
-            if isinstance(context_id, str) and owner(self._project, context_id) == whose:
+            if isinstance(context_id, str) and owner(self.project, context_id) == whose:
                 found[context_id] = facet
         return found
 
@@ -132,7 +209,12 @@ def weights(reader: StoreReader, project: str, found: Survey) -> dict[str, list[
     return said
 
 
-def _states(talks: Sequence[Talk], heads: Mapping[str, str], pause: Callable[[], None]) -> dict[str, str]:
+def until_s(several: Iterable[Course]) -> float:
+    """When the first of the briefs ends that are true now."""
+    return min((one.ends_s for one in several if one.ends_s is not None), default=math.inf)
+
+
+def _states(talks: Iterable[Talk], heads: Mapping[str, str], pause: Callable[[], None]) -> dict[str, str]:
     """Which state each thread is in: how many live memories its contexts have, and the sum of their marks."""
     counts: dict[str, int] = {}
     marks: dict[str, int] = {}
@@ -158,8 +240,8 @@ def all_facets(
     reader: StoreReader, name: str, pause: Callable[[], None] = no_pause
 ) -> Iterator[tuple[str, JsonObject]]:
     """Every facet of that name, with its owner."""
-    after = ""
-    while page := reader.threads.named(name, STEP, after):
+    after, most = "", STRIDE if pause is no_pause else STEP
+    while page := reader.threads.named(name, most, after):
         pause()
         yield from page
         after = page[-1][0]

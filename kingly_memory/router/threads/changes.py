@@ -182,7 +182,7 @@ def _adopt(transaction: Transaction, alone: Named, desk: Desk) -> MemoryId:
     row = transaction.row(alone.id)
     if row is None or row.standing not in _SHELVED or row.memory.scope.context_id is not None:
         raise InvalidInput("thread_id", f"{shown(alone.id)!r} was changed by somebody else meanwhile; try again")
-    records.revise(transaction, _in_context(row.memory, alone.id), desk.now_s, row.standing)
+    records.revise(transaction, _in_context(row.memory, alone.id), desk, row.standing)
     name = owner(desk.project, alone.id)
     for facet in (THREAD, RATINGS, ATTENTION):
         value = transaction.facet(facet, alone.id)
@@ -289,7 +289,7 @@ def _moved(
     for memory_id in share.memory_ids:
         row = transaction.row(memory_id)
         if row is not None and row.standing in _SHELVED and row.memory.scope.context_id in contexts:
-            records.revise(transaction, _in_context(row.memory, thread_id), desk.now_s, row.standing)
+            records.revise(transaction, _in_context(row.memory, thread_id), desk, row.standing)
             yield row.memory
 
 

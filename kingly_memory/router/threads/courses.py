@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kingly_memory import topics
@@ -24,7 +23,6 @@ from kingly_memory.router.subjects import subject
 from kingly_memory.router.threads import told
 from kingly_memory.router.threads.telling import Gathered, saying
 from kingly_memory.topics import Topic
-from kingly_memory.writing import stems
 
 COURSE, TOPIC, FORM = told.COURSE, "topic", told.FORM
 READ_MOST = 128
@@ -149,7 +147,7 @@ class Read:
         """The most frequent word of each stem that the topic has."""
         found: dict[str, str] = {}
         for word in sorted(self.words, key=self.words.__getitem__, reverse=True)[: 2 * topics.MOST_WORDS]:
-            for stem in _stems(word):
+            for stem in topics.stems_of(word):
                 if stem in self.topic:
                     found.setdefault(stem, word)
         return found
@@ -160,11 +158,6 @@ class Read:
 
     def topic_json(self, project: str) -> JsonObject:
         return {**self.kept._asdict(), "project": project, "topic": dict(self.topic)}
-
-
-@lru_cache(maxsize=20_000)
-def _stems(word: str) -> frozenset[str]:
-    return frozenset(stems(word))
 
 
 def read(

@@ -11,20 +11,22 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kingly_memory.cognition.working import owner
-from kingly_memory.errors import RouterClosed
+from kingly_memory.errors import KinglyMemoryError, RouterClosed
 from kingly_memory.ports import Clock, LocalStore, Transaction
+from kingly_memory.router.apart import apart
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.right_of_way import RightOfWay, no_pause
 from kingly_memory.router.threads import courses, kin
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Alike, Outline, Read
 from kingly_memory.router.threads.kin import Kin
+from kingly_memory.router.threads.pairs import WorkedOut
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
-BATCH = 16
-"""Threads written down in one transaction."""
+BATCH, TOGETHER = 16, 64
+"""Threads written down in one transaction: after each was read, and when all have been."""
 PAUSE_S = 0.002
 """After a millisecond or two of work: nobody waits for this, and others may wait for the interpreter."""
 GIVE_WAY_S = 0.02
@@ -38,6 +40,8 @@ TIDIED = 10
 RESTS = 20.0
 """Looking over all threads takes longer the more there are: so many times as long nothing is looked at."""
 MOST_REST_S = 600.0
+SHARE = 0.25
+"""Of the time that somebody has waited for briefs to be worked out: what it may take besides to write them down."""
 
 
 class Keeper:
@@ -88,6 +92,28 @@ class Keeper:
         async with self._turn:
             await self._catch_up()
 
+    async def take_over(self, worked_out: WorkedOut) -> int:
+        """Write down what was worked out for somebody, who waits for this too: so nobody else has to. Says how many
+        briefs. What is left after a share of the time that it took, or cannot be written, is worked out again."""
+        try:
+            writing = asyncio.wrap_future(self._thread.submit(self._taken_over, worked_out))
+            await asyncio.wait({writing})
+            return 0 if writing.cancelled() else writing.result()
+        except (KinglyMemoryError, RuntimeError) as error:  # RuntimeError: stopped meanwhile
+            log.info("briefs of threads that were worked out are not kept: %s", error)
+            return 0
+
+    def _taken_over(self, worked_out: WorkedOut) -> int:
+        until_s = time.monotonic() + worked_out.took_s * SHARE
+        if not self._lock.take() or not worked_out.holds(self._briefs.survey(self._now_s())):
+            return 0
+        names, count = list(worked_out.read), 0
+        while count < len(names) and time.monotonic() < until_s and not self._is_stopped:
+            some = names[count : count + TOGETHER]
+            self._store.write(written({name: worked_out.read[name] for name in some}, self._project)).result()
+            count += len(some)
+        return count
+
     def stop(self) -> None:
         """Let go of the thread; what is under way is finished, and nothing after it is begun."""
         self._is_stopped = True
@@ -113,14 +139,14 @@ class Keeper:
 
     async def _catch_up(self) -> None:
         began = time.perf_counter()
-        found = await self._apart(self._survey)
+        found = await apart(self._thread, self._survey)
         self._rest_s = min(RESTS * (time.perf_counter() - began), MOST_REST_S)
         keeping = Keeping(self._store, self._project, found, self._now_s())
-        while await self._apart(lambda: keeping.some(self._pause)):
+        while await apart(self._thread, lambda: keeping.some(self._pause)):
             pass
 
     async def _lead(self) -> bool:
-        return await self._apart(self._lock.take)
+        return await apart(self._thread, self._lock.take)
 
     def _survey(self) -> Survey:
         found = self._briefs.survey(self._now_s(), self._pause)
@@ -136,9 +162,6 @@ class Keeper:
         gives_way, self._gives_way = self._was_searched() or self._gives_way, False
         time.sleep(GIVE_WAY_S if gives_way else PAUSE_S)
         self._right_of_way.give()
-
-    async def _apart(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 class Keeping:
@@ -204,22 +227,25 @@ class Keeping:
             self._write(changed)
 
     def _write(self, read: Mapping[str, Read]) -> None:
-        project = self._project
-
-        def change(transaction: Transaction) -> None:
-            for context_id, one in read.items():
-                if not any(transaction.is_said_in(project, name) for name, _ in one.course.contexts):
-                    continue  # it was forgotten while it was read
-                transaction.set_facet(COURSE, owner(project, context_id), one.course.to_json(project))
-                transaction.set_facet(TOPIC, owner(project, context_id), one.topic_json(project))
-
         if read:
-            self._store.write(change).result()
+            self._store.write(written(read, self._project)).result()
 
 
 def _with(one: Read, alike: Sequence[Alike]) -> Read:
     best = sorted(set(alike), key=lambda other: (-other.similarity, other.context_id))[: kin.KEPT]
     return replace(one, course=one.course._replace(alike=tuple((*other,) for other in best)))
+
+
+def written(read: Mapping[str, Read], project: str) -> Callable[[Transaction], None]:
+    """Writes the briefs down, but for those of threads that were forgotten while they were read."""
+
+    def change(transaction: Transaction) -> None:
+        for context_id, one in read.items():
+            if any(transaction.is_said_in(project, name) for name, _ in one.course.contexts):
+                transaction.set_facet(COURSE, owner(project, context_id), one.course.to_json(project))
+                transaction.set_facet(TOPIC, owner(project, context_id), one.topic_json(project))
+
+    return change
 
 
 def _tidied(over: Sequence[str], project: str) -> Callable[[Transaction], None]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 
 from kingly_memory import topics
 from kingly_memory.attention.suggestions import ALIKE
-from kingly_memory.models import Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.threads.briefs import Survey
 from kingly_memory.router.threads.courses import Alike, Kept, Read, topics_of
@@ -25,7 +24,7 @@ KEPT = 5
 COMMON = 2_000
 """A word in more memories than that finds nothing in particular."""
 MOST_ASKED = 10
-REMEMBERED = 20_000
+REMEMBERED = 50_000
 ASKING_S = 0.1
 
 
@@ -52,7 +51,7 @@ class Kin:
         return known | {name: one for name, one in kept.items() if one.is_true(survey.made_of(name), now_s)}
 
     def _asked(self, one: Read) -> list[str]:
-        """The words by which a thread that is about the same is found."""
+        """The words by which a thread that is about the same is found: its own project has them all."""
         spelling = one.spelling()
         spelt = {stem: spelling.get(stem, stem) for stem in one.topic}
         times = self._counted(list(spelt.values()))
@@ -64,7 +63,7 @@ class Kin:
         if len(self._times) > REMEMBERED:
             self._times.clear()
         new = [word for word in dict.fromkeys(words) if word not in self._times]
-        self._times |= self._reader.frequencies(Query("", self._project), new, COMMON + 1)
+        self._times |= self._reader.threads.spread(new, COMMON + 1)
         return self._times
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from kingly_memory import topics
 from kingly_memory.attention.suggestions import ALIKE
@@ -20,6 +22,20 @@ MOST_CHECKED = 200
 """Pairs that are compared again because one of them has changed."""
 
 Pairs = dict[tuple[str, str], float]
+
+
+class WorkedOut(NamedTuple):
+    """The briefs of threads that had none, of what `found` says of them, and how long that took."""
+
+    found: Survey
+    read: Mapping[str, Read]
+    took_s: float
+
+    def holds(self, now: Survey) -> bool:
+        """Whether no memory has come or gone since: each brief names the threads that are like it."""
+        before = self.found
+        names = {*before.current, *before.waiting}
+        return names == {*now.current, *now.waiting} and all(before.made_of(one) == now.made_of(one) for one in names)
 
 
 class Comparing:
@@ -42,6 +58,10 @@ class Comparing:
         else:
             alike = {name: kin.alike(one, self._candidates(one)) for name, one in own.items()}
         return {name: one.course._replace(alike=tuple((*other,) for other in alike[name])) for name, one in own.items()}
+
+    def read(self, briefs: Mapping[str, Course]) -> dict[str, Read]:
+        """What was read for those that were compared here."""
+        return {name: replace(self._read[name], course=one) for name, one in briefs.items() if name in self._read}
 
     def pairs(self, briefs: Mapping[str, Course]) -> Pairs:
         """Those above the threshold, each in the order of its names."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from kingly_memory.attention import drift
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, suggestions
@@ -13,11 +15,19 @@ from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.threads import dividing, roots, telling
-from kingly_memory.router.threads.briefs import Briefs, is_active, weights
+from kingly_memory.router.threads.briefs import (
+    MOST_VERSIONS,
+    Briefs,
+    Survey,
+    Version,
+    is_active,
+    until_s,
+    weights,
+)
 from kingly_memory.router.threads.changes import MOST_MOVED
 from kingly_memory.router.threads.courses import Course
 from kingly_memory.router.threads.named import Named
-from kingly_memory.router.threads.pairs import Comparing
+from kingly_memory.router.threads.pairs import Comparing, WorkedOut
 from kingly_memory.router.threads.views import weighed
 
 RELATED = 30
@@ -26,51 +36,116 @@ MOST_DIVIDED = 20
 """Threads that are divided to see whether they can be."""
 LEAST_RELATED = 0.2
 SEARCH_S = 0.1
+WORTH_S = 1.0
+"""What has taken so long to work out is written down, so that the next process has it."""
 
 
-def suggest(briefs: Briefs, reader: StoreReader, project: str, context: Query | None, now_s: float) -> Suggestions:
-    """What to suggest of the project's active threads; hints only for a context."""
-    found = briefs.survey(now_s)
-    comparing = Comparing(reader, project, found, now_s)
-    worked_out = briefs.worked_out(found, now_s)
-    missing = [outline for name, outline in found.waiting.items() if name not in worked_out]
-    worked_out |= comparing.compared(missing)
-    briefs.hold(worked_out)
-    told = {**found.current, **worked_out}
-    attention = weights(reader, project, found)
-    threads = {
-        name: _digest(course, facet, attention.get(name))
-        for name, course in told.items()
-        if not course.is_over and ((facet := found.facets.get(name)) is None or is_active(course, facet))
-    }
-    threads |= {one.id: one._replace(drift=()) for one in _undivided(reader, project, threads, told, found.facets)}
-    pairs = [
-        Pair(similarity, ends, _shared(*(threads[one] for one in ends)))
-        for ends, similarity in comparing.pairs(told).items()
-        if all(one in threads for one in ends)
-    ]
-    related = [] if context is None else _related(reader, context, found.facets, now_s)
-    most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
-    return suggestions(tuple(threads.values()), pairs, related, now_s, most_active=most)
+class _Look(NamedTuple):
+    """What suggestions are made of, in those `versions` of the store and until `until_s`. `plain`: the threads of which
+    nothing but their memories tells."""
+
+    told: Mapping[str, Course]
+    plain: Mapping[str, Digest]
+    threads: Mapping[str, Digest]
+    pairs: Sequence[Pair]
+    facets: Mapping[str, JsonObject]
+    until_s: float
+    versions: tuple[Version, ...] = ()
+
+
+class Suggesting:
+    """Suggestions for one project. What they are made of is kept for as long as nobody writes to the store, and of each
+    thread for as long as that is as it was. Safe from any thread. `unwritten`: briefs that took long to work out, for
+    whoever can write them down."""
+
+    def __init__(self, briefs: Briefs, reader: StoreReader) -> None:
+        self._briefs = briefs
+        self._reader = reader
+        self._project = briefs.project
+        self._look: _Look | None = None
+        self.unwritten: WorkedOut | None = None
+
+    def suggest(self, context: Query | None, now_s: float) -> Suggestions:
+        """What to suggest of the project's active threads; hints only for a context."""
+        version = self._reader.threads.version()
+        look = self._look
+        if look is None or version is None or version not in look.versions or now_s >= look.until_s:
+            look = self._looked(look, now_s)
+            self._look = look = _with(look, version)
+        related = [] if context is None else _related(self._reader, context, look.facets, now_s)
+        most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
+        return suggestions(look.threads.values(), look.pairs, related, now_s, most_active=most)
+
+    def _looked(self, before: _Look | None, now_s: float) -> _Look:
+        reader, project = self._reader, self._project
+        found = self._briefs.survey(now_s)
+        comparing = Comparing(reader, project, found, now_s)
+        told = {**found.current, **self._worked_out(comparing, found, now_s)}
+        attention = weights(reader, project, found)
+        plain = _plain(told, found.facets.keys() | attention.keys(), before)
+        threads = {**plain, **_marked(told, found.facets, attention)}
+        threads |= {one.id: one._replace(drift=()) for one in _undivided(reader, project, threads, told, found.facets)}
+        pairs = [
+            Pair(similarity, ends, _shared(*(threads[one] for one in ends)))
+            for ends, similarity in comparing.pairs(told).items()
+            if all(one in threads for one in ends)
+        ]
+        look = _Look(told, plain, threads, pairs, found.facets, until_s(told.values()))
+        is_same = before is not None and (threads, pairs, found.facets) == (before.threads, before.pairs, before.facets)
+        return look._replace(versions=before.versions) if before is not None and is_same else look
+
+    def _worked_out(self, comparing: Comparing, found: Survey, now_s: float) -> Mapping[str, Course]:
+        """The briefs of threads in waiting."""
+        known, began = self._briefs.worked_out(found, now_s), time.perf_counter()
+        new = comparing.compared([one for name, one in found.waiting.items() if name not in known])
+        took_s = time.perf_counter() - began
+        if took_s > WORTH_S:
+            self.unwritten = WorkedOut(found, comparing.read(new), took_s)
+        self._briefs.hold(known | new)
+        return known | new
+
+
+def _with(look: _Look, version: Version | None) -> _Look:
+    return look if version is None else look._replace(versions=(version, *look.versions)[:MOST_VERSIONS])
 
 
 # --- the threads ------------------------------------------------------------------------------------------------------
 
 
-def _digest(course: Course, facet: JsonObject | None, attention: Sequence[JsonObject] | None) -> Digest:
-    plain = Digest(
+def _plain(told: Mapping[str, Course], marked: Collection[str], before: _Look | None) -> dict[str, Digest]:
+    """Those of which nobody has said anything. Most are as they were."""
+    known, plain = ({}, {}) if before is None else (before.told, before.plain)
+    return {
+        name: plain[name] if name in plain and known.get(name) is course else _digest(course)
+        for name, course in told.items()
+        if not course.is_over and name not in marked
+    }
+
+
+def _marked(
+    told: Mapping[str, Course], facets: Mapping[str, JsonObject], attention: Mapping[str, Sequence[JsonObject]]
+) -> dict[str, Digest]:
+    """Those of which somebody has."""
+    found: dict[str, Digest] = {}
+    for name in facets.keys() | attention.keys():
+        course, facet = told.get(name), facets.get(name, {})
+        if course is None or course.is_over or not is_active(course, facet):
+            continue
+        heavy = weighed(attention.get(name, ()))
+        found[name] = _digest(course)._replace(
+            title=roots.text(facet, "title") or course.title,
+            topics=roots.texts(facet, "topics") or course.topics,
+            drift=(*roots.texts(facet, "drift_history"), *course.drift),
+            weight=heavy.weight,
+            pinned=heavy.pinned,
+            recalled=bool(roots.number(facet, "recalls")),
+        )
+    return found
+
+
+def _digest(course: Course) -> Digest:
+    return Digest(
         course.context_id, course.title, course.topics, course.drift, 1.0, False, course.first_s, course.last_s
-    )
-    if not facet and not attention:
-        return plain
-    facet, heavy = facet or {}, weighed(attention or ())
-    return plain._replace(
-        title=roots.text(facet, "title") or course.title,
-        topics=roots.texts(facet, "topics") or course.topics,
-        drift=(*roots.texts(facet, "drift_history"), *course.drift),
-        weight=heavy.weight,
-        pinned=heavy.pinned,
-        recalled=bool(roots.number(facet, "recalls")),
     )
 
 

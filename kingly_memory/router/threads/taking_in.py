@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kingly_memory import intake
+from kingly_memory.attention.pins import is_pinned
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
@@ -185,7 +186,7 @@ def _set_facets(transaction: Transaction, thread: ImportedThread, items: Sequenc
     if thread.into is not None:
         _hold(transaction, thread.into, thread.id, desk.project)
     transaction.set_facet(FILE, name, {**file, "last_s": _last_s(thread, desk)})
-    return bool(_is_pinned(thread.facets.get(ATTENTION)) and not _is_pinned(said_before.get(ATTENTION)))
+    return is_pinned(thread.facets.get(ATTENTION)) and not is_pinned(said_before.get(ATTENTION))
 
 
 def _together(now: JsonObject, before: JsonObject, said: JsonObject) -> JsonObject:
@@ -227,10 +228,6 @@ def _refuse_circle(transaction: Transaction, thread: ImportedThread, project: st
         if into == thread.id:
             raise InvalidInput("merged_into", f"{thread.into!r} goes on as this thread in the end")
         into, turns = (transaction.facet(FACET, owner(project, into)) or {}).get("into"), turns + 1
-
-
-def _is_pinned(facet: JsonObject | None) -> bool:
-    return facet is not None and facet.get("pinned") is True
 
 
 def _said_at(focus: JsonObject) -> datetime:

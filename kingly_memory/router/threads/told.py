@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kingly_memory.models import JsonObject
@@ -22,7 +22,11 @@ class Told(NamedTuple):
 
 def told(reader: StoreReader, project: str, owners: Iterable[str]) -> dict[str, Told]:
     """By owner, of those threads whose brief is kept. It may be a little behind."""
-    facets = reader.facets(COURSE, list(dict.fromkeys(owners)))
+    return read_told(reader.facets(COURSE, list(dict.fromkeys(owners))), project)
+
+
+def read_told(facets: Mapping[str, JsonObject], project: str) -> dict[str, Told]:
+    """The same of briefs that have been read."""
     read = ((name, _told(facet, project)) for name, facet in facets.items())
     return {name: one for name, one in read if one is not None}
 

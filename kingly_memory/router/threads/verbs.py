@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -25,7 +25,8 @@ from kingly_memory.router.threads.briefs import Briefs
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
 from kingly_memory.router.threads.listing import Glance, Overview
 from kingly_memory.router.threads.named import Named, named
-from kingly_memory.router.threads.suggesting import RELATED, suggest
+from kingly_memory.router.threads.pairs import WorkedOut
+from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.telling import Part
 from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadView
 
@@ -125,13 +126,17 @@ class Threads:
         briefs: Briefs,
         in_focus: InFocus,
         flush: Callable[[], Any] | None = None,
+        write_down: Callable[[WorkedOut], Awaitable[object]] | None = None,
     ) -> None:
-        """`flush` writes down the uses of memories that are not in the store yet."""
+        """`flush` writes down the uses of memories that are not in the store yet, `write_down` what took long to work
+        out."""
         self._access = access
         self._briefs = briefs
+        self._suggesting = Suggesting(briefs, access.reader)
         self._in_focus = in_focus
         self._searcher = searcher
         self._flush = flush
+        self._write_down = write_down
 
     async def list(self, limit: int = 50, status: str = ACTIVE) -> tuple[Glance, ...]:
         """The threads of the project, the latest first; `status` is active, archived, merged-into or all. A memory
@@ -234,11 +239,15 @@ class Threads:
         """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
         command that does it. Hints to recall are for a `context`: what is being worked on, in a few words. Changes
         nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
-        desk, reader = self._access.desk(), self._access.reader
+        desk = self._access.desk()
         asked = None if context is None else intake.query(context, project=desk.project, limit=RELATED)
         if asked is not None and not asked.text.strip():
             raise InvalidInput("context", "is empty; say what you are working on, or leave it out")
-        return await self._access.read(lambda: suggest(self._briefs, reader, desk.project, asked, desk.now_s))
+        found = await self._access.read(lambda: self._suggesting.suggest(asked, desk.now_s))
+        unwritten, self._suggesting.unwritten = self._suggesting.unwritten, None
+        if unwritten is not None and self._write_down is not None:
+            await self._write_down(unwritten)
+        return found
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

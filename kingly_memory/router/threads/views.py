@@ -12,7 +12,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.threads import roots
-from kingly_memory.router.threads.told import Told, told
+from kingly_memory.router.threads.told import COURSE, Told, read_told, told
 
 RATINGS, INJECTED = "ratings", "injected"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
@@ -23,28 +23,27 @@ UNTOLD = Told()
 def threads_of(
     reader: StoreReader, project: str, memories: Sequence[Memory], *, derived: bool = False
 ) -> Mapping[str, Thread]:
-    """The thread of each memory, by the memory's id. Four readings of facets, and one for each time that a thread went
+    """The thread of each memory, by the memory's id. Two readings of facets, and one for each time that a thread went
     on as another one; a thread counts as used when one of these memories was.
 
-    `derived`: with what the brief says that is kept of a thread, for one more reading. It may be a little behind. Where
-    there is none, a memory goes by how it begins.
+    `derived`: with what the brief says that is kept of a thread. It may be a little behind. Where there is none, a
+    memory goes by how it begins.
     """
-    contexts = {one.scope.context_id for one in memories if one.scope.context_id is not None}
-    known = roots.threads(reader, project, contexts) if contexts else {}
-    ids: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    for one in memories:
-        context_id = one.scope.context_id
-        ids[one.id] = one.id if context_id is None else roots.root(context_id, known)
-        owners[one.id] = one.id if context_id is None else owner(project, ids[one.id])
+    ids, known = _roots_of(reader, project, memories)
     strays = [one.id for one in memories if one.scope.context_id is None]
-    facets = {**{owners[one.id]: known.get(ids[one.id], {}) for one in memories}, **_of_strays(reader, strays)}
+    named = {root: owner(project, root) for root in dict.fromkeys(ids.values())}
+    owners: dict[str, str] = {
+        one.id: one.id if one.scope.context_id is None else named[ids[one.id]] for one in memories
+    }
     everybody = [*dict.fromkeys([*owners.values(), *owners])]
-    attention = reader.facets(roots.ATTENTION, everybody) if everybody else {}
-    ratings = reader.facets(RATINGS, everybody) if everybody else {}
-    injected = reader.facets(INJECTED, list(owners)) if owners else {}
+    wanted: dict[str, Sequence[str]] = {roots.ATTENTION: everybody, RATINGS: everybody, INJECTED: list(owners)}
+    wanted[roots.THREAD] = strays
+    wanted[COURSE] = [*dict.fromkeys(owners.values())] if derived else []
+    beside = reader.facets_of(wanted) if memories else {name: {} for name in wanted}
+    attention, ratings, injected = beside[roots.ATTENTION], beside[RATINGS], beside[INJECTED]
+    facets = {**{owners[one]: known.get(root, {}) for one, root in ids.items()}, **beside[roots.THREAD]}
     relevance = _relevance(owners, ratings, injected) if ratings or injected else {}
-    briefs = told(reader, project, owners.values()) if derived else {}
+    briefs = read_told(beside[COURSE], project)
 
     def seen(memory: Memory) -> Thread:
         name = owners[memory.id]
@@ -63,6 +62,30 @@ def threads_of(
         )
 
     return {one.id: seen(one) for one in memories}
+
+
+def topics_of(reader: StoreReader, project: str, memories: Sequence[Memory]) -> Mapping[str, Sequence[str]]:
+    """What the threads of memories that were said in contexts are about, by the memory's id, as `threads_of` has it."""
+    ids, known = _roots_of(reader, project, memories)
+    owners = {root: owner(project, root) for root in dict.fromkeys(ids.values())}
+    briefs = told(reader, project, owners.values()) if owners else {}
+
+    def topics(memory: Memory) -> tuple[str, ...]:
+        root = ids[memory.id]
+        said = roots.texts(known.get(root, {}), "topics")
+        return (*(said or briefs.get(owners[root], UNTOLD).topics), *memory.tags)
+
+    return {one.id: topics(one) for one in memories}
+
+
+def _roots_of(
+    reader: StoreReader, project: str, memories: Sequence[Memory]
+) -> tuple[Mapping[str, str], Mapping[str, JsonObject]]:
+    """The thread of each memory, by the memory's id, and what is said of their contexts."""
+    contexts: dict[str, str | None] = {one.id: one.scope.context_id for one in memories}
+    said_in = {context_id for context_id in contexts.values() if context_id is not None}
+    known = roots.threads(reader, project, said_in) if said_in else {}
+    return {one: one if said is None else roots.root(said, known) for one, said in contexts.items()}, known
 
 
 def _heading(memory: Memory, brief: Told) -> str:
@@ -185,6 +208,8 @@ def weighed(facets: Iterable[JsonObject]) -> Weighed:
     """By the facets `attention` of a thread and of a memory, whichever there are: the first that says a weight counts,
     and where something is pinned the largest."""
     found = [facet for facet in facets if facet]
+    if not found:
+        return USUAL
     pinned = any(facet.get("pinned") is True for facet in found)
     numbers = [value for facet in found if (value := roots.number(facet, "weight")) is not None and value >= 0]
     if not numbers:
@@ -192,15 +217,10 @@ def weighed(facets: Iterable[JsonObject]) -> Weighed:
     return Weighed(max(numbers) if pinned else numbers[0], pinned)
 
 
-def _of_strays(reader: StoreReader, ids: Sequence[str]) -> dict[str, JsonObject]:
-    """What was said of memories that belong to no context."""
-    return reader.facets(roots.THREAD, ids) if ids else {}
-
-
 def _relevance(
     owners: Mapping[str, str], ratings: Mapping[str, JsonObject], injected: Mapping[str, JsonObject]
 ) -> dict[str, float]:
-    """By memory."""
+    """By memory, of those that were rated or left unused."""
     from kingly_memory.attention.ratings import Ratings, relevance, unused_together
 
     unused: dict[str, list[int]] = {}
@@ -210,6 +230,8 @@ def _relevance(
             unused.setdefault(name, []).append(int(count))
     found: dict[str, float] = {}
     for memory_id, name in owners.items():
+        if name not in ratings and memory_id not in ratings and name not in unused:
+            continue
         several = [Ratings.from_json(ratings.get(one)) for one in dict.fromkeys((name, memory_id))]
         given = sorted((rating for one in several for rating in one.latest), key=lambda rating: rating.at)
         found[memory_id] = relevance(Ratings(tuple(given)), unused_together(unused.get(name, ())))

@@ -1,0 +1,258 @@
+"""The remote is back: how fast does the backlog reach it, against a client that just posts the same bodies?"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import httpx
+
+from benchmarks.measure import Figure, Goal, Plan, by_words, figure, percentile
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.remote import wire
+from kingly_memory.hub.process import HubProcess
+from kingly_memory.ids import new_id
+from kingly_memory.intake import draft
+from kingly_memory.models import JsonObject, Memory
+
+BACKLOG = 1_000
+TURNS = 3
+SYNC_S = 300.0
+START_S = 60.0
+AT_LEAST_100_A_SECOND = (Goal("p50", 10.0),)
+PROTOCOL = "2025-06-18"
+T = TypeVar("T")
+
+
+class Took(NamedTuple):
+    """Seconds for each memory: by the clock, and of this process's processor time."""
+
+    wall_s: float
+    processor_s: float
+
+
+class Server(Protocol):
+    """A remote in a process of its own, which keeps its port."""
+
+    @property
+    def url(self) -> str: ...
+
+    def start(self) -> object: ...
+
+    def stop(self) -> object: ...
+
+
+class Spawned:
+    """A Python module that serves the port which is its last argument."""
+
+    def __init__(self, *module: str) -> None:
+        self._module = module
+        self._port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", *self._module, str(self._port)]
+        self._process = subprocess.Popen(
+            command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        end = time.monotonic() + START_S
+        while not self._listens():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{self._module[0]} did not start")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=1):
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A kind of server, and how it is spoken to."""
+
+    name: str
+    server: Callable[[Path], Server]
+    by_mcp: bool = False
+
+    def address(self, server: Server) -> str:
+        return f"{server.url}/mcp" if self.by_mcp else server.url
+
+
+SCRIPTED = ("kingly_memory.testing.remote", "--port")
+PLACES = (
+    Place("the hub, json-call", lambda folder: HubProcess(folder, port=_free_port())),
+    Place("the hub, mcp", lambda folder: HubProcess(folder, port=_free_port()), by_mcp=True),
+    Place("a dictionary, json-call", lambda _: Spawned(*SCRIPTED)),
+    Place("the SDK's server, mcp", lambda _: Spawned("benchmarks.sdk_memory"), by_mcp=True),
+)
+
+
+async def measure(plan: Plan) -> list[Figure]:
+    figures: list[Figure] = []
+    for number, place in enumerate(PLACES):
+        folder = plan.folder / f"drain-{number}"
+        folder.mkdir()
+        figures += await _drained(plan, place, folder)
+    return figures
+
+
+async def _drained(plan: Plan, place: Place, folder: Path) -> list[Figure]:
+    """By turns: bare httpx (twice, A and A), and the router with one and with several under way at once. Seconds per
+    memory; every turn has fresh servers and homes."""
+    bare: list[Took] = []
+    control: list[Took] = []
+    ways: dict[int, list[Took]] = {1: [], Settings().sends_at_once: []}
+    for turn in range(1 if plan.is_quick else TURNS):
+        texts = [note.content for note in plan.writer.notes(min(plan.samples, BACKLOG))]
+        posted = [bare, control] if turn % 2 else [control, bare]
+        for took, seconds in zip(posted, await _posted(place, folder / f"bare-{turn}", texts), strict=True):
+            took.append(seconds)
+        for at_once, took in ways.items():
+            took.append(await _caught_up(place, folder / f"router-{at_once}-{turn}", texts, at_once))
+    floor, against = [one.wall_s for one in bare], "httpx, one by one"
+    return [
+        figure(f"{against}, to {place.name}", floor, remark=_processor(bare)),
+        figure("the same again (A/A)", [one.wall_s for one in control], floor=floor, against=against),
+        *(
+            figure(
+                f"backlog to {place.name}, {at_once} at once",
+                [one.wall_s for one in took],
+                floor=floor,
+                against=against,
+                goals=AT_LEAST_100_A_SECOND if at_once > 1 else (),
+                remark=f"{1 / percentile([one.wall_s for one in took], 50):.0f} a second; {_processor(took)}",
+            )
+            for at_once, took in ways.items()
+        ),
+    ]
+
+
+def _processor(took: Sequence[Took]) -> str:
+    """What it cost this process, which says more than the time on a machine that others use too."""
+    return f"{percentile([one.processor_s for one in took], 50) * 1000:.2f} ms of processor each"
+
+
+async def _caught_up(place: Place, folder: Path, texts: Sequence[str], at_once: int) -> Took:
+    """Until everything that was stored while the server was down has been acknowledged by it."""
+    server = place.server(folder / "server")
+    settings = by_words(sends_at_once=at_once)
+    async with MemoryRouter.open(folder / "home", remote=place.address(server), settings=settings) as memory:
+        for text in texts:
+            await memory.store(text)
+        with _started(server):
+            await _warmed(place, server)
+            report, took = await _timed(memory.sync(timeout=SYNC_S), len(texts))
+    if report.pending or report.delivered != len(texts):
+        raise RuntimeError(f"not all was delivered: {report}")
+    return took
+
+
+async def _posted(place: Place, folder: Path, texts: Sequence[str]) -> list[Took]:
+    """A client without any care posts the bodies that the router would; and once more, of other memories."""
+    server = place.server(folder / "server")
+    took = []
+    with _started(server):
+        await _warmed(place, server)
+        for _ in range(2):
+            bodies = [_params(text) for text in texts]
+            async with _client(place, server) as post:
+                took.append((await _timed(_all_posted(post, bodies), len(texts)))[1])
+    return took
+
+
+async def _all_posted(post: Callable[[str, JsonObject], Any], bodies: Sequence[JsonObject]) -> None:
+    for body in bodies:
+        await post("store_memory", body)
+
+
+async def _timed(work: Awaitable[T], count: int) -> tuple[T, Took]:
+    wall_s, processor_s = time.perf_counter(), time.process_time()
+    done = await work
+    return done, Took((time.perf_counter() - wall_s) / count, (time.process_time() - processor_s) / count)
+
+
+async def _warmed(place: Place, server: Server) -> None:
+    """A first call, which loads what a server loads when it is first spoken to."""
+    async with _client(place, server) as post:
+        await post("initialize_memory_system", {})
+
+
+@asynccontextmanager
+async def _client(place: Place, server: Server) -> AsyncIterator[Callable[[str, JsonObject], Any]]:
+    """What calls a tool with bare httpx."""
+    headers = {"Accept": "application/json, text/event-stream"} if place.by_mcp else {}
+    async with httpx.AsyncClient(timeout=SYNC_S, trust_env=False, headers=headers) as client:
+        url = f"{server.url}/mcp" if place.by_mcp else f"{server.url}/mcp/call"
+
+        async def ask(body: JsonObject) -> httpx.Response:
+            return (await client.post(url, json=body)).raise_for_status()
+
+        async def call(tool: str, params: JsonObject) -> None:
+            await ask({"method": tool, "params": params})
+
+        async def call_by_mcp(tool: str, params: JsonObject) -> None:
+            asked = {"name": tool, "arguments": params}
+            reply = await ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+            if '"isError":true' in reply.text.replace(" ", ""):
+                raise RuntimeError(reply.text)
+
+        if place.by_mcp:
+            client.headers.update(await _introduced(ask))
+            await ask({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        yield call_by_mcp if place.by_mcp else call
+
+
+async def _introduced(ask: Callable[[JsonObject], Any]) -> dict[str, str]:
+    """The headers that go with everything said after the introduction."""
+    about = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    reply = await ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about})
+    session = reply.headers.get("mcp-session-id")
+    return {"MCP-Protocol-Version": PROTOCOL} | ({} if session is None else {"Mcp-Session-Id": session})
+
+
+def _params(text: str) -> JsonObject:
+    memory = _memory(text)
+    params: JsonObject = json.loads(json.dumps(wire.store_params(memory, memory.id, None)))
+    return params
+
+
+def _memory(text: str) -> Memory:
+    now = datetime.now(UTC)
+    said = draft(text, content_limit_bytes=1_000_000)
+    return said.memory(new_id(now), "bench", created_at=now, updated_at=now, revision=1)
+
+
+@contextmanager
+def _started(server: Server) -> Iterator[None]:
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+    return port

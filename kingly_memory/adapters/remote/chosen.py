@@ -1,0 +1,160 @@
+"""The remote behind an address, whatever it turns out to speak and to offer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from kingly_memory.adapters.remote.dialect import Dialect, Offer
+from kingly_memory.adapters.remote.json_call import GREETING, JsonCall
+from kingly_memory.adapters.remote.mcp_call import McpCall
+from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
+from kingly_memory.adapters.remote.seed_server import SeedRemote
+from kingly_memory.adapters.remote.together import Together
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
+
+T = TypeVar("T")
+
+_SEED_TOOLS = frozenset({"store_memory", "search_semantic_memories"})
+_WORKFLOW_TOOLS = frozenset({"store_memory", "create_workflow"})
+
+
+class Server(Remote, Protocol):
+    """A remote that can be told what its server said to somebody else."""
+
+    def greeted(self, offer: Offer) -> RemoteInfo: ...
+
+    async def prepare(self) -> None: ...
+
+
+def dialects(setting: str, transport: Transport, *, project: str, call_timeout_s: float) -> list[Dialect]:
+    """Those that are tried at an address, one after the other."""
+    known: dict[str, type[JsonCall] | type[McpCall]] = {"json-call": JsonCall, "mcp": McpCall}
+    names = ["mcp", "json-call"] if transport.endpoint.path.endswith("/mcp") else ["json-call", "mcp"]
+    chosen = names if setting == "auto" else [setting]
+    return [known[name](transport, project=project, call_timeout_s=call_timeout_s) for name in chosen]
+
+
+class ChosenRemote:
+    """A remote that finds out at each `connect` what is spoken at its address, and by its tools what kind of server it
+    is. Calls before that connect first, all of them together and within their own deadlines."""
+
+    def __init__(self, dialects: Sequence[Dialect], persistence: Persistence, *, project: str) -> None:
+        self._dialects = dialects
+        self._persistence = persistence
+        self._project = project
+        self._server: Server | None = None
+        self._known: dict[tuple[str, type[Server]], Server] = {}
+        self._choosing = Together(self._choose)
+
+    def __repr__(self) -> str:
+        return f"<ChosenRemote {self._server or self._dialects[0].address}>"
+
+    async def connect(self) -> RemoteInfo:
+        return await self._choosing.done()
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        server = await self._ready()
+        return await server.store(memory, idempotency_key=idempotency_key, remote_id=remote_id, repeated=repeated)
+
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        server = await self._ready()
+        return await server.record_thought(
+            memory, parent_remote_id=parent_remote_id, idempotency_key=idempotency_key, repeated=repeated
+        )
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        server = await self._ready()
+        await server.link(link, idempotency_key=idempotency_key, repeated=repeated)
+
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
+        server = await self._ready()
+        return await server.forget(memory, remote_id=remote_id, idempotency_key=idempotency_key)
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        return await self._within(
+            timeout_s, lambda server, left_s: server.search(text, limit=limit, types=types, timeout_s=left_s)
+        )
+
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        return await self._within(timeout_s, lambda server, left_s: server.working_memory(context_id, timeout_s=left_s))
+
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        return await self._within(timeout_s, lambda server, left_s: server.linked(remote_ids, timeout_s=left_s))
+
+    async def aclose(self) -> None:
+        await self._choosing.aclose()
+        for server in self._known.values():
+            await server.aclose()
+        for dialect in self._dialects:
+            await dialect.aclose()
+
+    async def _ready(self) -> Server:
+        if self._server is None:
+            await self._choosing.done()
+        if self._server is None:
+            raise RemoteUnavailable("the connection is being closed")
+        return self._server
+
+    async def _within(self, timeout_s: float, ask: Callable[[Server, float], Awaitable[T]]) -> T:
+        """An answer in that time, connecting included."""
+        if self._server is not None:
+            return await ask(self._server, timeout_s)
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + timeout_s
+        try:
+            async with asyncio.timeout_at(end_s):
+                server = await self._ready()
+        except TimeoutError:
+            reason = f"{self._dialects[0].address}: not connected within {timeout_s * 1000:.0f} ms"
+            raise RemoteUnavailable(reason, timed_out=True) from None
+        return await ask(server, end_s - loop.time())
+
+    async def _choose(self) -> RemoteInfo:
+        dialect, offer = await self._greeted()
+        chosen = self._server_for(dialect, offer)
+        info = chosen.greeted(offer)
+        await chosen.prepare()
+        self._server = chosen
+        server = offer.server or info.server if info.server == "unknown" else info.server
+        return info._replace(server=server, dialect=offer.dialect, protocol=offer.protocol)
+
+    async def _greeted(self) -> tuple[Dialect, Offer]:
+        """The first dialect that is spoken there. Raises what the first of them came to when none is."""
+        elsewhere: RemoteRefused | RemoteUnavailable | None = None
+        for dialect in self._dialects:
+            try:
+                return dialect, await dialect.connect()
+            except (NotThere, Foreign) as error:
+                elsewhere = elsewhere or error
+        raise elsewhere or RemoteUnavailable("no dialect is left to try")
+
+    def _server_for(self, dialect: Dialect, offer: Offer) -> Server:
+        tools = offer.tools
+        if tools is not None and tools >= _WORKFLOW_TOOLS:
+            from kingly_memory.adapters.remote.ultimate import UltimateRemote  # most servers are not of this kind
+
+            return self._kept(
+                offer, UltimateRemote, lambda: UltimateRemote(dialect, self._persistence, project=self._project)
+            )
+        if tools is None or tools >= _SEED_TOOLS or GREETING in tools:
+            return self._kept(offer, SeedRemote, lambda: SeedRemote(dialect, self._persistence))
+        self._server = None
+        reason = f"{dialect.address}: the server offers no memory tools; add them there, or name another address"
+        raise RemoteUnavailable(reason, reached=True)
+
+    def _kept(self, offer: Offer, kind: type[Server], new: Callable[[], Server]) -> Server:
+        """The one that was chosen before: what it has learnt of its server outlives a lost connection."""
+        known = self._known.get((offer.dialect, kind))
+        if known is None:
+            known = self._known[offer.dialect, kind] = new()
+        return known

@@ -1,0 +1,254 @@
+"""What is said in mcp: JSON-RPC 2.0 messages, the headers beside them, and what the answers mean. Pure.
+
+Until 2025-11-25 a client introduces itself once and may be given a session to name in every later message. From
+2026-07-28 on there is neither: every message says who speaks which protocol, and headers repeat what it is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from kingly_memory.adapters.remote.outcomes import Foreign, failure, refusal, rpc_failure, tool_failure
+from kingly_memory.adapters.remote.strict_json import NotJson, read
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.models import JsonObject
+from kingly_memory.version import __version__
+
+STATELESS_VERSION = "2026-07-28"
+SESSION_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+EVENT_STREAM = "text/event-stream"
+
+_ACCEPT = f"application/json, {EVENT_STREAM}"
+"""Both, or a server may answer 406."""
+_META = "io.modelcontextprotocol"
+_CLIENT = {"name": "kingly-memory", "version": __version__}
+_INVALID_REQUEST = -32600
+_MISUNDERSTOOD = range(-32022, -32019)
+"""JSON-RPC: headers that do not match, a capability that is missing, a protocol version that is not known."""
+_UNSUPPORTED_VERSION = -32022
+_SESSION_ID = re.compile(r"[!-~]{1,1024}")
+_NAME_LIMIT = 100
+_MOST_TOOLS = 1_000
+_CURSOR_LIMIT = 4_096
+
+
+class Party(NamedTuple):
+    """What was agreed on with a server: where it is (added to the endpoint's address), which protocol (nothing before
+    the introduction), which session, and what it calls itself."""
+
+    path: str
+    protocol: str = ""
+    session: str | None = None
+    server: str = ""
+
+    @property
+    def stateless(self) -> bool:
+        return self.protocol == STATELESS_VERSION
+
+
+class Misunderstood(Exception):
+    """The server does not know this party (any more): it restarted, or speaks another protocol by now. Nothing was
+    done. `meaning` is what that comes to if introducing oneself again does not help."""
+
+    def __init__(self, meaning: RemoteRefused) -> None:
+        super().__init__(str(meaning))
+        self.meaning = meaning
+
+
+class Tools(NamedTuple):
+    """What a server can be asked for, and what each of them takes as far as it says so."""
+
+    arguments: dict[str, frozenset[str]]
+    cursor: str | None = None
+
+
+def request(party: Party, number: int, method: str, params: JsonObject) -> JsonObject:
+    """A message that wants an answer."""
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": _signed(party, params)}
+
+
+def notification(method: str) -> JsonObject:
+    return {"jsonrpc": "2.0", "method": method}
+
+
+def introduction() -> JsonObject:
+    """The parameters of `initialize`."""
+    return {"protocolVersion": SESSION_VERSIONS[-1], "capabilities": {}, "clientInfo": _CLIENT}
+
+
+def headers(party: Party, message: JsonObject | None = None) -> dict[str, str]:
+    """What goes with a message, or with what is said by the verb alone."""
+    said = {"Accept": _ACCEPT}
+    if party.protocol:
+        said["MCP-Protocol-Version"] = party.protocol
+    if party.session is not None:
+        said["Mcp-Session-Id"] = party.session
+    if party.stateless and message is not None:
+        said["Mcp-Method"] = message["method"]
+        if message["method"] == "tools/call":
+            said["Mcp-Name"] = message["params"]["name"]
+    return said
+
+
+def answer(text: bytes, number: int) -> JsonObject | None:
+    """The answer to that request in a text; None when it is something else. Raises Foreign when it is no JSON-RPC.
+
+    A server that could not read the request may not know its number either, so an error without one counts as well.
+    """
+    try:
+        told = read(text)
+    except NotJson as problem:
+        raise Foreign(str(problem), reached=True) from None
+    messages = told if isinstance(told, list) else [told]
+    if not all(isinstance(one, dict) and one.get("jsonrpc") == "2.0" for one in messages):
+        raise Foreign("the reply is no message of JSON-RPC", reached=True)
+    return next((one for one in messages if _answers(one, number)), None)
+
+
+def error_in(text: bytes) -> Mapping[str, Any] | None:
+    """The error of JSON-RPC in the body of an HTTP error, if that is what it is."""
+    try:
+        told = read(text)
+    except NotJson:
+        return None
+    error = told.get("error") if isinstance(told, dict) and told.get("jsonrpc") == "2.0" else None
+    return error if isinstance(error, dict) and isinstance(error.get("code"), int) else None
+
+
+def result(message: JsonObject) -> JsonObject:
+    """What a request came to. Raises Misunderstood, or what its error stands for."""
+    error = message.get("error")
+    if isinstance(error, dict):
+        raise rejection(error)
+    told = message.get("result")
+    if not isinstance(told, dict):
+        raise RemoteUnavailable("the reply holds neither a result nor an error", reached=True)
+    return told
+
+
+def rejection(error: Mapping[str, Any]) -> Exception:
+    """What an error of JSON-RPC comes to: Misunderstood where it is about the parties rather than about the request."""
+    meaning = rpc_failure(error)
+    code = error.get("code")
+    if isinstance(meaning, RemoteRefused) and (code == _INVALID_REQUEST or code in _MISUNDERSTOOD):
+        return Misunderstood(meaning)
+    return meaning
+
+
+def turned_away(status: int, body: bytes, retry_after: str | None, now: datetime) -> Exception:
+    """What a status other than 2xx comes to. A 400 or 404 is what a lost session looks like, in various words, and an
+    unknown protocol too; what is wrong with the request itself is said by JSON-RPC."""
+    meaning = refusal(status, body, retry_after, now)
+    if not isinstance(meaning, RemoteRefused) or meaning.unknown_method:
+        return meaning
+    error = error_in(body)
+    if error is not None and isinstance(told := rejection(error), RemoteRefused) and told.clear:
+        return told
+    if status == HTTPStatus.NOT_FOUND:
+        return Misunderstood(meaning)
+    if status == HTTPStatus.BAD_REQUEST:
+        return Misunderstood(RemoteRefused(meaning.reason, clear=False))
+    return meaning
+
+
+def discovered(told: JsonObject, path: str) -> Party | None:
+    """The party that a server offers without an introduction, if it speaks that protocol."""
+    versions = told.get("supportedVersions")
+    if not isinstance(versions, list) or STATELESS_VERSION not in versions:
+        return None
+    meta = told.get("_meta")
+    about = meta.get(f"{_META}/serverInfo") if isinstance(meta, dict) else None
+    return Party(path, STATELESS_VERSION, server=_name(about))
+
+
+def introduced(told: JsonObject, path: str, session: str | None) -> Party:
+    """The party that an introduction led to. Raises RemoteRefused when the server speaks no protocol that we do."""
+    version = told.get("protocolVersion")
+    if version not in SESSION_VERSIONS:
+        raise RemoteRefused("the server speaks no version of mcp that is known here", clear=False)
+    if session is not None and not _SESSION_ID.fullmatch(session):
+        raise RemoteUnavailable("the server's session id is not one that a header can hold", reached=True)
+    return Party(path, version, session, _name(told.get("serverInfo")))
+
+
+def tools(told: JsonObject) -> Tools:
+    """One page of a list of tools. Entries of an unknown shape are left out."""
+    listed = told.get("tools")
+    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    arguments = {one["name"]: _arguments(one) for one in entries[:_MOST_TOOLS] if isinstance(one.get("name"), str)}
+    cursor = told.get("nextCursor")
+    return Tools(arguments, cursor if isinstance(cursor, str) and 0 < len(cursor) <= _CURSOR_LIMIT else None)
+
+
+def called(told: JsonObject) -> Any:
+    """A tool's own result, as JSON. Raises what its failure stands for, in whichever layer it is told."""
+    if told.get("resultType", "complete") != "complete":
+        raise RemoteRefused("the tool asks questions before it answers, and nobody is here to answer them", clear=False)
+    text = _text(told.get("content"))
+    if told.get("isError") is True:
+        raise _worded_failure(text)
+    value = _value(told.get("structuredContent"), text)
+    if failed := failure(value):
+        raise failed
+    inner = value.get("data") if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict | list) else value
+
+
+def _signed(party: Party, params: JsonObject) -> JsonObject:
+    if not party.stateless:
+        return params
+    meta = {
+        f"{_META}/protocolVersion": party.protocol,
+        f"{_META}/clientInfo": _CLIENT,
+        f"{_META}/clientCapabilities": {},
+    }
+    return {**params, "_meta": meta}
+
+
+def _answers(message: JsonObject, number: int) -> bool:
+    if "method" in message:
+        return False
+    named = message.get("id")
+    nameless = "error" in message and not isinstance(named, int)
+    return nameless or (named == number and not isinstance(named, bool))
+
+
+def _arguments(entry: JsonObject) -> frozenset[str]:
+    schema = entry.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return frozenset(properties) if isinstance(properties, dict) else frozenset()
+
+
+def _name(about: Any) -> str:
+    name = about.get("name") if isinstance(about, dict) else None
+    return name[:_NAME_LIMIT] if isinstance(name, str) and name.isprintable() else ""
+
+
+def _text(content: Any) -> str:
+    first = content[0] if isinstance(content, list) and content else None
+    text = first.get("text") if isinstance(first, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _worded_failure(text: str) -> RemoteRefused:
+    """Some tools tell as text what others tell as a result that is none."""
+    try:
+        return failure(read(text)) or tool_failure(text)
+    except NotJson:
+        return tool_failure(text)
+
+
+def _value(structured: Any, text: str) -> Any:
+    """Results that are no objects are put under `result`, and there may be JSON in a text, too."""
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        structured = structured["result"]
+    if structured is not None and not isinstance(structured, str):
+        return structured
+    try:
+        return read(structured or text)
+    except NotJson as problem:
+        raise RemoteUnavailable(f"the tool's result cannot be used: {problem}", reached=True) from None

@@ -1,0 +1,109 @@
+"""One remote of a router: its link, its couriers, its side of searches. Branches know nothing of each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from uuid import uuid4
+
+from kingly_memory.observe import Events
+from kingly_memory.ports import Clock, LocalStore, Remote
+from kingly_memory.router.delivering.courier import Depot
+from kingly_memory.router.delivering.drain import Drainer
+from kingly_memory.router.delivering.enrolment import Enrolment
+from kingly_memory.router.delivering.link_keeper import LinkKeeper
+from kingly_memory.router.delivering.routes import UNNAMED, Route, Routes
+from kingly_memory.router.landing import Landing
+from kingly_memory.router.searching.keepsakes import Keepsakes
+from kingly_memory.router.searching.remote_side import RemoteSide
+from kingly_memory.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePart:
+    """A remote that a router works with: the port, its stable name, who may deliver to it on this machine, and what
+    people call it."""
+
+    name: str
+    endpoint: str
+    remote: Remote
+    leads: Callable[[], bool]
+    stop_leading: Callable[[], None]
+    label: str = UNNAMED
+
+    @property
+    def route(self) -> Route:
+        return Route(self.name, self.label, self.endpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the branches of one router stand on."""
+
+    project: str
+    store: LocalStore
+    landing: Landing
+    clock: Clock
+    settings: Settings
+    events: Events
+    chance: Callable[[], float]
+
+
+class Branch:
+    """Everything about one remote."""
+
+    def __init__(self, part: RemotePart, routes: Routes, ground: Ground) -> None:
+        self.part = part
+        self.side = _side(part, ground)
+        depot = Depot(
+            part.name,
+            f"{os.getpid()}-{uuid4().hex[:12]}",
+            store=ground.store,
+            remote=part.remote,
+            link=self.side.link,
+            clock=ground.clock,
+            settings=ground.settings,
+            events=ground.events,
+            chance=ground.chance,
+            is_for=lambda memory: routes.is_for(part.name, memory),
+        )
+        self.drainer = Drainer(depot, leads=part.leads)
+        self._pause_s = ground.settings.usage_flush_s
+        self._enrolment = Enrolment(
+            part.name,
+            part.endpoint,
+            ground.project,
+            store=ground.store,
+            landing=ground.landing,
+            clock=ground.clock,
+            said=routes.policy.about(part.label),
+            is_for=depot.is_for,
+        )
+
+    @property
+    def label(self) -> str:
+        return self.part.label
+
+    def begin(self) -> Future[bool]:
+        """Queue the enrolment at the store: what is stored after this call finds the remote known."""
+        return self._enrolment.begin()
+
+    async def run(self, begun: Future[bool]) -> None:
+        """Deliver for as long as the router is open."""
+        await self._enrolment.complete(begun, self._pause_s)
+        await self.drainer.run()
+
+
+def _side(part: RemotePart, ground: Ground) -> RemoteSide:
+    link = LinkKeeper(
+        part.name,
+        store=ground.store,
+        clock=ground.clock,
+        settings=ground.settings,
+        events=ground.events,
+        chance=ground.chance,
+    )
+    keepsakes = Keepsakes(part.name, reader=ground.store.reader, clock=ground.clock, settings=ground.settings)
+    return RemoteSide(part.name, part.remote, link, keepsakes, label=part.label)

@@ -1,0 +1,79 @@
+"""Which remotes a router has, what they are called, and which of them a memory is for. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from kingly_memory.models import REMOTE_ABOVE, Memory
+
+UNNAMED = "remote"
+"""What the one remote is called that was given without a name."""
+
+EVERYTHING, NOTHING = "*", ""
+"""What a policy may say of a remote."""
+
+
+class Route(NamedTuple):
+    """A remote: its stable `name`, which the store knows it by, and the `label` that people gave it."""
+
+    name: str
+    label: str
+    endpoint: str
+
+
+class Policy(Protocol):
+    """Which memories go to which remotes, by their labels. Whatever it says, 0.3 or less stays on this machine."""
+
+    def remotes_for(self, memory: Memory) -> frozenset[str]:
+        """The labels of the remotes the memory is for. Asked at every store: quick, and always the same answer."""
+        ...
+
+    def about(self, label: str) -> str:
+        """A text that is another one when the answers for that remote may be others: NOTHING, EVERYTHING or rules."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToFirst:
+    """Everything goes to the remote that was named first."""
+
+    first: str = UNNAMED
+
+    def remotes_for(self, memory: Memory) -> frozenset[str]:
+        return frozenset((self.first,))
+
+    def about(self, label: str) -> str:
+        return EVERYTHING if label == self.first else NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The remotes that can be used, in the order in which they were named, and the policy."""
+
+    known: tuple[Route, ...]
+    policy: Policy = field(default_factory=ToFirst)
+
+    @property
+    def is_plain(self) -> bool:
+        """One remote without a name: everything is shown as if there could be no other."""
+        return [route.label for route in self.known] == [UNNAMED]
+
+    def named(self, name: str) -> Route | None:
+        return next((route for route in self.known if route.name == name), None)
+
+    def labelled(self, label: str) -> Route | None:
+        return next((route for route in self.known if route.label == label), None)
+
+    def of(self, memory: Memory) -> tuple[Route, ...]:
+        """The remotes that the memory is for."""
+        if memory.significance <= REMOTE_ABOVE:
+            return ()
+        wanted = self.policy.remotes_for(memory)
+        return tuple(route for route in self.known if route.label in wanted)
+
+    def is_for(self, name: str, memory: Memory) -> bool:
+        """Whether the policy names that remote for the memory, whatever its significance. One that is not in use here
+        is judged by whoever uses it."""
+        route = self.named(name)
+        return route is None or route.label in self.policy.remotes_for(memory)

@@ -1,0 +1,563 @@
+"""What an Ultimate MCP server does with memories, its oddities included, over SQLite in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kingly_memory.models import JsonObject
+from kingly_memory.testing.semantic import words
+
+LEVELS = ("working", "episodic", "semantic", "procedural")
+KINDS = frozenset(
+    "observation action_log tool_output artifact_creation reasoning_step fact insight plan question summary reflection "
+    "skill procedure pattern code json url user_input text".split()
+)
+LINK_TYPES = frozenset(
+    "related causal sequential hierarchical contradicts supports generalizes specializes follows precedes task "
+    "references elaborates question_of consequence_of".split()
+)
+THOUGHT_TYPES = frozenset(
+    "goal question hypothesis inference evidence constraint plan decision reflection critique summary".split()
+)
+MOST_IMPORTANT = 10.0
+CONTEXT_DATA_LIMIT_BYTES = 64_000
+_LIFETIMES_S = {"working": 1_800, "episodic": 604_800}
+_KEYED = frozenset({"create_workflow", "store_memory", "record_thought"})
+_SAME_WORDS = 0.1
+"""The least similarity that the semantic half finds."""
+_TRACE = (
+    'Traceback (most recent call last):\n  File "/opt/ultimate/tools/unified_memory_system.py", line 1207, in _run\n'
+    '    return await func(*args)\n  File "/opt/ultimate/.venv/lib/python3.13/site-packages/aiosqlite/core.py"\n'
+)
+
+
+class Failed(Exception):
+    """The call failed in the tool: layer four."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(slots=True)
+class Manners:
+    """How this server differs from a stock one of today. All of it may be changed while it runs.
+
+    `slow_s` is how long it takes to create a workflow, to record a thought and to make an embedding; with the embedder
+    down it takes as long and gives none.
+    """
+
+    honours_keys: bool = True
+    embedder: bool = True
+    locked_search: bool = False
+    updates_expired: bool = True
+    replaces_links: bool = True
+    slow_s: float = 0.0
+    kinds: frozenset[str] = KINDS
+
+
+@dataclass(slots=True)
+class Row:
+    """One memory there. `ttl_s` counts from `created_at`; 0 is for ever."""
+
+    memory_id: str
+    workflow_id: str
+    content: str
+    memory_type: str
+    memory_level: str
+    importance: float
+    confidence: float
+    description: str | None
+    source: str | None
+    tags: list[str]
+    ttl_s: int
+    context: Any
+    key: str | None
+    created_at: float
+    embedded: str | None = None
+    embedding_id: str | None = None
+
+    def to_json(self) -> JsonObject:
+        """As a search tells it: without what is in `context`."""
+        return {
+            "memory_id": self.memory_id,
+            "workflow_id": self.workflow_id,
+            "memory_level": self.memory_level,
+            "memory_type": self.memory_type,
+            "importance": self.importance,
+            "confidence": self.confidence,
+            "content": self.content,
+            "description": self.description,
+            "tags": self.tags,
+            "created_at": int(self.created_at),
+        }
+
+
+@dataclass(slots=True)
+class _Database:
+    """What a wipe takes away."""
+
+    workflows: dict[str, JsonObject] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
+    links: list[JsonObject] = field(default_factory=list)
+    states: dict[str, JsonObject] = field(default_factory=dict)
+    chains: dict[str, JsonObject] = field(default_factory=dict)
+    thoughts: dict[str, JsonObject] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    index: sqlite3.Connection = field(
+        default_factory=lambda: sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    )
+
+    def __post_init__(self) -> None:
+        self.index.execute(
+            "CREATE VIRTUAL TABLE memory_fts USING fts5(memory_id UNINDEXED, content, description, tags)"
+        )
+
+
+class UltimateEngine:
+    """The tools by name. A call answers with its reply and whether anything changed; `Failed` is layer four."""
+
+    def __init__(self, manners: Manners | None = None) -> None:
+        self.manners = manners or Manners()
+        self.data = _Database()
+        self.ahead_s = 0.0
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def wipe(self) -> None:
+        """As if its database file had been deleted."""
+        self.data.index.close()
+        self.data = _Database()
+
+    def advance(self, seconds: float) -> None:
+        """Let its clock run on."""
+        self.ahead_s += seconds
+
+    async def call(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, bool]:
+        if tool in _KEYED and (hit := self._known(tool, arguments)) is not None:
+            return hit, False
+        if _takes_time(tool, arguments):
+            await asyncio.sleep(self.manners.slow_s)
+        with self._lock:
+            return self._run(tool, arguments)
+
+    def replay(self, tool: str, arguments: JsonObject) -> None:
+        """Take up an effect of an earlier process."""
+        self._run(tool, arguments)
+
+    def live(self) -> list[Row]:
+        """The memories that have not expired."""
+        return [row for row in self.data.rows.values() if not self._is_expired(row)]
+
+    def _run(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, bool]:
+        try:
+            return method_of(self, tool)(**arguments)
+        except sqlite3.Error as error:
+            raise Failed("EXECUTION_ERROR", f"Error executing {tool}: {error}\n{_TRACE}") from None
+
+    def _known(self, tool: str, arguments: JsonObject) -> JsonObject | None:
+        """What the call made when it was made before."""
+        key = arguments.get("idempotency_key")
+        if key is None or not self.manners.honours_keys:
+            return None
+        made = self.data.keys.get((tool, key))
+        if made is None:
+            return None
+        if tool == "store_memory":
+            return {"memory_id": made, "embedding_id": self.data.rows[made].embedding_id, "idempotency_hit": True}
+        names = {"create_workflow": "workflow_id", "record_thought": "thought_id"}
+        return {names[tool]: made, "idempotency_hit": True}
+
+    def _keyed(self, tool: str, key: str | None, kind: str) -> str:
+        """A new id, under its key. Nothing is counted for a key that is there already: it was made meanwhile."""
+        if key is None or not self.manners.honours_keys:
+            return self._new(kind)
+        if (tool, key) in self.data.keys:
+            table = "memories" if tool == "store_memory" else "workflows"
+            raise sqlite3.IntegrityError(f"UNIQUE constraint failed: {table}.idempotency_key")
+        made = self.data.keys[tool, key] = self._new(kind)
+        return made
+
+    def _hit_field(self) -> JsonObject:
+        return {"idempotency_hit": False} if self.manners.honours_keys else {}
+
+    def _create_workflow(
+        self,
+        *,
+        title: str,
+        description: str | None = None,
+        goal: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[JsonObject, bool]:
+        workflow_id = self._keyed("create_workflow", idempotency_key, "wf")
+        said = {"description": description, "goal": goal, "tags": tags, "metadata": metadata}
+        self.data.workflows[workflow_id] = {"title": title, **said}
+        return {"workflow_id": workflow_id, "title": title, **self._hit_field()}, True
+
+    def _store_memory(
+        self,
+        *,
+        workflow_id: str,
+        content: str,
+        memory_type: str,
+        memory_level: str = "episodic",
+        importance: float = 5.0,
+        confidence: float = 1.0,
+        description: str | None = None,
+        reasoning: str | None = None,
+        source: str | None = None,
+        tags: list[str] | None = None,
+        ttl: int | None = None,
+        context_data: JsonObject | None = None,
+        generate_embedding: bool = True,
+        suggest_links: bool = True,
+        idempotency_key: str | None = None,
+    ) -> tuple[JsonObject, bool]:
+        self._check_workflow(workflow_id)
+        self._check_choice("memory_type", memory_type, self.manners.kinds)
+        self._check_choice("memory_level", memory_level, LEVELS)
+        self._check_figures(importance, confidence)
+        if not content:
+            raise Failed("INVALID_PARAMETER", "content cannot be empty")
+        memory_id = self._keyed("store_memory", idempotency_key, "mem")
+        row = Row(
+            memory_id,
+            workflow_id,
+            content,
+            memory_type,
+            memory_level,
+            importance,
+            confidence,
+            description,
+            source,
+            _lowered(tags),
+            _LIFETIMES_S.get(memory_level, 0) if ttl is None else ttl,
+            _bounded(context_data),
+            idempotency_key,
+            self._now(),
+        )
+        self.data.rows[memory_id] = row
+        if generate_embedding:
+            self._embed(row)
+        self._index(row)
+        related = [{"target_memory_id": one.memory_id} for one in self.live()[-3:-1]] if suggest_links else []
+        return {
+            "memory_id": memory_id,
+            "workflow_id": workflow_id,
+            "memory_level": memory_level,
+            "embedding_id": row.embedding_id,
+            "suggested_links": related,
+            "reasoning": reasoning,
+            **self._hit_field(),
+        }, True
+
+    def _update_memory(
+        self,
+        *,
+        memory_id: str,
+        content: str | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        tags: list[str] | None = None,
+        ttl: int | None = None,
+        memory_level: str | None = None,
+        regenerate_embedding: bool = False,
+    ) -> tuple[JsonObject, bool]:
+        row = self._row(memory_id, expired_too=self.manners.updates_expired)
+        self._check_figures(importance, confidence)
+        row.content = row.content if content is None else content
+        row.importance = row.importance if importance is None else importance
+        row.confidence = row.confidence if confidence is None else confidence
+        row.tags = row.tags if tags is None else _lowered(tags)
+        row.ttl_s = row.ttl_s if ttl is None else ttl
+        row.memory_level = row.memory_level if memory_level is None else memory_level
+        if regenerate_embedding:
+            self._embed(row)
+        self._index(row)
+        return {"memory_id": memory_id, "updated_fields": [], "embedding_regenerated": regenerate_embedding}, True
+
+    def _hybrid_search_memories(
+        self,
+        *,
+        query: str,
+        workflow_id: str | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        semantic_weight: float = 0.6,
+        keyword_weight: float = 0.4,
+        memory_level: str | None = None,
+        memory_type: str | None = None,
+        tags: list[str] | None = None,
+        min_importance: float | None = None,
+        include_content: bool = True,
+    ) -> tuple[JsonObject, bool]:
+        """Every filter reaches the keyword half; only workflow, level and type reach the other."""
+        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level, memory_type)]
+        semantic = self._semantic(query, rows) if semantic_weight > 0 else {}
+        strict = [row for row in rows if _is_tagged(row, tags) and row.importance >= (min_importance or 0)]
+        keyword = self._keyword(query, strict) if keyword_weight > 0 else {}
+        found = []
+        for row in rows:
+            if row.memory_id in semantic or row.memory_id in keyword:
+                meaning, wording = semantic.get(row.memory_id, 0.0), keyword.get(row.memory_id, 0.0)
+                score = semantic_weight * meaning + keyword_weight * wording
+                scores = {"hybrid_score": score, "semantic_score": meaning, "keyword_relevance_score": wording}
+                found.append({**_shown(row, include_content), **scores})
+        found.sort(key=lambda one: -one["hybrid_score"])
+        return {"memories": found[offset : offset + limit], "total_candidates_considered": len(rows)}, False
+
+    def _search_semantic_memories(
+        self,
+        *,
+        query: str,
+        workflow_id: str | None = None,
+        limit: int = 5,
+        threshold: float = 0.75,
+        memory_level: str | None = None,
+        include_content: bool = True,
+    ) -> tuple[JsonObject, bool]:
+        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level, None)]
+        scores = {one: score for one, score in self._semantic(query, rows).items() if score >= threshold}
+        if scores and self.manners.locked_search:
+            raise sqlite3.OperationalError("database table is locked: memories")
+        found = [
+            {**_shown(row, include_content), "similarity": scores[row.memory_id]}
+            for row in rows
+            if row.memory_id in scores
+        ]
+        found.sort(key=lambda one: -one["similarity"])
+        return {"memories": found[:limit], "query": query}, False
+
+    def _query_memories(
+        self,
+        *,
+        workflow_id: str | None = None,
+        memory_level: str | None = None,
+        memory_type: str | None = None,
+        search_text: str | None = None,
+        tags: list[str] | None = None,
+        min_importance: float | None = None,
+        sort_by: str = "created_at",
+        sort_order: str = "DESC",
+        limit: int = 10,
+        offset: int = 0,
+    ) -> tuple[JsonObject, bool]:
+        rows = [row for row in self.live() if _fits(row, workflow_id, memory_level, memory_type)]
+        rows = [row for row in rows if _is_tagged(row, tags) and row.importance >= (min_importance or 0)]
+        if search_text is not None:
+            wanted = self._keyword(search_text, rows)
+            rows = [row for row in rows if row.memory_id in wanted]
+        rows.sort(key=lambda row: getattr(row, sort_by), reverse=sort_order.upper() == "DESC")
+        shown = [row.to_json() for row in rows[offset : offset + limit]]
+        return {"memories": shown, "total_matching_count": len(rows)}, False
+
+    def _get_memory_by_id(
+        self, memory_id: str, include_links: bool = False, include_context: bool = False
+    ) -> tuple[JsonObject, bool]:
+        row = self._row(memory_id)
+        linked = {"links": self._links_of(memory_id, "both", None, 10)} if include_links else {}
+        return {**row.to_json(), **linked, **({"context": row.context} if include_context else {})}, False
+
+    def _save_cognitive_state(
+        self, workflow_id: str, title: str, working_memory_ids: list[str], description: str | None = None
+    ) -> tuple[JsonObject, bool]:
+        self._check_workflow(workflow_id)
+        for memory_id in working_memory_ids:
+            self._row(memory_id)
+        state_id = self._new("state")
+        self.data.states[state_id] = {"title": title, "memory_ids": working_memory_ids, "description": description}
+        return {"state_id": state_id, "workflow_id": workflow_id, "title": title}, True
+
+    def _get_working_memory(self, context_id: str) -> tuple[JsonObject, bool]:
+        """An id that it does not know is a success with nothing in it."""
+        ids = self.data.states.get(context_id, {}).get("memory_ids", [])
+        held = [row.to_json() for row in self.live() if row.memory_id in ids]
+        return {"context_id": context_id, "working_memories": held}, False
+
+    def _create_memory_link(
+        self,
+        source_memory_id: str,
+        target_memory_id: str,
+        link_type: str,
+        strength: float = 1.0,
+        description: str | None = None,
+    ) -> tuple[JsonObject, bool]:
+        self._row(source_memory_id)
+        self._row(target_memory_id)
+        self._check_choice("link_type", link_type, LINK_TYPES)
+        ends = (source_memory_id, target_memory_id, link_type)
+        earlier = [one for one in self.data.links if _ends(one) == ends]
+        if earlier and not self.manners.replaces_links:
+            raise sqlite3.IntegrityError("UNIQUE constraint failed: memory_links.source_memory_id")
+        link: JsonObject = {
+            "link_id": self._new("link"),
+            "source_memory_id": source_memory_id,
+            "target_memory_id": target_memory_id,
+            "link_type": link_type,
+            "strength": strength,
+            "description": description,
+        }
+        self.data.links = [*(one for one in self.data.links if _ends(one) != ends), link]
+        return link, True
+
+    def _get_linked_memories(
+        self, memory_id: str, direction: str = "both", link_type: str | None = None, limit: int = 10
+    ) -> tuple[JsonObject, bool]:
+        self._row(memory_id)
+        return {"memory_id": memory_id, "links": self._links_of(memory_id, direction, link_type, limit)}, False
+
+    def _create_thought_chain(
+        self, workflow_id: str, title: str, initial_thought: str | None = None
+    ) -> tuple[JsonObject, bool]:
+        self._check_workflow(workflow_id)
+        chain_id = self._new("chain")
+        self.data.chains[chain_id] = {"title": title, "initial_thought": initial_thought}
+        return {"thought_chain_id": chain_id, "title": title}, True
+
+    def _record_thought(
+        self,
+        *,
+        workflow_id: str,
+        content: str,
+        thought_type: str = "inference",
+        thought_chain_id: str | None = None,
+        parent_thought_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[JsonObject, bool]:
+        self._check_workflow(workflow_id)
+        self._check_choice("thought_type", thought_type, THOUGHT_TYPES)
+        if thought_chain_id is not None and thought_chain_id not in self.data.chains:
+            raise Failed("TOOL_ERROR", f"Thought chain {thought_chain_id} not found.")
+        if parent_thought_id is not None and parent_thought_id not in self.data.thoughts:
+            raise Failed("TOOL_ERROR", f"Parent thought {parent_thought_id} not found.")
+        thought_id = self._keyed("record_thought", idempotency_key, "thought")
+        self.data.thoughts[thought_id] = {
+            "content": content,
+            "thought_type": thought_type,
+            "thought_chain_id": thought_chain_id,
+            "parent_thought_id": parent_thought_id,
+        }
+        return {"thought_id": thought_id, **self._hit_field()}, True
+
+    def _initialize_memory_system(self) -> tuple[JsonObject, bool]:
+        return {"message": "Unified Memory System initialized successfully.", "db_path": "/opt/ultimate/um.db"}, False
+
+    def _echo(self, message: str) -> tuple[JsonObject, bool]:
+        return {"message": message}, False
+
+    def _links_of(self, memory_id: str, direction: str, link_type: str | None, limit: int) -> JsonObject:
+        def side(name: str) -> list[JsonObject]:
+            found = [one for one in self.data.links if one[name] == memory_id]
+            return [one for one in found if link_type in (None, one["link_type"])][:limit]
+
+        outgoing = side("source_memory_id") if direction in ("both", "outgoing") else []
+        incoming = side("target_memory_id") if direction in ("both", "incoming") else []
+        return {"outgoing": outgoing, "incoming": incoming}
+
+    def _semantic(self, query: str, rows: list[Row]) -> dict[str, float]:
+        """What has no embedding is not found."""
+        wanted = words(query)
+        if not wanted:
+            return {}
+        scores = {row.memory_id: len(wanted & words(row.embedded)) / len(wanted) for row in rows if row.embedded}
+        return {memory_id: score for memory_id, score in scores.items() if score >= _SAME_WORDS}
+
+    def _keyword(self, query: str, rows: list[Row]) -> dict[str, float]:
+        """The query is FTS5's own language, whoever wrote it."""
+        among = {row.memory_id for row in rows}
+        statement = "SELECT memory_id FROM memory_fts WHERE memory_fts MATCH ? ORDER BY rank"
+        found = [memory_id for (memory_id,) in self.data.index.execute(statement, (query,)) if memory_id in among]
+        return {memory_id: 1.0 / (1.0 + 0.1 * place) for place, memory_id in enumerate(found)}
+
+    def _index(self, row: Row) -> None:
+        self.data.index.execute("DELETE FROM memory_fts WHERE memory_id = ?", (row.memory_id,))
+        said = (row.memory_id, row.content, row.description or "", " ".join(row.tags))
+        self.data.index.execute("INSERT INTO memory_fts VALUES (?, ?, ?, ?)", said)
+
+    def _embed(self, row: Row) -> None:
+        if self.manners.embedder:
+            row.embedded, row.embedding_id = row.content, f"emb_of_{row.memory_id}"
+
+    def _row(self, memory_id: str, *, expired_too: bool = False) -> Row:
+        row = self.data.rows.get(memory_id)
+        if row is None or (self._is_expired(row) and not expired_too):
+            raise Failed("TOOL_ERROR", f"Memory {memory_id} not found or expired.\n{_TRACE}")
+        return row
+
+    def _is_expired(self, row: Row) -> bool:
+        return row.ttl_s > 0 and row.created_at + row.ttl_s < self._now()
+
+    def _check_workflow(self, workflow_id: str) -> None:
+        if workflow_id not in self.data.workflows:
+            raise Failed("TOOL_ERROR", f"Workflow {workflow_id} not found.\n{_TRACE}")
+
+    def _check_choice(self, name: str, value: str, choices: frozenset[str] | tuple[str, ...]) -> None:
+        if value not in choices:
+            raise Failed("INVALID_PARAMETER", f"Invalid {name} '{value}'. Must be one of: {', '.join(sorted(choices))}")
+
+    def _check_figures(self, importance: float | None, confidence: float | None) -> None:
+        if importance is not None and not 1.0 <= importance <= MOST_IMPORTANT:
+            raise Failed("INVALID_PARAMETER", f"importance must be between 1.0 and 10.0, got {importance}")
+        if confidence is not None and not 0.0 <= confidence <= 1.0:
+            raise Failed("INVALID_PARAMETER", f"confidence must be between 0.0 and 1.0, got {confidence}")
+
+    def _new(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}_{self._count:08x}"
+
+    def _now(self) -> float:
+        return time.time() + self.ahead_s
+
+
+def method_of(engine: UltimateEngine, tool: str) -> Callable[..., tuple[JsonObject, bool]]:
+    """What does the work of a tool, for its signature."""
+    method: Callable[..., tuple[JsonObject, bool]] = getattr(engine, f"_{tool}")
+    return method
+
+
+def _takes_time(tool: str, arguments: JsonObject) -> bool:
+    if tool == "update_memory":
+        return bool(arguments.get("regenerate_embedding"))
+    return tool in _KEYED and bool(arguments.get("generate_embedding", True))
+
+
+def _lowered(tags: list[str] | None) -> list[str]:
+    return sorted({tag.strip().lower() for tag in tags or [] if tag.strip()})
+
+
+def _bounded(context_data: JsonObject | None) -> Any:
+    """Above the limit it keeps an error object instead, and says nothing."""
+    if context_data is None or len(json.dumps(context_data).encode()) <= CONTEXT_DATA_LIMIT_BYTES:
+        return context_data
+    return {"error": "Serialized content exceeds maximum length.", "original_type": "dict"}
+
+
+def _fits(row: Row, workflow_id: str | None, memory_level: str | None, memory_type: str | None) -> bool:
+    """Without a workflow, every one of them."""
+    return (
+        workflow_id in (None, row.workflow_id)
+        and memory_level in (None, row.memory_level)
+        and memory_type in (None, row.memory_type)
+    )
+
+
+def _is_tagged(row: Row, tags: list[str] | None) -> bool:
+    return set(_lowered(tags)) <= set(row.tags)
+
+
+def _shown(row: Row, include_content: bool) -> JsonObject:
+    shown = row.to_json()
+    return shown if include_content else {name: value for name, value in shown.items() if name != "content"}
+
+
+def _ends(link: JsonObject) -> tuple[Any, ...]:
+    return link["source_memory_id"], link["target_memory_id"], link["link_type"]

@@ -1,0 +1,54 @@
+"""A router over several remotes without a network, with time standing still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.ports import Remote
+from kingly_memory.router.branch import RemotePart
+from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.policy import policy
+from kingly_memory.router.delivering.routes import Routes
+from kingly_memory.router.view import Station
+from kingly_memory.settings import Settings
+from kingly_memory.testing import ManualClock
+from tests.router_bench import CALM, PromptStore
+
+
+def name_of(label: str) -> str:
+    """A stable name as long as real ones."""
+    return sha256(label.encode()).hexdigest()[:16]
+
+
+def federated(
+    store: PromptStore,
+    remotes: Mapping[str, Remote],
+    clock: ManualClock,
+    *,
+    says: str = "first",
+    settings: Settings = CALM,
+    project: str = "app",
+) -> MemoryRouter:
+    """A router over those remotes, by name, with the policy that `remote_policy` says."""
+    parts = [
+        RemotePart(name_of(label), f"fake://{label}", remote, lambda: True, lambda: None, label)
+        for label, remote in remotes.items()
+    ]
+    routes = Routes(tuple(part.route for part in parts), policy(says, list(remotes))) if parts else None
+    return MemoryRouter(
+        Station(home="here", project=project, durability="process", routes=routes),
+        None,
+        store=store,
+        remotes=parts,
+        settings=settings,
+        clock=clock,
+        chance=lambda: 0.5,
+    )
+
+
+def facet_at(store: PromptStore, label: str, memory_id: str) -> Delivery | None:
+    owner = f"{name_of(label)}:{memory_id}"
+    found = store.reader.facets("delivery", [owner])
+    return Delivery.from_json(found[owner]) if found else None

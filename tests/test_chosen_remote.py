@@ -1,0 +1,237 @@
+"""Which dialect and which kind of server is found behind an address, and what calls do until that is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import respx
+
+from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
+from kingly_memory.adapters.remote.dialect import Offer
+from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.models import JsonObject
+from kingly_memory.settings import DEFAULT_ENDPOINT, Settings
+from kingly_memory.testing import ManualClock, McpStyle, ScriptedRemote
+from tests.remote_samples import chosen_at, stored
+
+SEED = frozenset({"store_memory", "search_semantic_memories", "initialize_memory_system"})
+ULTIMATE = frozenset({"store_memory", "create_workflow", "hybrid_search_memories"})
+
+
+class Spoken:
+    """A dialect that comes to what it is told, and counts."""
+
+    address = "http://memory.example"
+
+    def __init__(self, *outcomes: RemoteError | frozenset[str] | None) -> None:
+        self.outcomes = list(outcomes)
+        self.connects = 0
+        self.calls: list[str] = []
+
+    async def connect(self) -> Offer:
+        self.connects += 1
+        outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        if isinstance(outcome, RemoteError):
+            raise outcome
+        return Offer("mcp", outcome, {}, protocol="2025-11-25", server="keeper")
+
+    async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
+        self.calls.append(tool)
+        return {"memory_id": "r1", "workflow_id": "w1", "memories": []}
+
+    async def aclose(self) -> None: ...
+
+
+def remote_of(*spoken: Spoken) -> ChosenRemote:
+    return ChosenRemote(spoken, Persistence(ManualClock(), tries=1), project="Küste")
+
+
+@pytest.mark.parametrize(
+    ("setting", "address", "names"),
+    [
+        ("auto", "http://localhost:8000", ["json-call", "mcp"]),
+        ("auto", "http://localhost:8000/base", ["json-call", "mcp"]),
+        ("auto", "http://localhost:8000/mcp", ["mcp", "json-call"]),
+        ("auto", "http://localhost:8000/mcp/", ["mcp", "json-call"]),
+        ("auto", "http://localhost:8000/mcp/mcp", ["mcp", "json-call"]),
+        ("mcp", "http://localhost:8000", ["mcp"]),
+        ("json-call", "http://localhost:8000/mcp", ["json-call"]),
+    ],
+)
+def test_the_address_says_which_dialect_is_tried_first(setting: str, address: str, names: Sequence[str]) -> None:
+    transport = Transport(endpoint(address), clock=ManualClock())
+    spoken = dialects(setting, transport, project="Küste", call_timeout_s=5.0)
+    assert [{"JsonCall": "json-call", "McpCall": "mcp"}[type(one).__name__] for one in spoken] == names
+
+
+def test_a_dialect_that_is_not_known_is_no_setting() -> None:
+    assert Settings.from_environment({"KINGLY_DIALECT": "mcp"}).dialect == "mcp"
+    with pytest.raises(InvalidSetting, match="dialect"):
+        Settings(dialect="smoke signals")
+
+
+@pytest.mark.requirement("KNG-066", "KNG-067")
+async def test_a_server_of_json_call_hears_of_no_other_dialect(respx_mock: respx.MockRouter) -> None:
+    route = respx_mock.post(f"{DEFAULT_ENDPOINT}/mcp/call")
+    route.respond(json={"server": "hub", "features": ["idempotency_keys"], "memory_id": "r1"})
+    remote = chosen_at(DEFAULT_ENDPOINT)
+    info = await remote.connect()
+    assert (info.server, info.honours_keys, info.dialect, info.protocol) == ("hub", True, "json-call", "")
+    assert await stored(remote) == "r1"
+    assert respx_mock.calls.call_count == 2
+    await remote.aclose()
+
+
+@pytest.mark.requirement("KNG-066")
+@pytest.mark.parametrize(
+    ("style", "address"),
+    [
+        (McpStyle(), ""),
+        (McpStyle(path="/mcp/mcp"), ""),
+        (McpStyle(stateless=True), "/mcp"),
+        (McpStyle(path="/memory", events=True), "/memory"),
+    ],
+)
+async def test_a_server_of_mcp_is_found_wherever_it_is(style: McpStyle, address: str) -> None:
+    with ScriptedRemote(mcp=style) as server:
+        remote = chosen_at(f"{server.url}{address}")
+        info = await remote.connect()
+        assert (info.server, info.honours_keys, info.dialect) == ("scripted", True, "mcp")
+        assert info.protocol == ("2026-07-28" if style.stateless else "2025-11-25")
+        assert await stored(remote) == "remote-1"
+        await remote.aclose()
+
+
+async def test_a_dialect_that_is_set_is_the_only_one_tried() -> None:
+    with ScriptedRemote(dialect="mcp") as server:
+        remote = chosen_at(server.url, dialect="json-call")
+        with pytest.raises(RemoteRefused, match="HTTP 404"):
+            await remote.connect()
+        assert server.handshakes == []
+        await remote.aclose()
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [NotThere("HTTP 404: Not Found", clear=False), Foreign("the reply is not JSON", reached=True)],
+)
+async def test_the_next_dialect_is_tried_where_the_first_is_not_spoken(elsewhere: RemoteError) -> None:
+    first, second = Spoken(elsewhere), Spoken(SEED)
+    info = await remote_of(first, second).connect()
+    assert (info.server, info.dialect) == ("keeper", "mcp")
+    with pytest.raises(type(elsewhere)) as said:
+        await remote_of(Spoken(elsewhere), Spoken(NotThere("HTTP 405", clear=False))).connect()
+    assert said.value is elsewhere
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        RemoteUnavailable("HTTP 503: Service Unavailable", reached=True),
+        RemoteUnavailable("Connection refused"),
+        RemoteUnauthorised(401),
+        RemoteRefused("the call failed", clear=False),
+    ],
+)
+async def test_a_server_in_trouble_is_not_taken_for_one_of_another_dialect(trouble: RemoteError) -> None:
+    second = Spoken(SEED)
+    with pytest.raises(type(trouble)) as said:
+        await remote_of(Spoken(trouble), second).connect()
+    assert said.value is trouble
+    assert second.connects == 0
+
+
+@pytest.mark.parametrize(
+    ("tools", "kind"),
+    [
+        (None, "SeedRemote"),
+        (SEED, "SeedRemote"),
+        (frozenset({"initialize_memory_system"}), "SeedRemote"),
+        (frozenset({"store_memory", "search_semantic_memories"}), "SeedRemote"),
+        (ULTIMATE, "UltimateRemote"),
+        (ULTIMATE | SEED, "UltimateRemote"),
+    ],
+)
+async def test_the_tools_say_what_kind_of_server_it_is(tools: frozenset[str] | None, kind: str) -> None:
+    remote = remote_of(Spoken(tools))
+    await remote.connect()
+    assert kind in repr(remote)
+
+
+@pytest.mark.parametrize("tools", [frozenset(), frozenset({"echo"}), frozenset({"store_memory"})])
+async def test_a_server_without_memory_tools_is_unavailable_and_says_so(tools: frozenset[str]) -> None:
+    remote = remote_of(Spoken(tools))
+    with pytest.raises(RemoteUnavailable) as unavailable:
+        await remote.connect()
+    reason = "http://memory.example: the server offers no memory tools; add them there, or name another address"
+    assert unavailable.value.reason == reason
+
+
+async def test_the_choice_is_made_again_at_each_connect() -> None:
+    remote = remote_of(Spoken(frozenset(), SEED, ULTIMATE, frozenset(), SEED))
+    with pytest.raises(RemoteUnavailable):
+        await remote.connect()
+    await remote.connect()
+    assert "SeedRemote" in repr(remote)
+    await remote.connect()
+    assert "UltimateRemote" in repr(remote)
+    with pytest.raises(RemoteUnavailable, match="no memory tools"):
+        await remote.connect()
+    assert await stored(remote) == "r1"
+
+
+async def test_what_was_learnt_of_a_server_outlives_a_lost_connection() -> None:
+    spoken = Spoken(ULTIMATE)
+    remote = remote_of(spoken)
+    for _ in range(2):
+        await remote.connect()
+    assert spoken.calls == ["create_workflow"]
+    await remote.aclose()
+
+
+async def test_a_server_that_is_down_for_a_moment_keeps_what_was_chosen() -> None:
+    spoken = Spoken(SEED, RemoteUnavailable("Connection refused"))
+    remote = remote_of(spoken)
+    await remote.connect()
+    with pytest.raises(RemoteUnavailable):
+        await remote.connect()
+    assert await stored(remote) == "r1"
+    assert spoken.connects == 2
+
+
+async def test_first_calls_connect_once_together() -> None:
+    spoken = Spoken(SEED)
+    remote = remote_of(spoken)
+    searches = (remote.search("fog", limit=1, types=None, timeout_s=5) for _ in range(4))
+    await asyncio.gather(stored(remote), *searches, remote.working_memory(None, timeout_s=5))
+    assert spoken.connects == 1
+    assert len(spoken.calls) == 6
+
+
+@pytest.mark.parametrize("style", [None, McpStyle()])
+async def test_a_first_search_ends_at_its_own_deadline_wherever_the_server_hangs(style: McpStyle | None) -> None:
+    with ScriptedRemote(mcp=style) as server:
+        server.always("hang")
+        remote = chosen_at(server.url, call_timeout_s=1.0)
+        with pytest.raises(RemoteUnavailable, match="not connected within 50 ms") as unavailable:
+            await remote.search("fog", limit=1, types=None, timeout_s=0.05)
+        assert unavailable.value.timed_out
+        await remote.aclose()
+
+
+async def test_closing_while_connecting_is_no_trouble_and_twice_is_safe() -> None:
+    with ScriptedRemote(dialect="mcp", always="hang") as server:
+        remote = chosen_at(server.url)
+        connecting = asyncio.create_task(remote.connect())
+        await asyncio.to_thread(server.wait_until, lambda running: bool(running.requests))
+        await remote.aclose()
+        await remote.aclose()
+        with pytest.raises(RemoteUnavailable, match="being closed"):
+            await connecting

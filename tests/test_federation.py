@@ -1,0 +1,477 @@
+"""Several remotes at once: each gets and answers what is its own, and none waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
+from kingly_memory.errors import RemoteUnauthorised
+from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
+from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
+from tests.federation_bench import federated
+from tests.router_bench import CALM, PromptStore, held, router_over
+
+PROBE_S = CALM.probe_interval_s
+QUICK = Settings(
+    durability="process",
+    send_pause_s=0.0,
+    poll_s=0.02,
+    call_timeout_s=0.3,
+    remote_search_s=0.1,
+    closing_s=0.05,
+    embedder="none",
+)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+def team(clock: ManualClock) -> FakeRemote:
+    return FakeRemote(clock=clock)
+
+
+@pytest.fixture
+def home(clock: ManualClock) -> FakeRemote:
+    return FakeRemote(clock=clock)
+
+
+def hit(content: str, relevance: float, remote_id: str = "r1", memory_id: str | None = None) -> RemoteHit:
+    return RemoteHit(remote_id, content, relevance, memory_id)
+
+
+class Shelf:
+    """A remote of another kind: a list, and nothing of ours but the port."""
+
+    def __init__(self) -> None:
+        self.shelf: dict[str, Memory] = {}
+
+    async def connect(self) -> RemoteInfo:
+        return RemoteInfo(server="a shelf", honours_keys=True)
+
+    async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        self.shelf[memory.id] = memory
+        return f"shelf/{memory.id}"
+
+    async def record_thought(
+        self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
+    ) -> str:
+        return await self.store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
+
+    async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        pass
+
+    async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
+        self.shelf.pop(memory.id, None)
+        return remote_id
+
+    async def search(
+        self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
+    ) -> list[RemoteHit]:
+        wanted = set(text.lower().split())
+        found = [one for one in self.shelf.values() if wanted & set(one.content.lower().split())]
+        return [RemoteHit(f"shelf/{one.id}", one.content, 0.6, one.id, one.to_json()) for one in found][:limit]
+
+    async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
+        return []
+
+    async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
+        return []
+
+    async def aclose(self) -> None:
+        pass
+
+
+@pytest.mark.requirement("KNG-090")
+async def test_a_backend_that_is_only_the_port_serves_beside_another(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    shelf = Shelf()
+    async with federated(disk, {"team": team, "shelf": shelf}, clock, says="tag:keep=shelf, *=team") as memory:
+        await memory.store("blue green deploys")
+        kept = await memory.store("a green kettle", tags=["keep"])
+        await memory.sync()
+        assert ([one.content for one in shelf.shelf.values()], held(team)) == (
+            ["a green kettle"],
+            ["blue green deploys"],
+        )
+        found = await memory.search("green kettle")
+    assert found.layers.keys() == {"local", "team", "shelf"}
+    assert (found[0].memory.id, found[0].layers) == (kept.id, ("local", "shelf"))
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_search_is_answered_by_every_remote_under_its_own_name(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.elsewhere = [hit("deploys need reviews", 0.9)]
+    home.elsewhere = [hit("the deploys of my garden", 0.4)]
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        found = await memory.search("deploys")
+    assert found.source is Source.HYBRID
+    assert [(one.memory.content, one.layers) for one in found] == [
+        ("deploys need reviews", ("team",)),
+        ("the deploys of my garden", ("home",)),
+    ]
+    assert {name: report.hits for name, report in found.layers.items()} == {"local": 0, "team": 1, "home": 1}
+
+
+async def test_the_best_that_any_remote_says_of_a_memory_counts(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+        one = await memory.store("deploys on tuesday")
+        await memory.sync()
+        team.memories.clear()
+        home.memories.clear()
+        team.elsewhere = [hit("deploys on tuesday", 0.2, memory_id=one.id)]
+        home.elsewhere = [hit("deploys on tuesday", 0.8, memory_id=one.id)]
+        [only] = await memory.search("deploys")
+    assert (only.layers, only.scores["remote"]) == (("local", "team", "home"), 0.8)
+
+
+async def test_what_two_remotes_hold_of_one_memory_is_one_hit(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.elsewhere = [hit("deploys on tuesday", 0.3, "t7", "0199-elsewhere")]
+    home.elsewhere = [hit("deploys on tuesday", 0.5, "h9", "0199-elsewhere")]
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        [first] = await memory.search("deploys", fold=False)
+        await memory._behind.flush()
+        [second] = await memory.search("deploys", fold=False)
+    assert first.layers == ("team", "home")
+    assert set(second.layers) == {"local", "team", "home"}
+
+
+async def test_an_id_that_two_remotes_claim_for_different_texts_joins_nothing(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.elsewhere = [hit("deploys on tuesday", 0.3, "t7", "0199-elsewhere")]
+    home.elsewhere = [hit("deploys on friday", 0.5, "h9", "0199-elsewhere")]
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        found = await memory.search("deploys", fold=False)
+    assert {one.memory.content for one in found} == {"deploys on tuesday", "deploys on friday"}
+
+
+async def test_the_same_id_at_two_remotes_means_two_memories(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    """`r1` of the one has nothing to do with `r1` of the other."""
+    team.elsewhere = [hit("deploys on tuesday", 0.5, "r1")]
+    home.elsewhere = [hit("deploys on friday", 0.5, "r1")]
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        for _ in range(2):
+            found = await memory.search("deploys")
+            assert sorted(one.memory.content for one in found) == ["deploys on friday", "deploys on tuesday"]
+            await memory._behind.flush()
+
+
+async def test_a_dead_remote_is_named_and_the_others_answer(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        await clock.settle()
+        team.down = True
+        home.elsewhere = [hit("deploys of mine", 0.5)]
+        found = await memory.search("deploys")
+        assert (found.source, found.failures) == (Source.HYBRID, {"team": "the fake is down"})
+        assert found.layers.keys() == {"local", "home"}
+        for _ in range(2):
+            await memory.search("deploys")
+        asked = len(team.named("search"))
+        again = await memory.search("deploys")
+        assert len(team.named("search")) == asked
+        assert again.failures == {"team": "offline: the fake is down"}
+        home.down = True
+        last = await memory.search("deploys")
+    assert (last.source, set(last.failures)) == (Source.LOCAL_FALLBACK, {"team", "home"})
+
+
+async def test_a_hung_remote_takes_a_search_no_longer_than_its_share(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        await clock.settle()
+        team.hang()
+        home.elsewhere = [hit("deploys of mine", 0.5)]
+        searching = asyncio.create_task(memory.search("deploys"))
+        while not (team.named("search") and home.named("search")):  # noqa: ASYNC110  # nothing says when both are asked
+            await asyncio.sleep(0.001)
+        await clock.advance(CALM.remote_search_s)
+        found = await searching
+        assert found.source is Source.HYBRID
+        assert [one.layers for one in found] == [("home",)]
+        assert found.took_ms <= CALM.remote_search_s * 1000
+        team.go_on()
+
+
+async def test_working_contexts_come_from_every_remote(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.working_elsewhere = [hit("the team's plan", 0.0, "t1")]
+    home.working_elsewhere = [hit("my plan", 0.0, "h1")]
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        both = await memory.working_context("deploy-42")
+        home.down = True
+        one = await memory.working_context("deploy-42")
+    assert ([m.content for m in both.remote], both.reason) == (["the team's plan", "my plan"], None)
+    assert ([m.content for m in one.remote], one.reason) == (["the team's plan"], "home: the fake is down")
+    assert one.source is Source.HYBRID
+
+
+# --- delivery -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_dead_remote_holds_up_no_delivery_to_another(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.down = True
+    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+        receipt = await memory.store("one")
+        await clock.advance(60)
+        assert (held(team), held(home)) == ([], ["one"])
+        status = memory.status()
+        states = {label: (one["state"], one["outbox"]["pending"]) for label, one in status["remotes"].items()}
+        assert states == {"team": ("offline", 1), "home": ("connected", 0)}
+        assert status["outbox"]["pending"] == 1
+        team.down = False
+        await clock.advance(PROBE_S)
+        assert held(team) == ["one"]
+    assert receipt.remotes.keys() == {"team", "home"}
+
+
+async def test_each_link_is_probed_by_itself(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.down = home.down = True
+    async with federated(disk, {"team": team, "home": home}, clock) as memory:
+        await clock.settle()
+        home.down = False
+        await clock.advance(PROBE_S / 2)
+        assert [len(one.named("connect")) for one in (team, home)] == [1, 1]
+        await clock.advance(PROBE_S / 2)
+        assert [len(one.named("connect")) for one in (team, home)] == [2, 2]
+        await clock.advance(2 * PROBE_S)
+        assert [len(one.named("connect")) for one in (team, home)] == [4, 2]
+        states = {label: one["state"] for label, one in memory.status()["remotes"].items()}
+        assert states == {"team": LinkState.OFFLINE, "home": LinkState.CONNECTED}
+
+
+async def test_a_refused_token_pauses_one_remote_alone(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+        await clock.settle()
+        team.script(RemoteUnauthorised(401))
+        await memory.store("one")
+        await clock.settle()
+        await memory.store("two")
+        await clock.settle()
+        assert (held(team), held(home)) == ([], ["one", "two"])
+
+
+async def test_waiting_is_for_every_remote_that_the_policy_names(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock, says="tag:mine=home, *=all") as memory:
+        await clock.settle()
+        both = await memory.store("one", wait=5)
+        assert (both.layers, both.delivery) == (("local", "team", "home"), DeliveryState.DELIVERED)
+        team.down = True
+        mine = await memory.store("two", tags=["mine"], require_remote=True)
+        assert (mine.layers, mine.delivery) == (("local", "home"), DeliveryState.DELIVERED)
+        storing = asyncio.create_task(memory.store("three", wait=5))
+        await clock.advance(6)
+        some = await storing
+    assert (some.layers, some.delivery) == (("local", "home"), DeliveryState.PENDING)
+    assert some.remotes["home"]["delivery"] == "delivered"
+    assert some.reason == "team: the fake is down; home: acknowledged by the remote"
+
+
+async def test_requiring_the_remote_raises_while_one_of_several_has_not_answered(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+        await clock.settle()
+        home.down = True
+        storing = asyncio.create_task(memory.store("one", require_remote=True))
+        await clock.advance(6)
+        with pytest.raises(RemoteUnavailable) as raised:
+            await storing
+    assert raised.value.receipt.layers == ("local", "team")
+
+
+async def test_the_outbox_is_of_all_remotes_or_of_one(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    team.down = home.down = True
+    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+        one = await memory.store("one", key="one")
+        await clock.settle()
+        entries = [(entry.key, entry.remote) for entry in await memory.outbox()]
+        assert sorted(entries) == [("one", "home"), ("one", "team")]
+        assert [entry.remote for entry in await memory.outbox(remote="home")] == ["home"]
+        assert await memory.outbox_drop([one.id], remote="team") == 1
+        assert [entry.remote for entry in await memory.outbox()] == ["home"]
+        assert await memory.outbox_retry([one.id]) == 1
+        with pytest.raises(InvalidInput, match="'lab' is none of the remotes, which are team, home"):
+            await memory.outbox(remote="lab")
+
+
+async def test_sync_says_what_became_of_each_remote(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team, "home": home}, clock, says="all") as memory:
+        home.down = True
+        await memory.store("one")
+        report = (await memory.sync()).to_json()
+        assert (report["pending"], report["link"], report["reason"]) == (1, "offline", "home: the fake is down")
+        assert report["remotes"]["team"] == {
+            "delivered": report["delivered"],
+            "pending": 0,
+            "dead": 0,
+            "link": "connected",
+            "reason": None,
+        }
+        asked = len(team.calls)
+        home.down = False
+        assert (await memory.sync(remote="home")).to_json()["remotes"].keys() == {"home"}
+        assert (len(team.calls), held(home)) == (asked, ["one"])
+
+
+async def test_three_remotes_may_have_three_fates(disk: PromptStore, clock: ManualClock) -> None:
+    down, hung, fine = (FakeRemote(clock=clock) for _ in range(3))
+    down.down = True
+    async with federated(disk, {"down": down, "hung": hung, "fine": fine}, clock, says="all") as memory:
+        await clock.settle()
+        hung.hang()
+        for number in range(5):
+            await memory.store(f"note {number}")
+        await clock.settle()
+        assert [len(held(one)) for one in (down, hung, fine)] == [0, 0, 5]
+        hung.go_on()
+        await clock.advance(1)
+        assert [len(held(one)) for one in (down, hung, fine)] == [0, 5, 5]
+
+
+async def test_one_remote_without_a_name_looks_as_it_always_did(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with router_over(disk, team, clock) as memory:
+        receipt = await memory.store("deploys", wait=5)
+        found = await memory.search("deploys")
+        report = await memory.sync()
+        assert "remotes" not in memory.status()
+    assert receipt.layers == ("local", "remote")
+    assert "remotes" not in {**receipt.to_json(), **report.to_json()}
+    assert (set(found.layers), found[0].layers) == ({"local", "remote"}, ("local", "remote"))
+
+
+async def test_each_is_closed_though_another_fails_at_it(
+    disk: PromptStore, clock: ManualClock, home: FakeRemote
+) -> None:
+    class Stubborn(FakeRemote):
+        async def aclose(self) -> None:
+            raise RemoteUnavailable("will not")
+
+    memory = federated(disk, {"team": Stubborn(clock=clock), "home": home}, clock)
+    await memory.__aenter__()
+    with pytest.raises(RemoteUnavailable):
+        await memory.close()
+    assert home.closed
+
+
+# --- over the wire ------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, *servers: ScriptedRemote, says: str = "all", settings: Settings = QUICK
+) -> AsyncIterator[MemoryRouter]:
+    remotes = dict(zip(("team", "home"), (server.url for server in servers), strict=False))
+    chosen = replace(settings, remote_policy=says)
+    async with MemoryRouter.open(path / "home", remotes, project="app", settings=chosen) as memory:
+        yield memory
+
+
+def contents(server: ScriptedRemote) -> list[str]:
+    return [json.loads(call.params["content"])["content"] for call in server.effects if call.method == "store_memory"]
+
+
+async def test_a_hung_server_takes_nothing_from_another(tmp_path: Path) -> None:
+    with ScriptedRemote(always="hang") as hung, ScriptedRemote() as fine:
+        async with opened(tmp_path, hung, fine, settings=replace(QUICK, remote_search_s=1.0)) as memory:
+            receipt = await memory.store("deploys need two reviews")
+            await asyncio.to_thread(fine.wait_until, lambda one: contents(one) == ["deploys need two reviews"])
+            found = await memory.search("deploys")
+            assert found.source is Source.HYBRID
+            assert (set(found.layers), set(found.failures)) == ({"local", "home"}, {"team"})
+            pending = (await memory.outbox(remote="team"))[0]
+            assert (pending.id, pending.remote) == (receipt.id, "team")
+        assert contents(hung) == []
+    assert "kingly-delivery" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
+@pytest.mark.requirement("KNG-090")
+async def test_each_server_is_shown_its_own_token_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KINGLY_TOKEN_TEAM", "of-the-team")
+    monkeypatch.setenv("KINGLY_TOKEN", "of-nobody-here")
+    with ScriptedRemote() as team, ScriptedRemote() as home:
+        async with opened(tmp_path, team, home) as memory:
+            await memory.store("a note", wait=5)
+            await memory.search("note")
+        shown = [{call.headers.get("authorization") for call in server.requests} for server in (team, home)]
+    assert shown == [{"Bearer of-the-team"}, {None}]
+
+
+async def test_two_names_for_one_server_are_one_remote(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with ScriptedRemote() as server:
+        twin = {"team": server.url, "home": server.url.replace("127.0.0.1", "localhost")}
+        async with MemoryRouter.open(tmp_path / "home", twin, project="app", settings=QUICK) as memory:
+            await memory.store("a note", wait=5)
+            assert memory.status()["remotes"].keys() == {"team"}
+        assert contents(server) == ["a note"]
+    assert "the remotes team and home are the same server; home is left out" in caplog.text
+
+
+async def test_nothing_goes_to_the_second_because_the_first_cannot_be_used(tmp_path: Path) -> None:
+    with ScriptedRemote(token="of-the-team") as home:
+        remotes = {"team": "ftp://nowhere", "home": home.url}
+        async with MemoryRouter.open(
+            tmp_path / "home",
+            remotes,
+            token="of-the-team",
+            project="app",
+            settings=QUICK,
+        ) as memory:
+            receipt = await memory.store("for the team", wait=0.1)
+        assert home.effects == []
+        assert all("authorization" not in call.headers for call in home.requests)
+    assert receipt.reason == "remote_policy names no remote for it"
+
+
+async def test_a_home_of_one_remote_knows_it_again_by_any_name(tmp_path: Path) -> None:
+    with ScriptedRemote() as server, ScriptedRemote() as other:
+        async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=QUICK) as memory:
+            await memory.store("before", wait=5)
+        async with opened(tmp_path, server, other, says="first") as memory:
+            await memory.store("after", wait=5)
+            assert memory.status()["remotes"]["team"]["effects"] == "exactly_once"
+        assert (contents(server), contents(other)) == (["before", "after"], [])

@@ -1,0 +1,460 @@
+"""The mcp dialect against servers of every kind, well and unwell: sessions, negotiation, deadlines, and one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+import respx
+
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.mcp_call import McpCall
+from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
+from kingly_memory.testing import McpStyle, ScriptedRemote
+from kingly_memory.testing.wire_faults import CANARY
+
+SOON_S = 0.4
+FOG = {"content": "fog", "idempotency_key": "k1"}
+
+STYLES = {
+    "sessions": McpStyle(),
+    "sessions, events": McpStyle(events=True),
+    "no sessions": McpStyle(sessions=False),
+    "stateless": McpStyle(stateless=True),
+    "stateless, events": McpStyle(stateless=True, events=True),
+}
+
+
+def dialect(
+    url: str, *, token: str | None = None, reply_limit_bytes: int = 1_048_576, timeout_s: float = 5.0
+) -> McpCall:
+    transport = Transport(endpoint(url), clock=SystemClock(), token=token, reply_limit_bytes=reply_limit_bytes)
+    return McpCall(transport, project="Küste", call_timeout_s=timeout_s)
+
+
+@pytest.fixture(params=STYLES)
+def server(request: pytest.FixtureRequest) -> Iterator[ScriptedRemote]:
+    with ScriptedRemote(mcp=STYLES[request.param]) as running:
+        yield running
+
+
+@pytest.fixture
+async def mcp(server: ScriptedRemote) -> AsyncIterator[McpCall]:
+    mcp = dialect(server.url)
+    yield mcp
+    await mcp.aclose()
+
+
+def said(server: ScriptedRemote) -> list[str]:
+    return [call.method for call in server.handshakes]
+
+
+@pytest.mark.requirement("KNG-066", "KNG-067", "KNG-071")
+async def test_a_server_is_met_its_tools_are_listed_and_called(server: ScriptedRemote, mcp: McpCall) -> None:
+    offer = await mcp.connect()
+    assert offer.dialect == "mcp"
+    assert offer.tools == frozenset(server.semantic.names)
+    assert offer.told["features"] == ["idempotency_keys"]
+    reply = await mcp.call("store_memory", FOG, project="Ö", key="k1")
+    assert reply == {"memory_id": "remote-1", "idempotency_hit": False}
+    headers = server.requests[-1].headers
+    assert headers["accept"] == "application/json, text/event-stream"
+    assert (headers["kingly-project"], headers["idempotency-key"]) == ("%C3%96", "k1")
+    assert server.requests[-1].params == FOG
+
+
+async def test_a_call_without_connecting_meets_the_server_first(server: ScriptedRemote, mcp: McpCall) -> None:
+    assert await mcp.call("store_memory", FOG)
+    assert "tools/list" not in said(server)
+    assert len(server.effects) == 1
+
+
+async def test_many_first_calls_meet_the_server_once(server: ScriptedRemote, mcp: McpCall) -> None:
+    await asyncio.gather(*(mcp.call("store_memory", {**FOG, "idempotency_key": f"k{n}"}) for n in range(8)))
+    assert len(server.effects) == 8
+    assert said(server).count("initialize") + said(server).count("server/discover") <= 2
+
+
+async def test_connecting_again_asks_for_the_tools_anew_and_opens_nothing(server: ScriptedRemote, mcp: McpCall) -> None:
+    first = await mcp.connect()
+    before = said(server).count("initialize")
+    assert await mcp.connect() == first
+    assert said(server).count("initialize") == before
+    assert said(server).count("tools/list") == 6
+
+
+@pytest.mark.parametrize(
+    ("style", "protocol"),
+    [(McpStyle(stateless=True), "2026-07-28"), (McpStyle(), "2025-11-25"), (McpStyle(sessions=False), "2025-11-25")],
+)
+async def test_the_protocol_without_sessions_is_preferred_where_it_is_offered(style: McpStyle, protocol: str) -> None:
+    with ScriptedRemote(mcp=style) as server:
+        mcp = dialect(server.url)
+        assert (await mcp.connect()).protocol == protocol
+        assert ("initialize" in said(server)) is (protocol != "2026-07-28")
+        await mcp.call("store_memory", FOG)
+        assert server.requests[-1].headers["mcp-protocol-version"] == protocol
+        in_session = style.sessions and not style.stateless
+        assert ("mcp-session-id" in server.requests[-1].headers) is in_session
+        await mcp.aclose()
+
+
+@pytest.mark.parametrize(
+    "fault", ["status=500", "status=400", "html", "text=no", "rpc-error=-32601", "wrong-id", "json=[]"]
+)
+async def test_whatever_a_server_says_to_the_new_protocol_it_is_met_by_an_older_one(fault: str) -> None:
+    with ScriptedRemote(mcp=McpStyle(stateless=True)) as server:
+        server.script(fault, method="server/discover")
+        mcp = dialect(server.url)
+        assert (await mcp.connect()).protocol == "2025-11-25"
+        await mcp.aclose()
+
+
+async def test_a_server_that_leaves_the_new_protocol_unanswered_is_met_by_an_older_one() -> None:
+    with ScriptedRemote(mcp=McpStyle(stateless=True)) as server:
+        server.script("hang", method="server/discover")
+        mcp = dialect(server.url, timeout_s=2.0)
+        assert (await mcp.connect()).protocol == "2025-11-25"
+        await mcp.aclose()
+
+
+@pytest.mark.requirement("KNG-079")
+@pytest.mark.parametrize("lost", ["400", "404", "terminated"])
+@pytest.mark.parametrize("events", [False, True])
+async def test_a_lost_session_is_opened_anew_once_and_the_call_repeated_with_its_key(lost: str, events: bool) -> None:
+    with ScriptedRemote(mcp=McpStyle(lost=lost, events=events)) as server:
+        mcp = dialect(server.url)
+        await mcp.connect()
+        server.forget_sessions()
+        assert await mcp.call("store_memory", FOG, key="k1") == {"memory_id": "remote-1", "idempotency_hit": False}
+        assert said(server).count("initialize") == 2
+        assert [call.params for call in server.effects] == [FOG]
+        assert server.effects[0].headers["idempotency-key"] == "k1"
+        await mcp.aclose()
+
+
+async def test_callers_that_lose_their_session_together_open_one() -> None:
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        mcp = dialect(server.url)
+        await mcp.connect()
+        server.forget_sessions()
+        await asyncio.gather(*(mcp.call("store_memory", {**FOG, "idempotency_key": f"k{n}"}) for n in range(8)))
+        assert said(server).count("initialize") == 2
+        assert len(server.effects) == 8
+        await mcp.aclose()
+
+
+@pytest.mark.parametrize(("lost", "reason"), [("404", "HTTP 404"), ("400", "HTTP 400"), ("terminated", "HTTP 404")])
+async def test_a_session_that_is_lost_again_at_once_is_refused_and_nothing_dies_of_it(lost: str, reason: str) -> None:
+    with ScriptedRemote(mcp=McpStyle(lost=lost)) as server:
+        mcp = dialect(server.url)
+        await mcp.connect()
+        server.always("lost-session")
+        with pytest.raises(RemoteRefused, match=reason) as refused:
+            await mcp.call("store_memory", FOG)
+        assert not refused.value.clear
+        assert [call.params for call in server.requests[-2:]] == [FOG, FOG]
+        assert len(server.requests) == 3
+        await mcp.aclose()
+
+
+async def test_a_server_that_is_restarted_is_found_again(server: ScriptedRemote, mcp: McpCall) -> None:
+    await mcp.connect()
+    server.stop()
+    with pytest.raises(RemoteUnavailable) as unavailable:
+        await mcp.call("store_memory", FOG)
+    assert not unavailable.value.reached
+    server.start()
+    assert await mcp.call("store_memory", FOG)
+    assert len(server.effects) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "address"), [("/mcp", ""), ("/mcp/mcp", ""), ("/mcp/mcp", "/mcp/mcp"), ("/x/y", "/x/y")]
+)
+async def test_a_whole_address_is_taken_as_it_is_and_an_origin_is_searched(path: str, address: str) -> None:
+    with ScriptedRemote(mcp=McpStyle(path=path)) as server:
+        mcp = dialect(f"{server.url}{address}")
+        assert (await mcp.connect()).tools
+        await mcp.aclose()
+
+
+async def test_an_address_where_nothing_is_is_said_to_be_that() -> None:
+    with ScriptedRemote(mcp=McpStyle(path="/elsewhere")) as server:
+        mcp = dialect(server.url)
+        with pytest.raises(NotThere, match="HTTP 404: Not Found"):
+            await mcp.connect()
+        await mcp.aclose()
+
+
+async def test_a_login_page_is_foreign(respx_mock: respx.MockRouter) -> None:
+    respx_mock.post(url__startswith="http://localhost:8000/").respond(html="<html>Log in</html>")
+    mcp = dialect("http://localhost:8000")
+    with pytest.raises(Foreign, match="not JSON"):
+        await mcp.connect()
+
+
+async def test_a_redirect_within_the_origin_is_followed(respx_mock: respx.MockRouter) -> None:
+    respx_mock.post("http://localhost:8000/mcp").respond(307, headers={"Location": "/mcp/"})
+    there = respx_mock.post("http://localhost:8000/mcp/")
+    there.side_effect = [
+        httpx.Response(400),
+        httpx.Response(200, json={"jsonrpc": "2.0", "id": 2, "result": {"protocolVersion": "2025-03-26"}}),
+        httpx.Response(202),
+        httpx.Response(200, json={"jsonrpc": "2.0", "id": 3, "result": {"structuredContent": {"memory_id": 1}}}),
+    ]
+    assert await dialect("http://localhost:8000", token="t0ken").call("store_memory", FOG) == {"memory_id": 1}
+    assert all(call.request.headers["authorization"] == "Bearer t0ken" for call in there.calls)
+
+
+async def test_a_tool_that_is_not_listed_is_not_asked_for(server: ScriptedRemote, mcp: McpCall) -> None:
+    await mcp.connect()
+    before = len(server.requests)
+    with pytest.raises(RemoteRefused) as refused:
+        await mcp.call("merge_memories", {})
+    assert (refused.value.clear, refused.value.unknown_method) == (True, True)
+    assert len(server.requests) == before
+
+
+async def test_an_unknown_tool_is_recognised_without_a_list_too(server: ScriptedRemote, mcp: McpCall) -> None:
+    with pytest.raises(RemoteRefused) as refused:
+        await mcp.call("merge_memories", {})
+    assert (refused.value.clear, refused.value.unknown_method) == (True, True)
+
+
+async def test_a_list_of_tools_that_never_ends_is_cut(respx_mock: respx.MockRouter) -> None:
+    def listed(request: httpx.Request) -> httpx.Response:
+        number = int(request.content.split(b'"id":')[1].split(b",")[0])
+        result = {"supportedVersions": ["2026-07-28"], "tools": [{"name": f"t{number}"}], "nextCursor": f"c{number}"}
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": number, "result": result})
+
+    respx_mock.post("http://localhost:8000/mcp").side_effect = listed
+    assert len((await dialect("http://localhost:8000").connect()).tools or ()) == 20
+
+
+@pytest.mark.requirement("KNG-003", "KNG-079")
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("status=500", "HTTP 500: Internal Server Error"),
+        ("status=429 7", "HTTP 429"),
+        ("redirect=302 https://portal.example/login", "HTTP 302"),
+        ("html", "not JSON"),
+        ("no-content", "empty"),
+        ("empty", "empty"),
+        ("nan", "NaN"),
+        ("huge-int", "too large"),
+        ("deep", "nested too deeply"),
+        ("wide", "too many parts"),
+        ("bad-utf8", "UTF-8"),
+        ("json=[]", "does not answer"),
+        ("json=17", "no message of JSON-RPC"),
+        ("wrong-id", "does not answer"),
+        ("rpc-error=-32603", "trouble of its own"),
+        ("text=Done", "not JSON"),
+        ("gzip-bomb", "compressed"),
+        ("double-gzip", "compressed"),
+        ("huge", "longer than"),
+        ("endless", "longer than"),
+        ("truncated", "broke"),
+        ("reset", "broke|reset"),
+        ("garbage", "does not speak HTTP"),
+    ],
+)
+async def test_trouble_is_one_error_and_worth_another_try(
+    server: ScriptedRemote, mcp: McpCall, fault: str, reason: str
+) -> None:
+    await mcp.connect()
+    server.script(fault)
+    with pytest.raises(RemoteUnavailable, match=reason) as unavailable:
+        await mcp.call("store_memory", FOG)
+    assert unavailable.value.retry_after_s == (7.0 if "429" in fault else None)
+    assert await mcp.call("store_memory", FOG)
+
+
+@pytest.mark.parametrize(
+    ("fault", "clear", "unknown"),
+    [
+        ("failure=INVALID_PARAMETER", True, False),
+        ("failure=EXECUTION_ERROR", False, False),
+        ("error=Unknown tool: store_memory", True, True),
+        ("error=1 validation error for store_memoryArguments", True, False),
+        ("error", False, False),
+        ("rpc-error=-32602", True, False),
+        ("rpc-error=-32601", True, True),
+        ("status=413", True, False),
+        ("status=409", False, False),
+    ],
+)
+async def test_what_is_refused_is_told_apart(
+    server: ScriptedRemote, mcp: McpCall, fault: str, clear: bool, unknown: bool
+) -> None:
+    await mcp.connect()
+    server.script(fault)
+    with pytest.raises(RemoteRefused) as refused:
+        await mcp.call("store_memory", FOG)
+    assert (refused.value.clear, refused.value.unknown_method) == (clear, unknown)
+    assert server.effects == []
+
+
+async def test_a_refused_token_is_unauthorised(server: ScriptedRemote, mcp: McpCall) -> None:
+    server.script("status=401")
+    with pytest.raises(RemoteUnauthorised):
+        await mcp.call("store_memory", FOG)
+
+
+@pytest.mark.requirement("KNG-064")
+@pytest.mark.parametrize("fault", ["hang", "header-trickle", "trickle", "tiny-chunks"])
+async def test_the_deadline_is_for_the_whole_call(server: ScriptedRemote, mcp: McpCall, fault: str) -> None:
+    await mcp.connect()
+    server.script(fault)
+    with pytest.raises(RemoteUnavailable, match="no complete answer within 400 ms") as unavailable:
+        await mcp.call("store_memory", FOG, timeout_s=SOON_S)
+    assert unavailable.value.timed_out
+    assert unavailable.value.reached is (fault in {"trickle", "tiny-chunks"})
+
+
+@pytest.mark.requirement("KNG-064")
+@pytest.mark.parametrize("method", ["initialize", "notifications/initialized", "tools/list"])
+async def test_connecting_ends_at_its_deadline_wherever_the_server_hangs(method: str) -> None:
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        server.script("hang", method=method)
+        mcp = dialect(server.url, timeout_s=SOON_S)
+        with pytest.raises(RemoteUnavailable, match="within 400 ms") as unavailable:
+            await mcp.connect()
+        assert unavailable.value.timed_out
+        await mcp.aclose()
+
+
+async def test_a_call_that_meets_the_server_first_keeps_its_own_deadline_and_the_next_finds_it_met() -> None:
+    with ScriptedRemote(mcp=McpStyle(stateless=True)) as server:
+        server.script("hang", method="server/discover")
+        mcp = dialect(server.url, timeout_s=1.0)
+        with pytest.raises(RemoteUnavailable, match="within 50 ms"):
+            await mcp.call("store_memory", FOG, timeout_s=0.05)
+        assert await mcp.call("store_memory", FOG)
+        assert said(server).count("server/discover") == 1
+        await mcp.aclose()
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_an_answer_is_found_among_whatever_else_a_stream_says(stateless: bool) -> None:
+    with ScriptedRemote("noisy", mcp=McpStyle(events=True, stateless=stateless)) as server:
+        mcp = dialect(server.url)
+        assert await mcp.call("store_memory", FOG) == {"memory_id": "remote-1", "idempotency_hit": False}
+        await mcp.aclose()
+
+
+async def test_a_stream_that_stays_open_after_the_answer_is_not_waited_for() -> None:
+    with ScriptedRemote(mcp=McpStyle(events=True), always="stays-open") as server:
+        mcp = dialect(server.url)
+        for _ in range(3):
+            assert await mcp.call("store_memory", FOG)
+        await mcp.aclose()
+
+
+async def test_a_stream_that_says_too_much_before_its_answer_is_cut() -> None:
+    with ScriptedRemote("noisy", mcp=McpStyle(events=True)) as server:
+        mcp = dialect(server.url, reply_limit_bytes=300)
+        with pytest.raises(RemoteUnavailable, match="longer than 300 bytes"):
+            await mcp.call("store_memory", FOG)
+        await mcp.aclose()
+
+
+async def test_an_effect_whose_reply_was_lost_is_not_repeated(server: ScriptedRemote, mcp: McpCall) -> None:
+    await mcp.connect()
+    server.script("lost-reply", "truncated")
+    for _ in range(2):
+        with pytest.raises(RemoteUnavailable):
+            await mcp.call("store_memory", FOG)
+    assert await mcp.call("store_memory", FOG) == {"memory_id": "remote-1", "idempotency_hit": True}
+    assert len(server.effects) == 1
+
+
+async def test_closing_ends_the_session_and_twice_is_safe() -> None:
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        mcp = dialect(server.url)
+        await mcp.aclose()
+        await mcp.connect()
+        session = server.handshakes[-1].headers["mcp-session-id"]
+        await mcp.aclose()
+        await mcp.aclose()
+        assert said(server)[-1] == "DELETE"
+        assert said(server).count("DELETE") == 1
+        assert server.handshakes[-1].headers["mcp-session-id"] == session
+
+
+@pytest.mark.parametrize("fault", ["hang", "status=405", "status=500", "reset", "garbage", "endless", "trickle"])
+async def test_no_farewell_is_waited_for_or_complained_about(fault: str) -> None:
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        server.script(fault, method="DELETE")
+        mcp = dialect(server.url)
+        await mcp.connect()
+        async with asyncio.timeout(2):
+            await mcp.aclose()
+
+
+async def test_closing_calls_off_a_meeting_under_way() -> None:
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        server.script("hang", method="initialize")
+        mcp = dialect(server.url)
+        call = asyncio.create_task(mcp.call("store_memory", FOG))
+        await asyncio.to_thread(server.wait_until, lambda running: "initialize" in said(running))
+        await mcp.aclose()
+        with pytest.raises(RemoteUnavailable, match="being closed"):
+            await call
+
+
+async def test_cancelling_a_call_passes_and_the_next_one_works(server: ScriptedRemote, mcp: McpCall) -> None:
+    await mcp.connect()
+    server.script("hang")
+    before = len(server.requests)
+    call = asyncio.create_task(mcp.call("store_memory", FOG))
+    await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == before + 1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await mcp.call("store_memory", FOG)
+
+
+CANARIES = ("t0ken-canary", "user-canary", "password-canary", "query-canary", CANARY, "grey fog", "session-0")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "ok",
+        "status=500",
+        "status=422",
+        "failure",
+        "error",
+        "text",
+        "html",
+        "rpc-error",
+        "bad-utf8",
+        "noisy",
+        "lost-session",
+    ],
+)
+@pytest.mark.parametrize("events", [False, True])
+async def test_no_secret_and_no_text_reaches_a_log_or_an_error(
+    caplog: pytest.LogCaptureFixture, fault: str, events: bool
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with ScriptedRemote(mcp=McpStyle(events=events), always=fault) as server:
+        url = f"http://user-canary:password-canary@127.0.0.1:{server.port}/mcp?api_key=query-canary"
+        mcp = dialect(url, token="t0ken-canary", timeout_s=2.0)
+        heard = [repr(mcp), mcp.address]
+        try:
+            await mcp.call("store_memory", {**FOG, "content": "grey fog"})
+        except RemoteError as error:
+            heard += [str(error), repr(error), repr(error.__context__), repr(error.__cause__)]
+        await mcp.aclose()
+    everything = "\n".join([*heard, caplog.text, *(str(record.__dict__) for record in caplog.records)])
+    assert [canary for canary in CANARIES if canary in everything] == []

@@ -1,0 +1,279 @@
+"""Tokens: from the environment or a file that its owner alone can read, never in the arguments, looked up again when
+one was refused."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import respx
+
+from kingly_memory import MemoryRouter
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.cli import parser
+from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised
+from kingly_memory.hub.access import Access
+from kingly_memory.hub.process import HubProcess
+from kingly_memory.secret_file import LIMIT_BYTES, secret
+from kingly_memory.settings import Place, Settings, hub_token
+from tests.cli_runner import Run, runner
+
+QUICK = Settings(durability="process", closing_s=0.0, send_tries=1, embedder="none")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def written(path: Path, content: str | bytes, mode: int = 0o600) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    path.chmod(mode)
+    return path
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
+def test_a_file_that_its_owner_alone_can_read_is_read(tmp_path: Path, mode: int) -> None:
+    assert secret(written(tmp_path / "token", "  s3cret\r\n", mode), "token_file") == "s3cret"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o666, 0o777])
+def test_a_file_that_others_may_touch_is_refused_and_says_what_to_do(tmp_path: Path, mode: int) -> None:
+    path = written(tmp_path / "token", "canary", mode)
+    with pytest.raises(InvalidSetting, match="chmod 600") as refused:
+        secret(path, "KINGLY_TOKEN_FILE")
+    assert "KINGLY_TOKEN_FILE" in str(refused.value)
+    assert "canary" not in str(refused.value)
+
+
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "token", "canary")
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(InvalidSetting, match="belongs to another user"):
+        secret(path, "token_file")
+
+
+def test_a_link_is_judged_by_the_file_it_leads_to(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(written(tmp_path / "token", "s3cret"))
+    assert secret(link, "token_file") == "s3cret"
+    (tmp_path / "token").chmod(0o644)
+    with pytest.raises(InvalidSetting, match="chmod 600"):
+        secret(link, "token_file")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is empty"),
+        (" \n\t", "is empty"),
+        (b"canary\xff", "is not text"),
+        ("canary" * LIMIT_BYTES, "is longer than"),
+    ],
+)
+def test_a_file_that_holds_no_token_is_refused_unseen(tmp_path: Path, content: str | bytes, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem) as refused:
+        secret(written(tmp_path / "token", content), "token_file", InvalidInput)
+    assert (refused.value.field, "canary" in str(refused.value)) == ("token_file", False)
+
+
+def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    (tmp_path / "folder").mkdir(mode=0o700)
+    for name in ("pipe", "folder", "gone", "a\0b"):
+        with pytest.raises(InvalidSetting, match="cannot be read"):
+            secret(tmp_path / name, "token_file")
+
+
+# --- who says the token -----------------------------------------------------------------------------------------------
+
+
+def place(token: str | None = None, token_file: str | None = None, **environment: str) -> tuple[str | None, str | None]:
+    found = Place.resolve("home", token=token, token_file=token_file, environment=environment)
+    return found.token, None if found.token_file is None else found.token_file.name
+
+
+def test_arguments_win_over_the_environment_and_a_token_over_a_file() -> None:
+    assert place() == (None, None)
+    assert place(KINGLY_TOKEN="env") == ("env", None)
+    assert place(KINGLY_TOKEN_FILE="file") == (None, "file")
+    assert place(KINGLY_TOKEN="env", KINGLY_TOKEN_FILE="file") == ("env", None)
+    assert place(token_file="given", KINGLY_TOKEN="env") == (None, "given")
+    assert place(token="given", KINGLY_TOKEN_FILE="file") == ("given", None)
+    assert place(KINGLY_TOKEN="", KINGLY_TOKEN_FILE="") == (None, None)
+
+
+def test_a_file_stays_the_same_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Place.resolve("home", environment={"KINGLY_TOKEN_FILE": "token"}).token_file
+    monkeypatch.chdir(tmp_path)
+    assert found is not None
+    assert found.is_absolute()
+    assert not found.is_relative_to(tmp_path / "token")
+
+
+def test_a_place_does_not_show_its_token() -> None:
+    assert "canary" not in repr(Place.resolve("home", token="canary", environment={}))
+
+
+def test_a_hubs_token_may_lie_in_a_file(tmp_path: Path) -> None:
+    file = str(written(tmp_path / "token", "from-file\n"))
+    assert hub_token({"KINGLY_HUB_TOKEN_FILE": file}) == "from-file"
+    assert hub_token({"KINGLY_HUB_TOKEN_FILE": file, "KINGLY_HUB_TOKEN": "said"}) == "said"
+    (tmp_path / "token").chmod(0o644)
+    with pytest.raises(InvalidSetting, match="KINGLY_HUB_TOKEN_FILE"):
+        hub_token({"KINGLY_HUB_TOKEN_FILE": file})
+
+
+def test_a_hubs_tokens_that_others_may_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="chmod 600") as refused:
+        Access.of(None, written(tmp_path / "tokens.json", '{"canary": "ada"}', 0o644))
+    assert "canary" not in str(refused.value)
+
+
+def options(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in of._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from options(inner)
+
+
+def test_no_option_takes_a_secret_itself_since_every_process_can_read_arguments() -> None:
+    names = {name for action in options(parser.build()) for name in action.option_strings}
+    secrets = {name for name in names if any(word in name for word in ("token", "secret", "password", "key-"))}
+    assert secrets >= {"--token-file", "--tokens-file", "--mcp-token-file"}
+    assert [name for name in secrets if not name.endswith("-file") and "tokens" not in name] == []
+
+
+def test_a_command_reads_the_file_that_the_environment_names(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path / "token", "canary-token\n")
+    monkeypatch.setenv("KINGLY_TOKEN_FILE", str(file))
+    config = run("config", "--json")
+    assert '"token", "value": "set", "from": "KINGLY_TOKEN_FILE"' in config.out
+    with HubProcess(tmp_path / "hub", token="canary-token") as hub:
+        stored = run("store", "x", "--require-remote", "--remote", hub.url, "--json")
+        assert (stored.code, stored.json["layers"]) == (0, ["local", "remote"])
+    assert "canary-token" not in config.out + stored.out + stored.err
+
+
+def test_a_command_that_needs_the_remote_says_what_is_wrong_with_the_file(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path / "token", "canary-token\n", 0o644)
+    monkeypatch.setenv("KINGLY_TOKEN_FILE", str(file))
+    ran = run("store", "x", "--remote", "http://127.0.0.1:9")
+    assert (ran.code, "chmod 600" in ran.err, "canary" in ran.err) == (2, True, False)
+    assert run("search", "x", "--local").code == 0
+
+
+def test_doctor_tells_of_secrets_that_are_not_where_they_should_be(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(remote: str) -> dict[str, tuple[str, str]]:
+        ran = run("doctor", "--json", "--remote", remote)
+        assert "canary" not in ran.out + ran.err
+        return {one["about"]: (one["level"], one["what"]) for one in ran.json["findings"]}
+
+    assert found("http://127.0.0.1:9").keys().isdisjoint({"token", "way"})
+    inside = found("https://ada:canary@memory.invalid")
+    assert inside["token"] == (
+        "note",
+        "the address of https://memory.invalid holds a password, which stays wherever the address is written down",
+    )
+    assert "way" not in inside
+    assert found("http://memory.invalid")["way"][0] == "note"
+    monkeypatch.setenv("KINGLY_TOKEN_FILE", str(written(tmp_path / "token", "canary", 0o644)))
+    level, what = found("https://memory.invalid")["token"]
+    assert (level, "chmod 600" in what) == ("problem", True)
+
+
+# --- a token that was changed -----------------------------------------------------------------------------------------
+
+URL = "http://remote.test"
+
+
+def transport(file: Path) -> Transport:
+    return Transport(endpoint(URL), clock=SystemClock(), token=lambda: secret(file, "token_file"))
+
+
+def asked(sent: httpx.Request) -> httpx.Response:
+    """A server that knows one token."""
+    right = sent.headers.get("authorization") == "Bearer new"
+    return httpx.Response(200, json={"fine": True}) if right else httpx.Response(401, json={"error": "no"})
+
+
+@respx.mock
+async def test_a_refused_token_is_looked_up_again_and_the_same_call_made_once_more(tmp_path: Path) -> None:
+    route = respx.post(f"{URL}/x").mock(side_effect=asked)
+    there = transport(written(tmp_path / "token", "old"))
+    written(tmp_path / "token", "new")
+    assert await there.post("/x", {"a": 1}, headers={"Idempotency-Key": "k"}, timeout_s=5) == {"fine": True}
+    sent = [(call.request.headers["authorization"], call.request.headers["idempotency-key"]) for call in route.calls]
+    assert sent == [("Bearer old", "k"), ("Bearer new", "k")]
+    assert len({call.request.content for call in route.calls}) == 1
+    await there.post("/x", {}, headers={}, timeout_s=5)
+    assert len(route.calls) == 3
+    await there.aclose()
+
+
+@respx.mock
+@pytest.mark.parametrize("change", ["none", "gone", "empty", "loose", "two words"])
+async def test_without_another_token_the_refusal_stands_after_one_try(tmp_path: Path, change: str) -> None:
+    route = respx.post(f"{URL}/x").mock(side_effect=asked)
+    file = written(tmp_path / "token", "old")
+    there = transport(file)
+    if change == "gone":
+        file.unlink()
+    elif change != "none":
+        written(file, {"empty": "", "loose": "new"}.get(change, change), 0o644 if change == "loose" else 0o600)
+    with pytest.raises(RemoteUnauthorised):
+        await there.post("/x", {}, headers={}, timeout_s=5)
+    assert len(route.calls) == 1
+    await there.aclose()
+
+
+@respx.mock
+async def test_a_second_refusal_is_not_followed_by_a_third_try(tmp_path: Path) -> None:
+    route = respx.post(f"{URL}/x").mock(side_effect=asked)
+    there = transport(written(tmp_path / "token", "old"))
+    written(tmp_path / "token", "older")
+    with pytest.raises(RemoteUnauthorised):
+        await there.post("/x", {}, headers={}, timeout_s=5)
+    assert len(route.calls) == 2
+    await there.aclose()
+
+
+@respx.mock
+async def test_what_is_forbidden_stays_so_whatever_the_token(tmp_path: Path) -> None:
+    route = respx.post(f"{URL}/x").respond(403)
+    there = transport(written(tmp_path / "token", "old"))
+    written(tmp_path / "token", "new")
+    with pytest.raises(RemoteUnauthorised):
+        await there.post("/x", {}, headers={}, timeout_s=5)
+    assert len(route.calls) == 1
+    await there.aclose()
+
+
+async def test_a_refused_token_pauses_delivery_and_a_new_one_in_its_file_resumes_it(tmp_path: Path) -> None:
+    file = written(tmp_path / "token", "old")
+    with HubProcess(tmp_path / "hub", token="new") as hub:
+        async with MemoryRouter.open(
+            tmp_path / "home", hub.url, token_file=file, project="app", settings=QUICK
+        ) as memory:
+            waiting = await memory.store("kept meanwhile", significance=0.9, wait=5)
+            assert (waiting.delivery, memory.status()["outbox"]["dead"]) == ("pending", 0)
+            written(file, "new")
+            await memory.sync()
+            assert {memory.status()["outbox"][state] for state in ("pending", "dead")} == {0}
+            assert (await memory.search("kept")).source == "hybrid"

@@ -1,0 +1,32 @@
+"""The page about Ultimate servers names the tools and the terms that are really used."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kingly_memory.adapters.remote import ultimate_wire
+from kingly_memory.testing.ultimate import OLDER_TOOLS
+from tests.cli_runner import ROOT
+from tests.remote_samples import LIGHTHOUSE
+
+PAGE = (ROOT / "docs" / "ultimate-server.md").read_text(encoding="utf-8")
+ADAPTER = "\n".join(
+    path.read_text(encoding="utf-8") for path in (ROOT / "kingly_memory/adapters/remote").glob("ultimate*.py")
+)
+
+
+@pytest.mark.parametrize("tool", OLDER_TOOLS)
+def test_a_tool_is_on_the_page_when_it_is_used(tool: str) -> None:
+    is_used = f'"{tool}"' in ADAPTER or tool == "initialize_memory_system"
+    assert (f"`{tool}`" in PAGE) == is_used
+
+
+def test_every_argument_of_a_store_is_on_the_page() -> None:
+    told = ultimate_wire.store_arguments(LIGHTHOUSE, "k").keys() - {"source", "suggest_links", "idempotency_key"}
+    assert [name for name in sorted(told) if f"`{name}`" not in PAGE] == []
+
+
+def test_every_tag_of_ours_is_on_the_page() -> None:
+    assert [tag for tag in ultimate_wire.OUR_TAGS if not re.search(rf"`{re.escape(tag)}", PAGE)] == []

@@ -1,0 +1,568 @@
+"""What is odd about an Ultimate server, and what we do about it: each oddity over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import pytest
+
+from kingly_memory.adapters.remote import ultimate_wire
+from kingly_memory.adapters.remote.ultimate import UltimateRemote
+from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import Memory, MemoryType, Scope
+from kingly_memory.ports import RemoteLink
+from kingly_memory.testing.ultimate import UltimateServer
+from kingly_memory.testing.ultimate_door import LOST_SESSIONS
+from kingly_memory.testing.ultimate_engine import Manners
+from tests.remote_samples import LIGHTHOUSE, revised
+from tests.ultimate_samples import brought, ultimate_at
+
+PROJECT = LIGHTHOUSE.scope.project
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[UltimateServer]:
+    with UltimateServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(listening: UltimateServer) -> UltimateServer:
+    listening.begin_anew()
+    return listening
+
+
+@pytest.fixture
+async def remote(server: UltimateServer) -> AsyncIterator[UltimateRemote]:
+    remote = ultimate_at(server.url)
+    await remote.connect()
+    yield remote
+    await remote.aclose()
+
+
+def numbered(number: int, **changes: object) -> Memory:
+    return replace(LIGHTHOUSE, id=MemoryId(f"memory-{number}"), key=None, **changes)  # type: ignore[arg-type]
+
+
+async def ids_found(remote: UltimateRemote, text: str, *types: MemoryType) -> list[str | None]:
+    hits = await remote.search(text, limit=10, types=types or None, timeout_s=10)
+    return [hit.memory_id for hit in hits]
+
+
+def held(server: UltimateServer) -> list[str]:
+    return [row.content for row in server.engine.live()]
+
+
+# --- the workflow -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_project_has_one_workflow_however_often_it_is_opened(server: UltimateServer) -> None:
+    for number in range(2):
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        await brought(remote, numbered(number))
+        await remote.aclose()
+    assert len(server.engine.data.workflows) == 1
+    assert server.named("create_workflow")[0].arguments["idempotency_key"] == f"kingly:{PROJECT}"
+
+
+async def test_memories_of_another_project_go_into_its_own_workflow(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    await brought(remote)
+    await brought(remote, numbered(2, scope=Scope("other")))
+    assert len({row.workflow_id for row in server.engine.live()}) == 2
+    assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
+
+
+async def test_every_search_names_our_workflow(server: UltimateServer, remote: UltimateRemote) -> None:
+    await remote.search("fog", limit=3, types=None, timeout_s=10)
+    await remote.working_memory("watch-1", timeout_s=10)
+    reads = [call for call in server.calls if call.tool in ("hybrid_search_memories", "query_memories")]
+    assert len(reads) == 2
+    assert {call.arguments["workflow_id"] for call in reads} == set(server.engine.data.workflows)
+
+
+async def test_after_its_database_was_wiped_the_workflow_is_made_again(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    remote_id = await brought(remote)
+    server.engine.wipe()
+    assert await remote.search("fog", limit=3, types=None, timeout_s=10) == []
+    await brought(remote, numbered(2))
+    again = await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
+    assert again != remote_id
+    assert sorted(held(server)) == sorted([LIGHTHOUSE.content, revised().content])
+
+
+async def test_a_workflow_that_is_slow_to_come_is_there_for_the_next_search(server: UltimateServer) -> None:
+    server.manners.slow_s = 0.5
+    remote = ultimate_at(server.url)
+    with pytest.raises(RemoteUnavailable) as late:
+        await remote.search("fog", limit=3, types=None, timeout_s=0.2)
+    assert late.value.timed_out
+    assert await remote.search("fog", limit=3, types=None, timeout_s=10) == []
+    assert len(server.engine.data.workflows) == 1
+    await remote.aclose()
+
+
+@pytest.mark.parametrize("lost_session", LOST_SESSIONS)
+async def test_a_restarted_server_has_lost_the_session_and_nothing_else(lost_session: str) -> None:
+    with UltimateServer(lost_session=lost_session) as server:
+        remote = ultimate_at(server.url, tries=1)
+        first = await brought(remote)
+        server.stop()
+        server.start()
+        assert await brought(remote, repeated=True) == first
+        assert held(server) == [LIGHTHOUSE.content]
+        await remote.aclose()
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-008")
+async def test_a_memory_arrives_in_the_servers_words(server: UltimateServer, remote: UltimateRemote) -> None:
+    remote_id = await brought(remote)
+    row = server.engine.data.rows[remote_id]
+    assert (row.content, row.memory_level, row.memory_type) == (LIGHTHOUSE.content, "episodic", "text")
+    assert row.importance == pytest.approx(8.2)
+    assert (row.confidence, row.description) == (0.25, "Fog")
+    assert {f"kingly:{LIGHTHOUSE.id}", "ctx:watch-1", "sea", "night"} <= set(row.tags)
+    assert row.context["key"] == "lighthouse"
+
+
+@pytest.mark.parametrize("older", [False, True])
+async def test_only_arguments_that_the_server_knows_are_sent(older: bool) -> None:
+    with UltimateServer(older=older, manners=Manners(honours_keys=not older)) as server:
+        remote = ultimate_at(server.url)
+        info = await remote.connect()
+        await brought(remote)
+        assert info.honours_keys is not older
+        assert all(("idempotency_key" in call.arguments) is not older for call in server.named("store_memory"))
+        await remote.aclose()
+
+
+async def test_metadata_beyond_what_the_server_keeps_is_left_out_of_the_context(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    remote_id = await brought(remote, replace(LIGHTHOUSE, metadata={"note": "x" * 63_000}))
+    context = server.engine.data.rows[remote_id].context
+    assert "error" not in context
+    assert context["id"] == LIGHTHOUSE.id
+
+
+async def test_a_kind_that_an_older_server_does_not_know_is_sent_as_text(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    server.manners.kinds = frozenset({"text", "observation"})
+    remote_id = await brought(remote, replace(LIGHTHOUSE, metadata={"kind": "insight"}))
+    assert server.engine.data.rows[remote_id].memory_type == "text"
+
+
+# --- exactly once -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-079")
+@pytest.mark.parametrize("fault", ["lost-reply", "status=503", "html"])
+async def test_a_store_whose_outcome_is_unknown_is_tried_again_and_has_one_effect(
+    server: UltimateServer, remote: UltimateRemote, fault: str
+) -> None:
+    server.script.add(fault, method="store_memory")
+    await brought(remote)
+    assert held(server) == [LIGHTHOUSE.content]
+    assert len(server.named("store_memory")) == (2 if fault == "lost-reply" else 1)
+
+
+async def test_two_stores_of_one_key_at_the_same_time_have_one_effect(server: UltimateServer) -> None:
+    server.manners.slow_s = 0.05
+    both = [ultimate_at(server.url) for _ in range(2)]
+    for remote in both:
+        await remote.connect()
+    first, second = await asyncio.gather(*(brought(remote) for remote in both))
+    assert first == second
+    assert held(server) == [LIGHTHOUSE.content]
+    assert "EXECUTION_ERROR" in {call.outcome for call in server.named("store_memory")}
+    for remote in both:
+        await remote.aclose()
+
+
+async def test_a_store_that_takes_longer_than_we_wait_is_perhaps_there_and_is_once(server: UltimateServer) -> None:
+    remote = ultimate_at(server.url, call_timeout_s=0.3, tries=1)
+    await remote.connect()
+    server.manners.slow_s = 0.6
+    with pytest.raises(RemoteUnavailable) as late:
+        await brought(remote)
+    assert late.value.timed_out
+    patient = ultimate_at(server.url)
+    await brought(patient, repeated=True)
+    assert len({row.memory_id for row in server.engine.live()}) == 1
+    for one in (remote, patient):
+        await one.aclose()
+
+
+@pytest.mark.parametrize("older", [False, True])
+async def test_where_keys_are_not_honoured_what_is_there_is_looked_up_before_it_is_sent_again(older: bool) -> None:
+    with UltimateServer(older=older, manners=Manners(honours_keys=False)) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        await brought(remote, numbered(1))
+        server.script.add("lost-reply", method="store_memory")
+        await brought(remote)
+        await brought(remote, repeated=True)
+        assert sorted(held(server)) == [LIGHTHOUSE.content] * 2
+        assert len(server.named("store_memory")) == 2
+        await remote.aclose()
+
+
+async def test_where_keys_are_not_honoured_an_earlier_workflow_is_found_by_what_lies_in_it() -> None:
+    with UltimateServer(older=True, manners=Manners(honours_keys=False)) as server:
+        for number in range(2):
+            remote = ultimate_at(server.url)
+            await remote.connect()
+            await brought(remote, numbered(number))
+            await remote.aclose()
+        assert len(server.engine.data.workflows) == 1
+
+
+async def test_without_an_update_tool_a_revision_is_a_new_memory_that_supersedes() -> None:
+    with UltimateServer(without=["update_memory"]) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        first = await brought(remote)
+        how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
+        second = await brought(remote, revised(), **how)
+        assert await brought(remote, revised(), repeated=True, **how) == second
+        assert server.engine.data.rows[second].context["supersedes"] == first
+        assert server.engine.data.rows[second].key == f"{LIGHTHOUSE.id}.2"
+        with pytest.raises(RemoteRefused, match="no tool to drop") as refused:
+            await remote.forget(LIGHTHOUSE, remote_id=second, idempotency_key="k")
+        assert refused.value.clear
+        await remote.aclose()
+
+
+async def test_without_keys_what_was_forgotten_is_not_taken_for_there() -> None:
+    with UltimateServer(older=True, manners=Manners(honours_keys=False)) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        await brought(remote)
+        await remote.forget(LIGHTHOUSE, remote_id=None, idempotency_key="k")
+        await brought(remote, repeated=True)
+        assert LIGHTHOUSE.content in held(server)
+        await remote.aclose()
+
+
+async def test_without_keys_and_updates_a_revision_is_looked_up_by_its_number_before_it_is_sent_again() -> None:
+    with UltimateServer(without=["update_memory"], manners=Manners(honours_keys=False)) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        first = await brought(remote)
+        how = {"remote_id": first, "idempotency_key": f"{LIGHTHOUSE.id}.2"}
+        server.script.add("lost-reply", method="store_memory")
+        second = await brought(remote, revised(), **how)
+        assert await brought(remote, revised(), repeated=True, **how) == second != first
+        assert held(server) == [LIGHTHOUSE.content, revised().content]
+        await remote.aclose()
+
+
+# --- failures that look like successes --------------------------------------------------------------------------------
+
+
+async def test_a_success_that_failed_is_refused_and_its_text_stays_hidden(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    server.manners.kinds = frozenset({"observation"})
+    with pytest.raises(RemoteRefused) as refused:
+        await brought(remote)
+    assert refused.value.clear
+    assert "opt" not in str(refused.value)
+    assert "Must be" not in str(refused.value)
+
+
+async def test_an_argument_that_is_not_known_is_refused_by_the_current_server(server: UltimateServer) -> None:
+    remote = ultimate_at(server.url)
+    with pytest.raises(RemoteRefused) as refused:
+        await remote._dialect.call("echo", {"message": "hello", "volume": 11})
+    assert refused.value.clear
+    await remote.aclose()
+
+
+# --- embeddings -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_memory_without_an_embedding_gets_one_once_the_server_can_make_it(
+    server: UltimateServer, remote: UltimateRemote, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.manners.embedder = False
+    with caplog.at_level(logging.WARNING, "kingly_memory.remote"):
+        first = await brought(remote, numbered(1))
+        await brought(remote, numbered(2))
+    assert [record.message for record in caplog.records if "without embeddings" in record.message] != []
+    assert "without_embedding=2" in repr(remote)
+    assert len(caplog.records) == 1
+    server.manners.embedder = True
+    for number in (3, 4, 5):
+        await brought(remote, numbered(number))
+    assert "without_embedding=0" in repr(remote)
+    assert server.engine.data.rows[first].embedding_id is not None
+    repairs = [call for call in server.named("update_memory") if "content" not in call.arguments]
+    assert len(repairs) == 2
+
+
+async def test_a_store_that_its_embedder_holds_up_is_tried_again_without_an_embedding(server: UltimateServer) -> None:
+    remote = ultimate_at(server.url, call_timeout_s=0.5)
+    await remote.connect()
+    server.manners.slow_s = 5.0
+    remote_id = await brought(remote)
+    row = server.engine.data.rows[remote_id]
+    assert held(server) == [LIGHTHOUSE.content]
+    assert row.embedding_id is None
+    server.manners.slow_s = 0.0
+    await brought(remote, numbered(2))
+    assert row.embedded == LIGHTHOUSE.content
+    server.manners.slow_s = 5.0
+    await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.2")
+    assert (row.content, row.embedded) == (revised().content, LIGHTHOUSE.content)
+    await remote.aclose()
+
+
+async def test_an_embedding_that_cannot_be_made_is_asked_for_once_and_delivers_all_the_same(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    server.manners.embedder = False
+    await brought(remote, numbered(1))
+    server.manners.embedder = True
+    server.script.add("status=500", method="update_memory")
+    for number in (2, 3):
+        await brought(remote, numbered(number))
+    assert len(held(server)) == 3
+    assert server.named("update_memory") == []
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "question", ["multi-agent fog", 'the "fog', "fog AND", "NOT fog", "fog*", "(fog", "content:fog"]
+)
+async def test_a_question_that_its_keyword_half_cannot_read_is_answered(remote: UltimateRemote, question: str) -> None:
+    await brought(remote)
+    assert await ids_found(remote, question) == [LIGHTHOUSE.id]
+
+
+async def test_a_question_without_plain_words_is_for_the_semantic_half(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    await brought(remote, replace(LIGHTHOUSE, content="霧 の 灯台"))
+    assert await ids_found(remote, "霧") == [LIGHTHOUSE.id]
+    assert server.named("hybrid_search_memories")[-1].arguments["keyword_weight"] == 0
+
+
+async def test_each_of_several_types_is_asked_for_and_others_are_left_out(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    for number, kind in enumerate(MemoryType):
+        await brought(remote, numbered(number, type=kind))
+    found = await ids_found(remote, "lighthouse fog", MemoryType.WORKING, MemoryType.SEMANTIC)
+    assert sorted(one or "" for one in found) == ["memory-0", "memory-2"]
+    levels = {call.arguments.get("memory_level") for call in server.named("hybrid_search_memories")}
+    assert levels == {"working", "semantic"}
+
+
+async def test_what_expired_there_is_no_hit(server: UltimateServer, remote: UltimateRemote) -> None:
+    await brought(remote, numbered(1, type=MemoryType.WORKING))
+    await brought(remote, numbered(2, type=MemoryType.SEMANTIC))
+    server.engine.advance(1_801)
+    assert await ids_found(remote, "lighthouse") == ["memory-2"]
+
+
+async def test_what_other_clients_keep_in_our_workflow_is_found_as_theirs(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    (workflow_id,) = server.engine.data.workflows
+    said = {"content": "Another agent saw fog.", "memory_type": "observation", "memory_level": "semantic"}
+    await server.engine.call("store_memory", {"workflow_id": workflow_id, **said, "importance": 5.5})
+    (hit,) = await remote.search("fog", limit=5, types=None, timeout_s=10)
+    assert hit.memory_id is None
+    assert (hit.record["type"], hit.record["significance"]) == (MemoryType.SEMANTIC, 0.5)
+    assert hit.record["metadata"] == {"kind": "observation"}
+
+
+@pytest.mark.requirement("KNG-079")
+async def test_an_older_server_whose_semantic_search_is_locked_is_asked_in_the_other_way() -> None:
+    with UltimateServer(older=True, manners=Manners(locked_search=True)) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        await brought(remote)
+        for _ in range(2):
+            assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
+        assert len(server.named("search_semantic_memories")) == 1
+        await remote.aclose()
+
+
+async def test_where_there_is_no_other_way_the_search_is_refused_and_delivery_goes_on() -> None:
+    with UltimateServer(older=True, without=["hybrid_search_memories"], manners=Manners(locked_search=True)) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        await brought(remote)
+        with pytest.raises(RemoteRefused, match="locked"):
+            await ids_found(remote, "lighthouse fog")
+        await brought(remote, numbered(2))
+        await remote.aclose()
+
+
+async def test_a_search_ends_at_its_deadline(server: UltimateServer, remote: UltimateRemote) -> None:
+    server.script.add("hang", method="hybrid_search_memories")
+    with pytest.raises(RemoteUnavailable) as late:
+        await remote.search("fog", limit=5, types=None, timeout_s=0.2)
+    assert late.value.timed_out
+
+
+# --- forgetting -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_forgotten_is_overwritten_and_ends_at_once(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    remote_id = await brought(remote)
+    await remote.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key="k")
+    row = server.engine.data.rows[remote_id]
+    assert (row.content, row.ttl_s) == (ultimate_wire.FORGOTTEN, 1)
+    assert "sea" not in row.tags
+    server.engine.advance(3)
+    assert held(server) == []
+
+
+async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServer, remote: UltimateRemote) -> None:
+    remote_id = await brought(remote)
+    await remote.forget(LIGHTHOUSE, remote_id=remote_id, idempotency_key="k")
+    server.engine.advance(3_600)
+    await brought(remote, revised(), remote_id=remote_id, idempotency_key=f"{LIGHTHOUSE.id}.3")
+    assert held(server) == [revised().content]
+
+
+# --- working memory, links, thoughts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-071")
+async def test_what_is_at_hand_in_a_context_is_saved_as_one_state_and_read_from_it(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    for number in (1, 2):
+        await brought(remote, numbered(number, type=MemoryType.WORKING))
+    (title,) = {state["title"] for state in server.engine.data.states.values()}
+    assert title == "Kingly Memory: watch-1"
+    assert len(server.named("save_cognitive_state")[-1].arguments["working_memory_ids"]) == 2
+    hits = await remote.working_memory("watch-1", timeout_s=10)
+    assert sorted(hit.memory_id or "" for hit in hits) == ["memory-1", "memory-2"]
+    assert len(server.named("get_working_memory")) == 1
+
+
+@pytest.mark.parametrize("context_id", ["watch-1", "Watch 1", "Wächter/Ö"])
+async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer, context_id: str) -> None:
+    first, second = ultimate_at(server.url), ultimate_at(server.url)
+    await brought(first, numbered(1, type=MemoryType.WORKING, scope=Scope(PROJECT, None, context_id)))
+    (hit,) = await second.working_memory(context_id, timeout_s=10)
+    assert (hit.memory_id, hit.record["scope"]["context_id"]) == ("memory-1", context_id)
+    assert await second.working_memory(None, timeout_s=10) != []
+    assert await second.working_memory("another", timeout_s=10) == []
+    for one in (first, second):
+        await one.aclose()
+
+
+async def test_a_state_that_cannot_be_saved_is_no_reason_to_deliver_again(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    server.script.add("status=500", method="save_cognitive_state")
+    await brought(remote, numbered(1, type=MemoryType.WORKING))
+    assert len(server.named("store_memory")) == 1
+
+
+async def test_a_state_goes_on_after_what_was_in_it_has_expired(server: UltimateServer, remote: UltimateRemote) -> None:
+    await brought(remote, numbered(1, type=MemoryType.WORKING))
+    server.engine.advance(1_801)
+    for number in (2, 3):
+        await brought(remote, numbered(number, type=MemoryType.WORKING))
+    saved = server.named("save_cognitive_state")
+    assert [call.outcome for call in saved] == ["effect", "TOOL_ERROR", "effect"]
+    assert len(saved[-1].arguments["working_memory_ids"]) == 2
+
+
+async def test_links_of_many_memories_are_asked_for_one_by_one_and_told_once(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    ids = [await brought(remote, numbered(number)) for number in range(6)]
+    for source, target in itertools.pairwise(ids):
+        await remote.link(RemoteLink(source, target, "causal", 0.5, None, PROJECT), idempotency_key="k", repeated=False)
+    links = await remote.linked([*ids, ids[0], "mem_gone"], timeout_s=10)
+    assert {(one["source_memory_id"], one["target_memory_id"]) for one in links} == set(itertools.pairwise(ids))
+    assert len(server.named("get_linked_memories")) == 7
+
+
+async def test_one_link_that_hangs_ends_them_all_at_the_deadline(
+    server: UltimateServer, remote: UltimateRemote
+) -> None:
+    ids = [await brought(remote, numbered(number)) for number in range(3)]
+    server.script.add("ok", "hang", method="get_linked_memories")
+    with pytest.raises(RemoteUnavailable) as late:
+        await remote.linked(ids, timeout_s=0.3)
+    assert late.value.timed_out
+
+
+async def test_a_link_that_the_server_keeps_once_stays_as_it_is_there(server: UltimateServer) -> None:
+    server.manners.replaces_links = False
+    remote = ultimate_at(server.url)
+    await remote.connect()
+    ends = (await brought(remote, numbered(1)), await brought(remote, numbered(2)))
+    for strength in (0.5, 0.75):
+        link = RemoteLink(*ends, "causal", strength, "so", PROJECT)
+        await remote.link(link, idempotency_key=f"k{strength}", repeated=False)
+    assert [one["strength"] for one in await remote.linked(ends, timeout_s=10)] == [0.5]
+    await remote.aclose()
+
+
+def thought(number: int) -> Memory:
+    said = {"record": "thought", "thought_type": "hypothesis", "chain_id": "c", "parent_id": None, "position": number}
+    return numbered(number, type=MemoryType.SEMANTIC, metadata=said)
+
+
+async def record(remote: UltimateRemote, memory: Memory, parent: str | None = None) -> str:
+    return await remote.record_thought(memory, parent_remote_id=parent, idempotency_key=memory.id, repeated=False)
+
+
+@pytest.mark.requirement("KNG-071")
+async def test_an_older_server_records_thoughts_in_a_chain_of_its_own() -> None:
+    with UltimateServer(older=True) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        first = await record(remote, thought(1))
+        second = await record(remote, thought(2), first)
+        assert await record(remote, thought(2), first) == second
+        kept = server.engine.data.thoughts[second]
+        assert (kept["parent_thought_id"], kept["thought_type"]) == (first, "hypothesis")
+        assert kept["thought_chain_id"] in server.engine.data.chains
+        assert len(server.engine.data.chains) == 1
+        with pytest.raises(RemoteRefused, match="recorded thought"):
+            await remote.forget(thought(2), remote_id=second, idempotency_key="k")
+        await remote.aclose()
+
+
+async def test_a_thought_whose_parent_the_server_does_not_know_is_recorded_without() -> None:
+    with UltimateServer(older=True) as server:
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        thought_id = await record(remote, thought(1), "mem_00000007")
+        assert server.engine.data.thoughts[thought_id]["parent_thought_id"] is None
+        await remote.aclose()
+
+
+async def test_today_a_thought_is_a_memory_of_its_own_kind(server: UltimateServer, remote: UltimateRemote) -> None:
+    remote_id = await record(remote, thought(1))
+    row = server.engine.data.rows[remote_id]
+    assert (row.memory_type, row.memory_level) == ("reasoning_step", "semantic")
+    assert {"reasoning", "hypothesis"} <= set(row.tags)
