@@ -1,0 +1,90 @@
+"""The hub in a process that ends itself in the middle of a call, as a power switch would.
+
+`python -m tests.faults.mortal_hub METHOD POINT COUNT` and the hub's own arguments: it dies at the COUNT-th call of that
+method, `before` it begins, `within` its transaction, or `after` its commit and before its reply.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from kingly_memory.hub.__main__ import main
+from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.process import HubProcess
+from kingly_memory.hub.requests import Request
+from kingly_memory.models import JsonObject
+from tests.kill.writer import die
+
+POINTS = ("before", "within", "after")
+DYING_S = 30.0
+WRITES = 6
+"""SQL statements of the writer thread after which a transaction is under way and not committed."""
+
+
+class MortalHub(HubProcess):
+    """A hub that dies as told when it is started with `die_at`, and only then."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.die_at: tuple[str, str, int] | None = None
+
+    def bury(self) -> None:
+        """Wait until it has died, which a broken connection tells a moment before. Raises TimeoutExpired."""
+        if self._process is not None:
+            self._process.wait(DYING_S)
+        self.kill()
+
+    def _command(self) -> list[str]:
+        command = super()._command()
+        if self.die_at is None:
+            return command
+        method, point, count = self.die_at
+        at = command.index("kingly_memory.hub")
+        return [*command[:at], "tests.faults.mortal_hub", method, point, str(count), *command[at + 1 :]]
+
+
+class Within:
+    """A profiler that, once armed, ends the process after some statements of the writer thread."""
+
+    def __init__(self) -> None:
+        self.is_armed = False
+        self._left = WRITES
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        if not self.is_armed or event != "c_call" or threading.current_thread().name != "kingly-writer":
+            return
+        if isinstance(getattr(argument, "__self__", None), sqlite3.Connection | sqlite3.Cursor):
+            self._left -= argument.__name__ == "execute"
+            if self._left == 0:
+                die()
+
+
+def mortal(answer: Callable[..., JsonObject], method: str, point: str, count: int) -> Callable[..., JsonObject]:
+    """The engine's `answer`, which may be the last thing that the process does."""
+    left, within = count, Within()
+    threading.setprofile(within)
+
+    def answered(engine: Engine, scope: str, request: Request) -> JsonObject:
+        nonlocal left
+        left -= type(request).__name__ == method
+        if left == 0 and point == "before":
+            die()
+        within.is_armed = left == 0 and point == "within"
+        reply = answer(engine, scope, request)
+        if left == 0:
+            die()
+        return reply
+
+    return answered
+
+
+if __name__ == "__main__":
+    named, where, times, *rest = sys.argv[1:]
+    Engine.answer = mortal(Engine.answer, named, where, int(times))  # type: ignore[method-assign]  # the point of it
+    sys.exit(main(rest))

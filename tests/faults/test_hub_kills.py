@@ -1,0 +1,92 @@
+"""The hub killed in the middle of a call, at every point of every change: afterwards each thing was done once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.hub.access import DEFAULT_NAMESPACE
+from kingly_memory.hub.engine import scope_name
+from kingly_memory.models import Query, Standing
+from tests.faults.conftest import Tell
+from tests.faults.mortal_hub import POINTS, MortalHub
+from tests.kill.harness import complaints
+
+PROJECT = "faults"
+MOST_SYNCS = 20
+EAGER = Settings(durability="process", send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0)
+CHANGES = ("StoreMemory", "UpdateMemory", "ForgetMemory", "CreateMemoryLink", "RecordThought")
+CELLS = [
+    pytest.param(
+        change,
+        point,
+        marks=() if (change, point) in {("StoreMemory", "within"), ("UpdateMemory", "after")} else pytest.mark.faults,
+    )
+    for change in CHANGES
+    for point in POINTS
+]
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[MortalHub]:
+    hub = MortalHub(tmp_path / "hub")
+    hub.start()
+    yield hub
+    hub.kill()
+
+
+async def change_everything(memory: MemoryRouter) -> None:
+    """One of each kind of change, of memories that the hub has."""
+    await memory.store("The pier was mended", key="pier", significance=0.9)
+    await memory.store("The harbour opens at seven", key="harbour")
+    await memory.forget("lantern")
+    await memory.link_memories("harbour", "ferry", "supports")
+    await memory.record_thought("Fog delays ferries", chain_id="fog")
+
+
+@pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize(("change", "point"), CELLS)
+async def test_a_hub_killed_in_the_middle_of_a_change_has_done_it_once_when_it_is_back(
+    tmp_path: Path, hub: MortalHub, change: str, point: str, tell: Tell
+) -> None:
+    async with MemoryRouter.open(tmp_path / "home", hub.url, project=PROJECT, settings=EAGER) as memory:
+        for key, content in (("harbour", "The harbour opens at six"), ("lantern", "Lit at dusk"), ("ferry", "Late")):
+            await memory.store(content, key=key, significance=0.8)
+        assert (await memory.sync(timeout=30)).pending == 0
+        hub.kill()
+        hub.die_at = (change, point, 1)
+        hub.start()
+        await change_everything(memory)
+        await memory.sync(timeout=30)
+        hub.bury()
+        hub.die_at = None
+        hub.start()
+        await deliver_everything(memory)
+        here = {one.id: one.content for one, _ in memory.export() if one.significance > 0.3}
+        found = await memory.search("harbour")
+        assert [hit.memory.content for hit in found][:1] == ["The harbour opens at seven"]
+    hub.stop()
+    assert held_by(hub) == sorted(here.items())
+    assert complaints(hub.home) == []
+    tell(15, f"hub killed {point} a change: one effect")
+
+
+async def deliver_everything(memory: MemoryRouter) -> None:
+    for _ in range(MOST_SYNCS):
+        report = await memory.sync(timeout=30)
+        if (report.pending, report.dead) == (0, 0) and "links" not in memory.status():
+            return
+    raise AssertionError(f"not everything arrived: {memory.status()}")
+
+
+def held_by(hub: MortalHub) -> list[tuple[str, str]]:
+    """The ids and texts that the hub holds, every copy."""
+    store = DiskStore(hub.home)
+    everything = Query("", scope_name(DEFAULT_NAMESPACE, PROJECT))
+    rows = store.reader.page(everything, (Standing.LIVE,), 10_000, None)
+    store.close()
+    return sorted((str(row.memory.key), row.memory.content) for row in rows)

