@@ -155,7 +155,8 @@ async def _keep_on(memory: MemoryRouter) -> None:
 
 def _keeper(memory: MemoryRouter) -> Keeper:
     store, clock, briefs = memory._store, memory._clock, memory._briefs  # noqa: SLF001  # kept by hand, to measure it
-    return Keeper("bench", briefs, store=store, clock=clock)
+    way = memory._right_of_way  # noqa: SLF001  # the same
+    return Keeper("bench", briefs, store=store, clock=clock, right_of_way=way)
 
 
 @contextmanager

@@ -127,6 +127,13 @@ class RemoteUnavailable(RemoteError):
         self.receipt = receipt
 
 
+class NotConnectedYet(RemoteUnavailable):
+    """Connecting has taken so much of a call's time that being late at it says nothing of the remote yet."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, timed_out=True)
+
+
 class RemoteRefused(RemoteError):
     """The remote understood the call and will not do it. `clear` means that repeating it cannot help.
 

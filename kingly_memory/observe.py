@@ -62,6 +62,8 @@ class LinkChanged:
 
     state: str
     reason: str | None
+    remote: str | None = None
+    """The remote's name, where it has one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,8 +125,9 @@ class Transaction(Protocol):
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
         """Memories whose delivery facet is pending or holds a lapsed lease, and due: the earliest first.
 
-        `early=True` takes pending ones that are not due yet as well, oldest memory first. A due time that lies more
-        than 301 s ahead (the clock went back) counts as due.
+        `early=True` takes pending ones that are not due yet as well, oldest memory first, but what failed more than
+        once after the others, by how often it did. A due time that lies more than 301 s ahead (the clock went back)
+        counts as due.
         """
         ...
 

@@ -126,6 +126,8 @@ def _pairs(said: Addresses, usual: str) -> Iterator[tuple[str | None, str]]:
                 raise InvalidInput("remote", f"{str(label)[:40]!r} is no name for a remote; {_RULE}")
             yield label, usual if isinstance(address, bool) else address
         return
+    if said is not None and not isinstance(said, Sequence | bool):
+        raise InvalidInput("remote", "expected an address such as http://localhost:8000")
     texts: Iterable[str | bool | None] = [said] if isinstance(said, str | bool) or said is None else said
     for text in texts:
         if text is True:

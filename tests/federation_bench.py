@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote
 from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.delivery import Delivery
@@ -30,6 +31,7 @@ def federated(
     says: str = "first",
     settings: Settings = CALM,
     project: str = "app",
+    observers: tuple[Observer, ...] = (),
 ) -> MemoryRouter:
     """A router over those remotes, by name, with the policy that `remote_policy` says."""
     parts = [
@@ -44,6 +46,7 @@ def federated(
         remotes=parts,
         settings=settings,
         clock=clock,
+        observers=observers,
         chance=lambda: 0.5,
     )
 

@@ -62,8 +62,9 @@ def chosen_at(
 ) -> ChosenRemote:
     """A remote as the composition root makes one."""
     transport, persistence = _parts(url, clock or SystemClock(), None, options)
-    spoken = dialects(dialect, transport, project=project, call_timeout_s=options.pop("call_timeout_s", 5.0))
-    return ChosenRemote(spoken, persistence, project=project)
+    call_timeout_s = options.pop("call_timeout_s", 5.0)
+    spoken = dialects(dialect, transport, project=project, call_timeout_s=call_timeout_s)
+    return ChosenRemote(spoken, persistence, project=project, connect_within_s=call_timeout_s)
 
 
 def _parts(url: str, clock: Clock, token: str | None, options: dict[str, Any]) -> tuple[Transport, Persistence]:

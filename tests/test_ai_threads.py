@@ -807,6 +807,28 @@ def test_what_was_said_here_goes_to_files_and_to_another_home(run: Run, tmp_path
         assert json.loads((tmp_path / "again" / "threads" / file.name).read_text()) == json.loads(file.read_text())
 
 
+def test_what_has_become_of_threads_here_is_so_in_another_home(run: Run, tmp_path: Path) -> None:
+    for topic in ("login", "sessions"):
+        run("store", f"Tokens of the {topic} last an hour", "--context", topic)
+    run("threads", "recall", "login")
+    run("threads", "merge", "login", "sessions")
+    pinned, let_go = (run("pin", text, "--json").json["thread_id"] for text in ("Ask Ana", "Ask Bo"))
+    run("unpin", let_go)
+    run("export", "--layout", "ai", str(tmp_path / "out"))
+    other = ("--home", str(tmp_path / "other"))
+    ran = run("import", str(tmp_path / "out"), *other)
+    assert (ran.code, ran.err) == (0, "")
+    there = {one["id"]: one for one in run("threads", "list", *other, "--json").json["threads"]}
+    assert {name: one["pinned"] for name, one in there.items()} == {"login": False, pinned: True, let_go: False}
+    assert there["login"]["recalls"] == 1
+    file = json.loads((tmp_path / "out" / "threads" / "login.json").read_text())
+    assert repr(file["activation_count"]) == "1"
+    run("export", "--layout", "ai", str(tmp_path / "again"), *other)
+    for one in (tmp_path / "out" / "threads").iterdir():
+        again = json.loads((tmp_path / "again" / "threads" / one.name).read_text())
+        assert {**again, "messages": 0} == {**json.loads(one.read_text()), "messages": 0}
+
+
 def test_export_needs_a_folder_and_writes_for_nobody_else(run: Run, tmp_path: Path) -> None:
     run("store", "one", "--context", "c")
     assert "name the folder" in run("export", "--layout", "ai").err

@@ -19,7 +19,7 @@ from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, Rem
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import DEFAULT_ENDPOINT, Settings
 from kingly_memory.testing import ManualClock, McpStyle, ScriptedRemote
-from tests.remote_samples import chosen_at, stored
+from tests.remote_samples import LIGHTHOUSE, chosen_at, stored
 
 SEED = frozenset({"store_memory", "search_semantic_memories", "initialize_memory_system"})
 ULTIMATE = frozenset({"store_memory", "create_workflow", "hybrid_search_memories"})
@@ -131,6 +131,69 @@ async def test_the_next_dialect_is_tried_where_the_first_is_not_spoken(elsewhere
     assert said.value is elsewhere
 
 
+async def test_what_the_server_said_that_was_answered_at_all_is_told_rather_than_a_404() -> None:
+    nothing, garbage = NotThere("HTTP 404: Not Found", clear=False), Foreign("the reply is not JSON", reached=True)
+    for spoken in ([Spoken(nothing), Spoken(garbage)], [Spoken(garbage), Spoken(nothing)]):
+        with pytest.raises(Foreign) as said:
+            await remote_of(*spoken).connect()
+        assert said.value is garbage
+
+
+@pytest.mark.parametrize("fault", ["html", "wide", "text=no"])
+async def test_a_server_of_mcp_that_answers_with_garbage_is_not_said_to_be_absent(fault: str) -> None:
+    with ScriptedRemote(mcp=McpStyle(path="/mcp/mcp")) as server:
+        remote = chosen_at(server.url)
+        server.always(fault)
+        with pytest.raises(RemoteUnavailable, match=r"not JSON|too many parts"):
+            await remote.connect()
+        await remote.aclose()
+
+
+async def test_what_comes_of_the_dialect_that_was_spoken_last_is_told() -> None:
+    gone, garbage = NotThere("HTTP 405", clear=False), Foreign("the reply is not JSON", reached=True)
+    remote = remote_of(Spoken(gone, garbage), Spoken(SEED, NotThere("HTTP 404: Not Found", clear=False)))
+    await remote.connect()
+    with pytest.raises(NotThere, match="404"):
+        await remote.connect()
+
+
+@pytest.mark.parametrize("answer", [400, 404, 405, 406, 415])
+async def test_a_server_of_mcp_that_answers_below_its_path_too_is_found(
+    answer: int, respx_mock: respx.MockRouter
+) -> None:
+    """Where it is mounted there, it looks at a greeting in json-call and finds fault with it."""
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        respx_mock.route(path="/mcp/call").respond(answer)
+        respx_mock.route(host="127.0.0.1").pass_through()
+        remote = chosen_at(server.url)
+        assert (await remote.connect()).dialect == "mcp"
+        await remote.aclose()
+
+
+async def test_connecting_has_one_deadline_however_many_dialects_are_tried() -> None:
+    class Hanging(Spoken):
+        async def connect(self) -> Offer:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    spoken = [Spoken(NotThere("HTTP 404: Not Found", clear=False)), Hanging(SEED)]
+    remote = ChosenRemote(spoken, Persistence(ManualClock()), project="Küste", connect_within_s=0.05)
+    with pytest.raises(RemoteUnavailable, match=r"not connected within 0\.05 s") as unavailable:
+        await remote.connect()
+    assert unavailable.value.timed_out
+
+
+async def test_a_workflow_that_does_not_come_ends_with_the_connecting() -> None:
+    class Slow(Spoken):
+        async def call(self, tool: str, params: JsonObject, **_: Any) -> Any:
+            await asyncio.Event().wait()
+
+    remote = ChosenRemote([Slow(ULTIMATE)], Persistence(ManualClock()), project="Küste", connect_within_s=0.05)
+    with pytest.raises(RemoteUnavailable, match="not connected within"):
+        await remote.connect()
+    await remote.aclose()
+
+
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -172,6 +235,28 @@ async def test_a_server_without_memory_tools_is_unavailable_and_says_so(tools: f
         await remote.connect()
     reason = "http://memory.example: the server offers no memory tools; add them there, or name another address"
     assert unavailable.value.reason == reason
+
+
+async def test_a_server_that_lists_what_its_tools_take_is_given_nothing_else() -> None:
+    class Strict(Spoken):
+        given: JsonObject
+
+        async def connect(self) -> Offer:
+            told = {"features": ["idempotency_keys"]}
+            return Offer("mcp", SEED, told, {"store_memory": frozenset({"content", "memory_type"})})
+
+        async def call(self, tool: str, params: JsonObject, *, key: str | None = None, **_: Any) -> Any:
+            self.given = params
+            assert key == (LIGHTHOUSE.id if tool == "store_memory" else None)
+            return await super().call(tool, params)
+
+    spoken = Strict()
+    remote = remote_of(spoken)
+    assert not (await remote.connect()).honours_keys
+    assert await stored(remote) == "r1"
+    assert spoken.given.keys() == {"content", "memory_type"}
+    await remote.search("fog", limit=1, types=None, timeout_s=5)
+    assert spoken.given == {"query": "fog", "limit": 1, "memory_types": None}
 
 
 async def test_the_choice_is_made_again_at_each_connect() -> None:

@@ -272,7 +272,7 @@ def test_what_is_cut_short_or_unanswered_is_said_below_the_table(
     ("argv", "words"),
     [
         (["eval", "missing.json"], "file: missing.json cannot be read"),
-        (["eval", "."], "file: . is neither a file nor a folder"),
+        (["eval", "."], "file: . is a folder, not a file"),
         (["eval", "empty.json"], "json: empty.json is empty"),
         (["eval", "boats.jsonl", "--config", "best"], "config: 'best' is unknown; choose from local, local-no-repair"),
         (["eval", "boats.jsonl", "--limit", "0"], "limit: 0 is outside 1 to"),

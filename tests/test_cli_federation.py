@@ -89,6 +89,26 @@ def test_a_name_that_is_none_is_said(run: Run, both: tuple[str, ...]) -> None:
     assert (unnamed.code, "each needs a name" in unnamed.err) == (2, True)
 
 
+def test_a_store_says_whose_token_keeps_it_here(run: Run, team: ScriptedRemote, home: ScriptedRemote) -> None:
+    pair = ("--remote", f"team={team.url}", "--remote", f"home={home.url}")
+    run("sync", *pair)
+    assert (
+        "  nothing is sent to team until a token is accepted; see `kingly-memory doctor" in run("store", "x", *pair).out
+    )
+    alone = ("--remote", team.url)
+    assert "nothing is sent to the remote until" in run("store", "y", *alone).out
+    assert "until a token" not in run("store", "z", "--remote", NOBODY).out
+
+
+def test_a_remote_without_a_name_is_not_called_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = run("outbox", "list", "--remote-name", "lab", "--remote", NOBODY)
+    assert (wrong.code, "'lab' is no remote's name; the one there is has none" in wrong.err) == (2, True)
+    monkeypatch.setenv("KINGLY_REMOTE_POLICY", "*=team")
+    assert (
+        "names team, and no remote is called so (the one there is has no name)" in run("status", "--remote", NOBODY).err
+    )
+
+
 def test_a_policy_that_is_none_is_said(run: Run, both: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KINGLY_REMOTE_POLICY", "secrets to home")
     wrong = run("store", "x", *both)
@@ -99,6 +119,17 @@ def test_config_shows_them_without_secrets(run: Run) -> None:
     rows = run("config", "--json", "--remote", "team=http://me:secret@h", "--remote", "home=http://k?key=secret").json
     shown = {one["name"]: (one["value"], one["from"]) for one in rows["settings"]}
     assert shown["remote"] == ("team=http://***@h, home=http://k?***", "--remote")
+    assert shown["token"] == (None, "default")
+
+
+def test_config_says_whose_tokens_there_are_and_where_from(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KINGLY_REMOTE", "team=http://h, home=http://k, lab=http://l")
+    monkeypatch.setenv("KINGLY_TOKEN", "first")
+    monkeypatch.setenv("KINGLY_TOKEN_FILE_LAB", str(tmp_path / "token"))
+    shown = {one["name"]: (one["value"], one["from"]) for one in run("config", "--json").json["settings"]}
+    assert shown["token"] == ("team, lab", "KINGLY_TOKEN, KINGLY_TOKEN_FILE_LAB")
 
 
 def test_a_local_search_asks_none_of_them(run: Run, team: ScriptedRemote, both: tuple[str, ...]) -> None:

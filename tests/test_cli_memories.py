@@ -115,7 +115,7 @@ def test_a_long_list_comes_in_pages(run: Run) -> None:
 def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
     run("store", "the secret door", "--key", "door")
     assert run("forget", "door").code == 0
-    assert run("get", "door").code == 1
+    assert run("get", "door").code == 2
     assert run("search", "door", "--json").json["hits"] == []
     assert run("restore", "door").out.startswith("restored: the secret door")
     assert run("get", "door").code == 0
@@ -124,15 +124,15 @@ def test_forgotten_memories_are_gone_until_they_are_restored(run: Run) -> None:
 @pytest.mark.parametrize("verb", ["get", "forget", "restore"])
 def test_an_unknown_name_is_nothing_under_it(run: Run, verb: str) -> None:
     ran = run(verb, "nobody", "--project", "apollo")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err == "kingly-memory: nothing under 'nobody' in project 'apollo'\n"
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "kingly-memory: key_or_id: nothing is stored under 'nobody' in this project\n"
     assert run(verb, "nobody", "--project", "apollo", "--json").json["error"]["type"] == "NothingUnder"
 
 
 def test_projects_do_not_see_each_other(run: Run) -> None:
     run("store", "the moon", "--key", "k", "--project", "apollo")
     for argv in (["get", "k"], ["forget", "k"], ["restore", "k"]):
-        assert run(*argv, "--project", "gemini").code == 1
+        assert run(*argv, "--project", "gemini").code == 2
     assert run("search", "moon", "--project", "gemini", "--json").json["hits"] == []
     assert run("list", "--project", "gemini", "--json").json["memories"] == []
 

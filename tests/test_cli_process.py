@@ -45,7 +45,8 @@ print(sorted(set({HEAVY!r}) & set(sys.modules)))"""
 
 def test_exit_codes_tell_success_failure_and_bad_input_apart() -> None:
     assert process("store", "x", "--key", "k").code == 0
-    assert process("get", "nobody").code == 1
+    assert process("get", "nobody").code == 2
+    assert process("store", "x", "--remote", "http://127.0.0.1:9", "--require-remote").code == 1
     assert process("store", "").code == 2
     assert process("store").code == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.cli import upkeep
+from kingly_memory.testing import ScriptedRemote
 from kingly_memory.version import __version__
 from tests.cli_runner import Run, runner
 
@@ -60,6 +62,34 @@ def test_verbs_about_a_remote_need_one(run: Run, argv: list[str]) -> None:
     assert ran.err == "kingly-memory: remote: none is named; add --remote or set KINGLY_REMOTE\n"
 
 
+def test_the_only_remote_has_an_address_that_cannot_be_used_and_that_alone_is_said(run: Run) -> None:
+    ran = run("sync", "--remote", "ftp://memory")
+    assert (ran.code, ran.err) == (2, "kingly-memory: remote: the address must begin with http:// or https://\n")
+
+
+def test_status_says_an_address_once_however_it_was_spelled(run: Run) -> None:
+    run("store", "x", "--remote", "http://localhost:9", "--wait", "2")
+    ran = run("status", "--remote", NOBODY)
+    assert "offline, http://127.0.0.1:9 (Connection refused)" in ran.out
+
+
+def test_a_first_sync_counts_what_was_stored_before_the_remote_was_named(run: Run) -> None:
+    for content in ("x", "y", "z"):
+        run("store", content)
+    with ScriptedRemote() as server:
+        ran = run("sync", "--remote", server.url)
+        assert (ran.code, ran.out) == (0, "3 memories delivered, 0 waiting, 0 dead\n")
+        assert len(server.effects) == 3
+
+
+def test_a_short_sync_says_that_nobody_answered_in_time(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        remote = f"http://127.0.0.1:{hung.getsockname()[1]}"
+        run("store", "x", "--remote", remote, "--wait", "0")
+        ran = run("sync", "--remote", remote, "--timeout", "0.5")
+    assert (ran.code, ran.out.count("the remote did not take everything: no answer in the time")) == (1, 1)
+
+
 def test_sync_without_an_answer_says_so_and_fails(run: Run) -> None:
     run("store", "x", "--remote", NOBODY)
     ran = run("sync", "--remote", NOBODY, "--timeout", "5")
@@ -89,7 +119,8 @@ def test_the_outbox_is_listed_retried_and_dropped_by_key(run: Run) -> None:
 @pytest.mark.parametrize("verb", ["retry", "drop"])
 def test_an_unknown_outbox_name_is_nothing_under_it(run: Run, verb: str) -> None:
     ran = run("outbox", verb, "nobody", "--remote", NOBODY, "--project", "p")
-    assert (ran.code, ran.err) == (1, "kingly-memory: nothing under 'nobody' in project 'p'\n")
+    said = "kingly-memory: key_or_id: nothing is in the outbox under 'nobody' in this project\n"
+    assert (ran.code, ran.err) == (2, said)
 
 
 def test_an_unknown_outbox_state_is_refused(run: Run) -> None:

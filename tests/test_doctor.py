@@ -15,6 +15,7 @@ from kingly_memory.cli import doctor
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.integrations import hook_log
 from kingly_memory.models import JsonObject
+from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run, runner
 
 NOBODY = "http://127.0.0.1:9"
@@ -125,6 +126,18 @@ def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:
     assert "2 memories on the way" in about(run, "outbox", "--remote", NOBODY)["what"]
 
 
+def test_an_outage_is_told_with_the_address_once(run: Run, home: Path) -> None:
+    run("store", "x", "--remote", NOBODY, "--wait", "2")
+    assert about(run, "link", "--remote", NOBODY)["what"].count(NOBODY) == 1
+
+
+def test_a_remote_that_can_never_be_reached_is_a_problem(run: Run, home: Path) -> None:
+    found = problems(run, "--remote", "team=ftp://memory", "--remote", f"home={NOBODY}")
+    assert list(found) == ["remote team"]
+    assert "must begin with http://" in found["remote team"]["what"]
+    assert "nothing is sent there" in problems(run, "--remote", "localhost:8000")["remote"]["what"]
+
+
 def test_the_commands_that_are_advised_are_for_the_same_home_and_project(run: Run, tmp_path: Path) -> None:
     place = ("--home", str(tmp_path / "my home"), "--project", "app", "--remote", NOBODY)
     run("store", "x", *place, "--wait", "2")
@@ -152,6 +165,11 @@ def test_a_refused_token_needs_the_user() -> None:
     link = {"endpoint": "http://hub", "last_error": "HTTP 401: the token was not accepted", "next_probe_s": None}
     [found] = doctor._link({**link, "state": "offline"}, "the sync")
     assert (found.level, "KINGLY_TOKEN" in str(found.to_do)) == (doctor.Level.PROBLEM, True)
+    [found] = doctor._link({**link, "state": "offline"}, "the sync", RemotePlace("my-team", "http://hub"))
+    assert found.to_do == "set KINGLY_TOKEN_MY_TEAM to a token that it takes, then run `the sync`"
+    in_a_file = RemotePlace("remote", "http://hub", None, Path("/run/token"))
+    [found] = doctor._link({**link, "state": "offline"}, "the sync", in_a_file)
+    assert found.to_do == "put the right token into /run/token, then run `the sync`"
     [found] = doctor._link({**link, "state": "connected"}, "the sync")
     assert found.level is doctor.Level.OK
 

@@ -125,6 +125,49 @@ async def test_a_memory_that_brings_the_link_down_twice_lets_the_others_pass(
     assert held(remote) == ["innocent", "bystander"]
 
 
+@pytest.mark.requirement("KNG-047")
+async def test_sync_brings_the_others_past_memories_that_break_the_connection(
+    memory: Router, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    for key in ("breaks", "breaks too"):
+        remote.against[key] = RemoteUnavailable("connection reset")
+    await stored(memory, clock, "breaks", "breaks too", "innocent", "bystander")
+    for _ in range(4):
+        await memory.sync(timeout=1)
+    assert held(remote) == ["innocent", "bystander"]
+    for number in range(3):  # nor does what was stored later wait for them
+        await stored(memory, clock, f"later {number}")
+        await memory.sync(timeout=1)
+        assert held(remote)[-1] == f"later {number}"
+
+
+async def test_sync_tries_in_turn_what_has_failed_more_than_once(
+    memory: Router, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    breaks = RemoteUnavailable("connection reset")
+    remote.against = {"breaks": breaks, "unlucky": breaks}
+    await stored(memory, clock, "breaks", "unlucky")
+    for _ in range(4):
+        await memory.sync(timeout=1)
+    del remote.against["unlucky"]
+    for _ in range(2):
+        await memory.sync(timeout=1)
+    assert held(remote) == ["unlucky"]
+
+
+@pytest.mark.requirement("KNG-047")
+async def test_what_met_the_outage_first_goes_first_when_sync_finds_it_over(
+    memory: Router, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    remote.against["first"] = RemoteUnavailable("connection reset")
+    await stored(memory, clock, "first", "second", "third")
+    await clock.settle()
+    assert link_state(memory) == LinkState.OFFLINE
+    remote.against.clear()
+    await memory.sync(timeout=1)
+    assert held(remote) == ["first", "second", "third"]
+
+
 async def test_ten_routers_on_one_home_probe_once_per_interval(tmp_path: Path, clock: ManualClock) -> None:
     home, remote = tmp_path / "home", FakeRemote(clock=clock)
     home.mkdir(mode=0o700)
@@ -480,6 +523,43 @@ async def test_sync_by_a_router_that_does_not_lead_has_the_leader_send(
         await clock.advance(5)
         report = await syncing
         assert (report.pending, held(remote)) == (0, ["waits"])
+
+
+async def test_sync_by_a_router_that_does_not_lead_brings_the_others_past_one_that_breaks_the_connection(
+    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    home = tmp_path / "home"
+    remote.against["breaks"] = RemoteUnavailable("connection reset")
+    async with (
+        router_over(PromptStore(home), remote, clock, settings=replace(CALM, poll_s=0.01)) as leader,
+        router_over(PromptStore(home), remote, clock, leads=lambda: False) as other,
+    ):
+        await clock.settle()
+        await stored(leader, clock, "breaks", "innocent")
+        for _ in range(3):
+            syncing = asyncio.ensure_future(other.sync(timeout=60))
+            await clock.advance(1)
+            await clock.advance(60)
+            await syncing
+    assert held(remote) == ["innocent"]
+
+
+async def test_a_sync_that_another_process_carries_out_counts_refusals_on(
+    tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
+) -> None:
+    home = tmp_path / "home"
+    remote.against["nonsense"] = RemoteRefused("what?", clear=False)
+    async with (
+        router_over(PromptStore(home), remote, clock, settings=replace(CALM, poll_s=0.01)) as leader,
+        router_over(PromptStore(home), remote, clock, leads=lambda: False) as other,
+    ):
+        await stored(leader, clock, "nonsense")
+        for _ in range(10):
+            syncing = asyncio.ensure_future(other.sync(timeout=1))
+            await clock.advance(2)
+            await syncing
+        outbox = leader.status()["outbox"]
+        assert (outbox["pending"], outbox["dead"]) == (0, 1)
 
 
 async def test_looking_at_an_empty_outbox_writes_nothing(

@@ -14,6 +14,7 @@ import pytest
 from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Settings
 from kingly_memory.errors import RemoteUnauthorised
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
+from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
 from tests.federation_bench import federated
@@ -371,14 +372,61 @@ async def test_three_remotes_may_have_three_fates(disk: PromptStore, clock: Manu
         assert [len(held(one)) for one in (down, hung, fine)] == [0, 5, 5]
 
 
+async def test_whose_link_changed_and_who_did_not_take_a_memory_is_named(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, home: FakeRemote, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Event] = []
+    remotes = {"team": team, "home": home}
+    with caplog.at_level("INFO"):
+        async with federated(disk, remotes, clock, says="all", observers=(seen.append,)) as memory:
+            await memory.sync()
+            home.down = True
+            await memory.store("note", key="note")
+            await clock.settle()
+            home.down = False
+            await memory.sync()
+    changes = [(event.remote, event.state) for event in seen if isinstance(event, LinkChanged)]
+    assert changes == [("home", "offline"), ("home", "connected")]
+    told = [record.getMessage() for record in caplog.records]
+    assert "the remote home is offline, going on without it: the fake is down" in told
+    assert "delivery of 'note' to home failed, will try again: the fake is down" in told
+    assert "the remote home is back" in told
+
+
+async def test_a_sync_that_fails_at_one_remote_is_done_at_the_others(
+    disk: PromptStore, clock: ManualClock, home: FakeRemote
+) -> None:
+    class Broken(FakeRemote):
+        """An adapter that raises what the port does not know."""
+
+        async def connect(self) -> RemoteInfo:
+            raise ArithmeticError
+
+    async with federated(disk, {"team": Broken(clock=clock), "home": home}, clock, says="*=home") as memory:
+        await clock.settle()
+        home.hang()
+        await memory.store("note")
+        syncing = asyncio.ensure_future(memory.sync())
+        await clock.settle()
+        assert not syncing.done()
+        home.go_on()
+        with pytest.raises(ArithmeticError):
+            await syncing
+        assert held(home) == ["note"]
+
+
 async def test_one_remote_without_a_name_looks_as_it_always_did(
     disk: PromptStore, clock: ManualClock, team: FakeRemote
 ) -> None:
-    async with router_over(disk, team, clock) as memory:
+    seen: list[Event] = []
+    async with router_over(disk, team, clock, observers=(seen.append,)) as memory:
         receipt = await memory.store("deploys", wait=5)
         found = await memory.search("deploys")
         report = await memory.sync()
         assert "remotes" not in memory.status()
+        team.down = True
+        assert (await memory.sync()).link is LinkState.OFFLINE
+    assert [event.remote for event in seen if isinstance(event, LinkChanged)] == [None]
     assert receipt.layers == ("local", "remote")
     assert "remotes" not in {**receipt.to_json(), **report.to_json()}
     assert (set(found.layers), found[0].layers) == ({"local", "remote"}, ("local", "remote"))

@@ -55,6 +55,13 @@ def test_it_prints_the_block_that_the_hook_gives(told: Run, isolated_environment
     assert unmarked(shown.out) == unmarked(noted(hook("UserPromptSubmit", given)))
 
 
+def test_it_names_what_was_imported_by_its_words_and_says_all_of_why(run: Run, tmp_path: Path) -> None:
+    run("import", str(lines(tmp_path / "notes.jsonl", {"content": "Every deploy gets a review of billing"})))
+    said = run("inject", PROMPT, "--explain").out
+    assert "import:jsonl" not in said
+    assert "  Every deploy gets a review of b…\n      neither the user nor this agent said it\n" in said
+
+
 def test_a_focus_from_the_command_line_guides_the_hook(told: Run, isolated_environment: Path) -> None:
     """A person speaks for no agent, and the hook for one."""
     prompt, note = "does a deploy concern billing or finance?", "A deploy is announced in the morning"

@@ -106,6 +106,7 @@ async def test_stats_are_there_before_anything_was_stored(tmp_path: Path) -> Non
         "promotions_last_hour": 0,
         "demotions_last_hour": 0,
         "hit_rate": 0.0,
+        "searches": 0,
         "avg_surprise_score": 0.0,
         "strength": {"strong": 0, "normal": 0, "weak": 0, "forgettable": 0},
         "archived": 0,

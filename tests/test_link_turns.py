@@ -10,15 +10,16 @@ from typing import TypeVar
 
 import pytest
 
-from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
-from kingly_memory.ports import LocalStore, Remote, Transaction
+from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.delivering.link import Link
 from kingly_memory.router.delivering.link_keeper import LinkKeeper
 from kingly_memory.router.searching.keepsakes import Keepsakes
 from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.testing.fakes import FakeCall
 from tests.router_bench import CALM, REMOTE, PromptStore
 
 T = TypeVar("T")
@@ -93,3 +94,53 @@ async def test_remote_that_refuses_the_connection_has_failed_however_little_time
         await side.ask("a question", refused, patient=False)
     await side.settle()
     assert link.current().failures == 1
+
+
+@pytest.mark.requirement("KNG-046")
+@pytest.mark.parametrize("answered", ["call", "probe"])
+@pytest.mark.parametrize("error", [RemoteUnavailable("connection reset"), RemoteUnauthorised(401)], ids=repr)
+async def test_a_call_that_began_before_the_remote_answered_does_not_break_the_link_when_it_fails_later(
+    tmp_path: Path, answered: str, error: RemoteError
+) -> None:
+    clock = ManualClock()
+    store = PromptStore(tmp_path / "home")
+    link = keeper(store, clock)
+    began_s = clock.monotonic()
+    clock.tick(1)
+    if answered == "call":
+        await link.succeeded()
+    else:
+        assert await link.probe(FakeRemote(clock=clock), forced=True)
+    clock.tick(1)
+    await link.failed(error, tries=3, since_s=began_s)
+    assert (link.is_connected, link.current().failures) == (True, 0)
+    await link.failed(error, tries=3, since_s=clock.monotonic())
+    assert not link.is_connected
+
+
+@pytest.mark.requirement("KNG-046")
+async def test_a_probe_that_began_before_the_remote_answered_another_one_does_not_break_the_link(
+    tmp_path: Path,
+) -> None:
+    class Restarted(FakeRemote):
+        """Breaks the first connection, and only when the second one stands."""
+
+        def __init__(self) -> None:
+            super().__init__(clock=clock)
+            self.stands = asyncio.Event()
+
+        async def connect(self) -> RemoteInfo:
+            if not self.named("connect"):
+                self.calls.append(FakeCall("connect", {}))
+                await self.stands.wait()
+                raise RemoteUnavailable("connection reset")
+            return await super().connect()
+
+    clock = ManualClock()
+    link, remote = keeper(PromptStore(tmp_path / "home"), clock), Restarted()
+    first = asyncio.create_task(link.probe(remote, forced=True))
+    await clock.advance(1)
+    assert await link.probe(remote, forced=True)
+    remote.stands.set()
+    assert await first
+    assert link.is_connected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 
@@ -220,6 +221,28 @@ async def test_a_tool_that_is_not_listed_is_not_asked_for(server: ScriptedRemote
         await mcp.call("merge_memories", {})
     assert (refused.value.clear, refused.value.unknown_method) == (True, True)
     assert len(server.requests) == before
+
+
+async def test_a_null_is_left_out_where_the_list_does_not_ask_for_it(respx_mock: respx.MockRouter) -> None:
+    given: list[object] = []
+    properties = {"query": {"type": "string"}, "memory_types": {"type": "array"}, "context": {}}
+    schema = {"type": "object", "properties": properties, "required": ["query", "context"]}
+
+    def said(request: httpx.Request) -> httpx.Response:
+        message = json.loads(request.content)
+        given.append(message["params"].get("arguments"))
+        result = {
+            "supportedVersions": ["2026-07-28"],
+            "tools": [{"name": "look", "inputSchema": schema}],
+            "content": [],
+        }
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    respx_mock.post("http://localhost:8000/mcp").side_effect = said
+    mcp = dialect("http://localhost:8000")
+    await mcp.connect()
+    await mcp.call("look", {"query": "fog", "memory_types": None, "context": None})
+    assert given[-1] == {"query": "fog", "context": None}
 
 
 async def test_an_unknown_tool_is_recognised_without_a_list_too(server: ScriptedRemote, mcp: McpCall) -> None:

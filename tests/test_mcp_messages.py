@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.remote.mcp_messages import (
     STATELESS_VERSION,
+    Arguments,
     Misunderstood,
     Party,
     answer,
@@ -204,6 +205,9 @@ def test_a_status_means_the_same_as_in_json_call() -> None:
         ({"structuredContent": {"result": '{"memory_id": "r1"}'}}, {"memory_id": "r1"}),
         ({"structuredContent": {"result": [], "more": 1}}, {"result": [], "more": 1}),
         (texts("[1]", "and more"), [1]),
+        (texts('{"id": 1}', '{"id": 2}'), [{"id": 1}, {"id": 2}]),
+        ({"content": []}, []),
+        ({"content": [], "structuredContent": None}, []),
         ({**texts('{"data": 7}'), "isError": False}, {"data": 7}),
         ({"structuredContent": {}}, {}),
         ({**texts('{"a": 1}'), "structuredContent": None, "resultType": "complete"}, {"a": 1}),
@@ -213,7 +217,7 @@ def test_a_tools_own_result_is_unwrapped(told: dict[str, Any], value: Any) -> No
     assert called(told) == value
 
 
-@pytest.mark.parametrize("told", [{}, {"content": []}, {"content": [{"type": "image"}]}, texts("Done."), texts("")])
+@pytest.mark.parametrize("told", [{}, {"content": [{"type": "image"}]}, texts("Done."), texts("")])
 def test_a_result_in_plain_words_is_none(told: dict[str, Any]) -> None:
     with pytest.raises(RemoteUnavailable, match="result cannot be used") as unavailable:
         called(told)
@@ -275,11 +279,20 @@ def test_a_session_id_that_no_header_can_hold_is_not_taken(session: str) -> None
 
 
 def test_a_page_of_tools_is_read_as_far_as_its_shape_goes() -> None:
-    schema = {"type": "object", "properties": {"content": {}, "idempotency_key": {}}}
-    page = tools({"tools": [{"name": "a", "inputSchema": schema}, {"name": 7}, "b", {"name": "c"}], "nextCursor": "n"})
-    assert page.arguments == {"a": frozenset({"content", "idempotency_key"}), "c": frozenset()}
+    schema = {"type": "object", "properties": {"content": {}, "idempotency_key": {}}, "required": ["content", 7]}
+    listed = [{"name": "a", "inputSchema": schema}, {"name": 7}, "b", {"name": "c"}]
+    page = tools({"tools": listed, "nextCursor": "n"})
+    taken = Arguments(frozenset({"content", "idempotency_key"}), frozenset({"content"}))
+    assert page.arguments == {"a": taken, "c": None}
     assert page.cursor == "n"
     assert tools({"tools": {}, "nextCursor": 7}) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "object"}, {"properties": {"content": {}}, "additionalProperties": True}, None, []]
+)
+def test_a_tool_that_does_not_say_what_it_takes_may_take_anything(schema: object) -> None:
+    assert tools({"tools": [{"name": "a", "inputSchema": schema}]}).arguments == {"a": None}
 
 
 @given(JSON, st.integers(0, 5))

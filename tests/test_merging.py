@@ -29,7 +29,7 @@ from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.sweeping import joined, sweeps
+from kingly_memory.router.sweeping import joined, merges, sweeps
 from kingly_memory.router.sweeping.duplicates import Lookout
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, facet_of, memory_over
@@ -738,3 +738,11 @@ def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: d
             assert stands.standing is not Standing.FORGOTTEN
             assert Merging().share(saying(row.memory), saying(stands.memory))
             assert stands.standing is not Standing.ARCHIVED or away[stands.memory.id]["at"] > away[memory_id]["at"]
+
+
+async def test_what_the_plan_has_compared_is_not_compared_again_when_it_is_carried_out(
+    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await say(memory, clock, LONG, f"{LONG}!")
+    monkeypatch.setattr(merges, "saying", lambda _: pytest.fail("compared again"))
+    assert (await memory.sweep(["merging"])).merged == 1

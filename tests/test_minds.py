@@ -491,14 +491,29 @@ async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None
         assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
 
 
+async def test_a_change_is_made_however_often_others_were_quicker(tmp_path: Path) -> None:
+    store = MoodyStore(tmp_path)
+    async with memory_over(store, None, ManualClock()) as memory:
+        waiting, own = await memory.cognitive_waiting("H001"), await memory.cognitive("H002")
+        store.failures, store.error = 250, records.Moved()
+        waiting.add_working("first")
+        assert store.failures == 0
+        store.failures = 250
+        own.add_working("second")
+        await own.saved()
+        assert store.failures == 0
+        assert (await memory.cognitive("H001")).retrieve() == ["first"]
+        assert (await memory.cognitive("H002")).retrieve() == ["second"]
+
+
 async def test_without_await_a_change_that_others_are_always_quicker_than_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "MOST_TURNS", 3)
+    monkeypatch.setattr(keeper, "PATIENCE_S", 0.02)
     store = MoodyStore(tmp_path)
     async with memory_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive_waiting("H001")
-        store.failures, store.error = 1_000, records.Moved()
+        store.failures, store.error = 100_000, records.Moved()
         with pytest.raises(StoreBusy):
             mind.add_working("first")
         assert mind.retrieve() == []

@@ -89,6 +89,18 @@ def test_an_address_that_cannot_be_used_is_refused(bad: object) -> None:
         endpoint(bad)
 
 
+@pytest.mark.parametrize(
+    "several", ["http://a, http://b", "http://a http://b", "http://a;home=http://b", "http://a home = https://b"]
+)
+def test_several_addresses_in_one_are_told_how_to_be_written(several: str) -> None:
+    with pytest.raises(InvalidInput, match=r"written with names: team=http://…, home=http://…"):
+        endpoint(several)
+
+
+def test_an_address_in_a_query_is_no_second_one() -> None:
+    assert endpoint("http://a/?next=1,http://b").query == "next=1,http://b"
+
+
 def test_a_refusal_does_not_repeat_the_address() -> None:
     with pytest.raises(InvalidInput) as refused:
         endpoint("ftp://user:hunter2@host/?token=s3cret")

@@ -288,6 +288,21 @@ async def test_a_proxy_setting_that_does_not_work_is_said_without_repeating_it(
     assert "hunter2" not in str(unavailable.value)
 
 
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_a_proxy_that_does_not_answer_is_not_taken_for_the_server(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "http://user:hunter2@127.0.0.1:9")
+    remote = remote_at("http://memory.example", tries=1)
+    with pytest.raises(RemoteUnavailable) as unavailable:
+        await remote.connect()
+    await remote.aclose()
+    assert f"(by way of the proxy in {variable})" in str(unavailable.value)
+    assert "hunter2" not in str(unavailable.value)
+
+
 async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: SeedRemote) -> None:
     server.script("redirect=307 /moved/mcp/call", f"redirect=308 {server.url}/again/mcp/call")
     assert await stored(remote)

@@ -247,6 +247,29 @@ def test_a_lone_surrogate_becomes_a_replacement_character_and_a_pair_stays() -> 
     assert strict_json.read(rb'["\ud800", "\uD83D\uDE00", "\\ud800"]') == ["�", "😀", "\\ud800"]
 
 
+COMMAS = st.text(alphabet='{[,"\\a', max_size=40)
+
+
+@given(st.lists(COMMAS | st.lists(COMMAS, max_size=3), max_size=40), st.integers(0, 60))
+def test_only_what_is_outside_of_strings_counts_as_parts(value: list[Any], most: int) -> None:
+    """Of a text without other brackets, a list of n entries has n parts, an empty one has one."""
+    inner = sum(max(len(one), 1) for one in value if isinstance(one, list))
+    parts = max(len(value), 1) + inner
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(strict_json, "_MOST_PARTS", most)
+        if parts <= most:
+            assert strict_json.read(json.dumps(value)) == value
+        else:
+            with pytest.raises(strict_json.NotJson, match="too many parts"):
+                strict_json.read(json.dumps(value))
+
+
+@pytest.mark.parametrize("text", ['"' + ',\\"' * 300_000, '"' + "," * 900_000, '"a"' + ',"' * 300_000])
+def test_a_text_that_ends_within_a_string_is_no_json_and_takes_no_time(text: str) -> None:
+    with pytest.raises(strict_json.NotJson):
+        strict_json.read(text)
+
+
 @given(JSON)
 def test_plain_json_is_read_as_the_standard_library_reads_it(value: Any) -> None:
     text = json.dumps(value)

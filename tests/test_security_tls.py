@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +26,7 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.json_call import JsonCall
 from kingly_memory.adapters.remote.mcp_call import McpCall
 from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.settings import Settings
 
 PACKAGE = Path(__file__).parents[1] / "kingly_memory"
@@ -133,6 +134,27 @@ async def test_a_router_says_why_and_goes_on_locally(tmp_path: Path, server: Ser
         assert "certificate is not trusted" in str(memory.status()["link"]["last_error"])
         assert [hit.memory.content for hit in await memory.search("kept")] == ["kept here"]
     assert server.heard == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_authority_of_ones_own_is_trusted_on_this_machine_too(
+    server: Server, certificate: Path, dialect: type[JsonCall | McpCall], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    speaking = dialect(
+        Transport(endpoint(server.url), clock=SystemClock(), token="t0ken"), project="app", call_timeout_s=30.0
+    )
+    with suppress(RemoteError):  # that server knows little of either dialect
+        await speaking.connect()
+    await speaking.aclose()
+    assert server.heard != []
+
+
+async def test_an_authority_that_cannot_be_read_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent/ca.pem")
+    speaking = JsonCall(Transport(endpoint(server.url), clock=SystemClock()), project="app", call_timeout_s=30.0)
+    with pytest.raises(RemoteUnavailable, match="SSL_CERT_FILE"):
+        await speaking.connect()
 
 
 def test_a_client_that_trusts_nobody_refuses_it_too(server: Server) -> None:

@@ -277,6 +277,18 @@ def test_early_takes_pending_ones_too_oldest_memory_first_but_no_held_lease(stor
     assert due(store, limit=1, early=True) == ["m1"]
 
 
+def test_early_takes_what_failed_more_than_once_last_and_in_turn(store: DiskStore) -> None:
+    deliver(store, "m1", "pending", NOON_S, attempts=5)
+    deliver(store, "m2", "leased", NOON_S - 1, attempts=2)
+    deliver(store, "m3", "pending", NOON_S, attempts=2)
+    deliver(store, "m4", "pending", NOON_S, attempts=0)
+    deliver(store, "m5", "pending", NOON_S, attempts=1)
+    deliver(store, "m6", "pending", NOON_S + 20, attempts=0)
+    deliver(store, "stuck lease", "leased", NOON_S + 3_600, attempts=0)
+    assert due(store, early=True) == ["m4", "m5", "m6", "stuck lease", "m2", "m3", "m1"]
+    assert due(store, limit=2, early=True) == ["m4", "m5"]
+
+
 def test_outbox_view_counts_and_pages_what_is_not_at_rest(store: DiskStore) -> None:
     deliver(store, "m2", "pending", NOON_S + 5)
     deliver(store, "m1", "dead", None)

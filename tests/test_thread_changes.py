@@ -169,8 +169,9 @@ async def test_only_what_a_split_would_divide_is_suggested_for_one(
             await memory.threads.split("t")
 
 
+@pytest.mark.parametrize(("most", "suggested"), [(8, 1), (7, 0)])
 async def test_a_thread_too_long_to_be_split_at_once_is_not_suggested_for_it(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch, most: int, suggested: int
 ) -> None:
     topics = ["alpha", "beta", "gamma", "delta"]
     file = {
@@ -179,9 +180,8 @@ async def test_a_thread_too_long_to_be_split_at_once_is_not_suggested_for_it(
         "messages": [{"content": f"{topic} is what message {n} says"} for topic in topics for n in range(2)],
     }
     await memory.remember_thread(ai_threads.thread(file, Path("t.json"), 10_000))
-    for most, count in ((8, 1), (7, 0)):
-        monkeypatch.setattr(suggesting, "MOST_MOVED", most)
-        assert len((await memory.threads.suggestions()).split_candidates) == count
+    monkeypatch.setattr(suggesting, "MOST_MOVED", most)
+    assert len((await memory.threads.suggestions()).split_candidates) == suggested
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------

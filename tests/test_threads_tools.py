@@ -130,4 +130,7 @@ def test_threads_are_listed_shown_merged_split_recalled_and_renamed_at_a_termina
     assert run("threads", "show", "garden", "--json").json["recalls"] == 1
     refused = run("threads", "merge", "garden", "garden")
     assert (refused.code != 0, "cannot be merged with itself" in refused.err) == (True, True)
-    assert "no thread" in run("threads", "list", "--project", "elsewhere").out
+    assert "stored with --context" in run("threads", "list", "--project", "elsewhere").out
+    nothing = {status: run("threads", "list", "--status", status).out for status in ("archived", "merged-into")}
+    assert nothing["archived"].endswith("\nno thread is archived\n")
+    assert nothing["merged-into"].endswith("\nno thread has been merged into another\n")

@@ -97,3 +97,27 @@ async def test_a_server_that_was_killed_knows_what_it_was_told(process: Process)
     assert await brought(remote, revised(), **how) == remote_id
     assert process.held() == [revised().content]
     await remote.aclose()
+
+
+def test_it_says_where_it_listens_and_why_it_cannot(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = Process(tmp_path)
+    first.start()
+    try:
+        assert capfd.readouterr().out == f"listening on {first.url}\n"
+        port = first.url.removesuffix(MCP_PATH).rpartition(":")[2]
+        command = [sys.executable, "-m", "kingly_memory.testing.ultimate", "--port", port]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)
+    finally:
+        first.kill()
+    assert second.returncode == 1
+    assert second.stderr == f"port {port} cannot be listened on (Address already in use); name another --port\n"
+
+
+def test_a_server_whose_file_is_gone_gives_none_of_its_ids_again(tmp_path: Path) -> None:
+    effects_file = tmp_path / "effects.jsonl"
+    lives = set()
+    for _ in range(2):
+        lives.add(UltimateServer(effects_file=effects_file).engine.life)
+        lives.add(UltimateServer(effects_file=effects_file).engine.life)
+        effects_file.unlink()
+    assert len(lives) == 2

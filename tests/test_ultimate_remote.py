@@ -561,6 +561,16 @@ async def test_a_thought_whose_parent_the_server_does_not_know_is_recorded_witho
         await remote.aclose()
 
 
+async def test_a_kind_of_thought_that_the_server_does_not_know_is_left_out() -> None:
+    with UltimateServer(older=True) as server:
+        server.manners.thought_types = frozenset({"inference"})
+        remote = ultimate_at(server.url)
+        await remote.connect()
+        thought_id = await record(remote, thought(1))
+        assert server.engine.data.thoughts[thought_id]["thought_type"] == "inference"
+        await remote.aclose()
+
+
 async def test_today_a_thought_is_a_memory_of_its_own_kind(server: UltimateServer, remote: UltimateRemote) -> None:
     remote_id = await record(remote, thought(1))
     row = server.engine.data.rows[remote_id]

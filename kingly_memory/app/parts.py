@@ -128,9 +128,10 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
     transport = Transport(endpoint, token=token_of(place), clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
     persistence = Persistence(clock, tries=settings.send_tries, pause_s=settings.send_pause_s)
     spoken = dialects(settings.dialect, transport, project=place.project, call_timeout_s=settings.call_timeout_s)
-    remote = ChosenRemote(spoken, persistence, project=place.project)
+    remote = ChosenRemote(spoken, persistence, project=place.project, connect_within_s=settings.call_timeout_s)
     lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
-    return RemotePart(endpoint.remote_name, str(endpoint), remote, lead.take, lead.give_up)
+    name, heard_s = endpoint.remote_name, lambda: transport.heard_s
+    return RemotePart(name, str(endpoint), remote, lead.take, lead.give_up, heard_s=heard_s)
 
 
 def token_of(place: Place) -> str | Callable[[], str] | None:

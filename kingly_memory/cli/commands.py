@@ -588,7 +588,7 @@ COMMANDS = (
     ),
     Command(
         "hub",
-        "Run a remote memory server, for yourself or for others.",
+        "Run a remote memory server, for yourself or others; KINGLY_HUB_TOKEN or --token-file: what callers bring.",
         f"{_ROOM}.hub:hub",
         (
             argument("--host", "address to listen on (default 127.0.0.1)", metavar="HOST", default="127.0.0.1"),

@@ -19,9 +19,11 @@ from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, ago, counted, duration
-from kingly_memory.cli.place import command, place_of, reading, sync_command
+from kingly_memory.cli.place import Fault, command, reading, sync_command, told_place
+from kingly_memory.cli.upkeep import without_address
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
 from kingly_memory.settings import Place, Settings
 from kingly_memory.version import __version__
 
@@ -57,13 +59,20 @@ def doctor(options: Namespace, out: Output) -> int:
     """Exit code 1 when something needs the user."""
     found = [Finding(Level.OK, "versions", _versions()), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
-        place = place_of(options, out)
+        place, faults = told_place(options)
+        found += [_unusable(fault) for fault in faults]
         found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
     lines = [line for one in found for line in _lines(one)]
     verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
     out.show({"findings": [one.to_json() for one in found], "problems": problems}, [*lines, "", verdict])
     return FAILED if problems else 0
+
+
+def _unusable(fault: Fault) -> Finding:
+    what = f"{fault.error.problem}; nothing is sent there"
+    about = "remote" if fault.label is None else f"remote {fault.label}"
+    return Finding(Level.PROBLEM, about, what, "mend the address in --remote or KINGLY_REMOTE")
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -166,7 +175,7 @@ def _store(options: Namespace, place: Place, out: Output) -> Iterator[Finding]:
         return
     yield from _memories(status)
     yield from _damage(place.home)
-    yield from _remotes(options, status)
+    yield from _remotes(options, place, status)
 
 
 def _memories(status: JsonObject) -> Iterator[Finding]:
@@ -188,34 +197,45 @@ def _damage(home: Path) -> Iterator[Finding]:
     yield Finding(Level.PROBLEM, "damage", what, "look whether anything is missing, then move it out of the home")
 
 
-def _remotes(options: Namespace, status: JsonObject) -> Iterator[Finding]:
+def _remotes(options: Namespace, place: Place, status: JsonObject) -> Iterator[Finding]:
     """The link and the outbox, of each remote where they have names."""
+    known = {one.label: one for one in place.remotes}
     listing = command(options, "outbox list")
     if "remotes" not in status:
         link = status["link"]
         sync = "" if link["endpoint"] is None else sync_command(options, link["endpoint"])
-        yield from _link(link, sync)
+        yield from _link(link, sync, known.get(UNNAMED))
         yield from _outbox(status["outbox"], sync, listing)
     for label, one in status.get("remotes", {}).items():
         sync = sync_command(options, one["endpoint"], label)
-        for finding in (*_link(one, sync, label), *_outbox(one["outbox"], sync, listing)):
+        for finding in (*_link(one, sync, known.get(label)), *_outbox(one["outbox"], sync, listing)):
             yield replace(finding, about=f"{finding.about} {label}")
 
 
-def _link(link: JsonObject, sync: str, label: str | None = None) -> Iterator[Finding]:
+def _link(link: JsonObject, sync: str, there: RemotePlace | None = None) -> Iterator[Finding]:
     """`sync` is the command that tries that remote."""
     state = LinkState(link["state"])
     if state is LinkState.DISABLED:
-        yield Finding(Level.OK, "link", "no remote is named; memories stay on this machine")
+        yield Finding(Level.OK, "link", "no remote is in use; memories stay on this machine")
     elif state is LinkState.CONNECTED:
         yield Finding(Level.OK, "link", f"{link['endpoint']} answers")
     elif "token was not accepted" in (link["last_error"] or ""):
         what = f"{link['endpoint']} refused the token, so nothing is delivered; nothing is lost"
-        variable = "KINGLY_TOKEN" if label is None else f"KINGLY_TOKEN_{label.upper().replace('-', '_')}"
-        yield Finding(Level.PROBLEM, "link", what, f"check {variable}, then run `{sync}`")
+        yield Finding(Level.PROBLEM, "link", what, f"{_mending_the_token(there)}, then run `{sync}`")
     else:
-        what = f"{link['endpoint']} is offline ({link['last_error']}); memories wait for it"
+        why = without_address(link["last_error"] or "no answer yet")
+        what = f"{link['endpoint']} is offline ({why}); memories wait for it"
         yield Finding(Level.NOTE, "link", what, f"it is tried again by itself; `{sync}` tries now")
+
+
+def _mending_the_token(there: RemotePlace | None) -> str:
+    """What to do about a token, by where it comes from."""
+    if there is not None and there.token is None and there.token_file is not None:
+        return f"put the right token into {there.token_file}"
+    name = "KINGLY_TOKEN"
+    if there is not None and there.label != UNNAMED:
+        name = f"{name}_{variable(there.label)}"
+    return f"check {name}" if there is None or there.token is not None else f"set {name} to a token that it takes"
 
 
 def _outbox(outbox: JsonObject, sync: str, listing: str) -> Iterator[Finding]:

@@ -43,11 +43,11 @@ class UsageError(KinglyMemoryError):
         super().__init__(f"{told} (see `{program} --help`)")
 
 
-class NothingUnder(KinglyMemoryError):
-    """No memory has that key or id in the project."""
+class NothingUnder(InvalidInput):
+    """Nothing in the project has that key or id."""
 
-    def __init__(self, name: str, project: str) -> None:
-        super().__init__(f"nothing under {name[:200]!r} in project {project!r}")
+    def __init__(self, name: str, what: str = "stored") -> None:
+        super().__init__("key_or_id", f"nothing is {what} under {name[:200]!r} in this project")
 
 
 def exit_code(error: Exception) -> int:

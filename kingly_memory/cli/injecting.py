@@ -78,7 +78,7 @@ def _explained(found: Injection, prompt: str) -> Iterator[str]:
         yield f"looked up: {found.asked}"
     if found.considered:
         yield ""
-        yield from table(_rows(found.considered, found.asked or prompt), _HEADS)
+        yield from table(_rows(found.considered, found.asked or prompt), _HEADS, is_whole=True)
         yield ""
         yield from facts(_LEGEND)
 
@@ -96,11 +96,17 @@ def _rows(considered: Sequence[Considered], asked: str) -> list[tuple[str, ...]]
                 f"[{number}]" if one.is_in else "out",
                 f"{place.total:.2f} = {made_of}",
                 _shared(one.memory, asked),
-                shortened(one_line(one.memory.key or one.memory.title or one.memory.content), _NAME),
+                shortened(one_line(_name(one.memory)), _NAME),
                 one.why,
             )
         )
     return rows
+
+
+def _name(memory: Memory) -> str:
+    """A key that would be cut, as those of imports, names nothing."""
+    key = memory.key
+    return key if key is not None and len(key) <= _NAME else memory.title or memory.content
 
 
 def _shared(memory: Memory, asked: str) -> str:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,9 +161,10 @@ def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> 
     yield from _twin_lines(report, names)
     actions = report.actions[:ACTIONS_SHOWN]
     if actions:
-        yield ""
-        for action in actions:
-            yield from _action_lines(action, names)
+        for what, several in groupby(actions, _headline):
+            yield from ["", what]
+            for action in several:
+                yield from _action_lines(action, names)
         total = report.archived + report.merged + report.erased + report.promoted + report.demoted
         if total > len(actions):
             yield f"and {total - len(actions):,} more"
@@ -210,7 +212,7 @@ def compaction_lines(told: JsonObject, undo: str) -> Iterator[str]:
     hidden = len(told["actions"]) - ACTIONS_SHOWN
     if hidden > 0:
         yield f"and {hidden:,} more"
-    if told["actions"] and not told["dry_run"]:
+    if not told["dry_run"] and (told["actions"] or before["total_weight"] != after["total_weight"]):
         yield f"undo: {undo}"
 
 
@@ -227,16 +229,27 @@ def _undo(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[str]:
-    """What becomes of one memory, and below it why."""
-    name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
+def _headline(action: JsonObject) -> str:
+    """What becomes of several memories and why."""
     does = _DOES[action["does"]]
     what = f"{does} to {action['to']}" if "to" in action else does
-    into = f", into {_labels(names.get(action['into']), action['into'])[0]}" if "into" in action else ""
-    yield shortened(f"{what:15}  {name}  {text}".rstrip(), width())
-    idle_days = action["figures"].get("idle_days")
-    idle = "" if idle_days is None else f", idle for {counted(round(idle_days), 'day', 'days')}"
-    yield shortened(f"{'':15}  {_why(action)}{idle}{into}", width())
+    return f"{what}, {_wanted(action)}:"
+
+
+def _action_lines(action: JsonObject, names: Mapping[str, Memory]) -> Iterator[str]:
+    """One of them: what it says, and below it what it is called, with the figures that counted."""
+    name, text = _labels(names.get(action["memory_id"]), action["memory_id"])
+    figures = action["figures"]
+    told = [name]
+    if "strength" in figures:
+        told.append(f"strength {_strength(figures['strength'])}")
+    if "idle_days" in figures:
+        told.append(f"idle for {counted(round(figures['idle_days']), 'day', 'days')}")
+    if "into" in action:
+        told.append(f"into {_labels(names.get(action['into']), action['into'])[0]}")
+    if text:
+        yield shortened(f"  {text}", width())
+    yield shortened(f"      {' · '.join(told)}", width())
 
 
 def _twin_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[str]:
@@ -251,11 +264,18 @@ def _twin_lines(report: SweepReport, names: Mapping[str, Memory]) -> Iterator[st
 
 
 def _why(told: JsonObject) -> str:
-    """Who wanted it and why, with the strength where it counted: rounded down, so that one just below a threshold does
-    not look like the threshold."""
+    """Who wanted it and why, with the strength where it counted."""
     strength = told["figures"].get("strength")
-    figure = "" if strength is None else f" ({math.floor(strength * 100) / 100:.2f})"
-    return f"{told['policy']}: {one_line(told['reason'])}{figure}"
+    return _wanted(told) + ("" if strength is None else f" ({_strength(strength)})")
+
+
+def _wanted(told: JsonObject) -> str:
+    return f"{told['policy']}: {one_line(told['reason'])}"
+
+
+def _strength(strength: float) -> str:
+    """Rounded down, so that one just below a threshold does not look like the threshold."""
+    return f"{math.floor(strength * 100) / 100:.2f}"
 
 
 def _concerned(actions: Iterable[JsonObject]) -> list[str]:
@@ -270,7 +290,7 @@ def _named(place: Place, out: Output, ids: Iterable[str]) -> dict[str, Memory]:
 
 def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
     """What a person calls a memory, and what it says."""
-    return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory))
+    return (memory_id, "") if memory is None else (memory.key or memory_id, summary(memory, width()))
 
 
 def _advice(options: Namespace, found: WeakMemories) -> Iterator[str]:
@@ -304,10 +324,15 @@ def _stats_lines(found: JsonObject) -> list[str]:
                 "moves",
                 f"{found['promotions_last_hour']:,} up and {found['demotions_last_hour']:,} down in the last hour",
             ),
-            ("searches", f"{found['hit_rate']:.0%} found something"),
+            ("searches", _searches(found)),
             ("surprise", f"{found['avg_surprise_score']:.2f} on average"),
         ]
     )
+
+
+def _searches(found: JsonObject) -> str:
+    searches = found["searches"]
+    return f"{found['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet"
 
 
 def _page(seen: Overview, reasons: Counter[tuple[str, str]], place: Place, out: Output) -> str:

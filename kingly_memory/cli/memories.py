@@ -26,7 +26,7 @@ from kingly_memory.cli.output import (
     width,
     wrapped,
 )
-from kingly_memory.cli.place import named_options, place_of, reading, routing
+from kingly_memory.cli.place import command, named_options, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import DeliveryState, Hit, JsonObject, Memory, Receipt, Results, RetrievalMode, Source
 from kingly_memory.settings import Place, Settings
@@ -64,8 +64,16 @@ def store(options: Namespace, out: Output) -> int:
             wait=_wait_s(options, place),
             require_remote=options.require_remote,
         )
-    out.show(receipt.to_json(), receipt_lines(receipt))
+        refusing = _refusing(router.status()) if receipt.delivery is DeliveryState.PENDING else []
+    advice = f"nothing is sent to {', '.join(refusing)} until a token is accepted; see `{command(options, 'doctor')}`"
+    out.show(receipt.to_json(), [*receipt_lines(receipt), *([f"  {advice}"] if refusing else [])])
     return 0
+
+
+def _refusing(status: JsonObject) -> list[str]:
+    """The remotes that refuse our token."""
+    links = status.get("remotes") or {"the remote": status["link"]}
+    return [label for label, link in links.items() if "token was not accepted" in (link["last_error"] or "")]
 
 
 def search(options: Namespace, out: Output) -> int:
@@ -92,7 +100,7 @@ def get(options: Namespace, out: Output) -> int:
         name = options.memory
         memory = reader.named([name]).get(name) if options.explain else reader.get(name)
     if memory is None:
-        raise NothingUnder(options.memory, place.project)
+        raise NothingUnder(options.memory)
     if options.explain:
         return _explained_memory(place, memory, out)
     out.show(memory.to_json(), _details(memory))
@@ -105,7 +113,7 @@ def _explained_memory(place: Place, memory: Memory, out: Output) -> int:
     with routing(place, out) as router:
         told = router.explain(memory.id)
     if told is None:
-        raise NothingUnder(memory.id, place.project)
+        raise NothingUnder(memory.id)
     out.show({**memory.to_json(), "explained": told}, [*_details(memory), "", *explanation(told)])
     return 0
 
@@ -137,7 +145,7 @@ def forget(options: Namespace, out: Output) -> int:
     with routing(place, out) as router:
         memory = router.forget(options.memory)
     if memory is None:
-        raise NothingUnder(options.memory, place.project)
+        raise NothingUnder(options.memory)
     undo = f"undo: kingly-memory restore {memory.id}{_place_options(options)}"
     out.show(memory.to_json(), [f"forgotten: {summary(memory)}", undo])
     return 0
@@ -148,7 +156,7 @@ def restore(options: Namespace, out: Output) -> int:
     with routing(place, out) as router:
         memory = router.restore(options.memory)
     if memory is None:
-        raise NothingUnder(options.memory, place.project)
+        raise NothingUnder(options.memory)
     out.show(memory.to_json(), [f"restored: {summary(memory)}"])
     return 0
 
@@ -215,10 +223,10 @@ def search_lines(
             yield from explain(hit)
 
 
-def summary(memory: Memory) -> str:
+def summary(memory: Memory, most: int = _TITLE_ROOM) -> str:
     """A memory in a few words, on one line."""
     text = f"{memory.title}: {memory.content}" if memory.title else memory.content
-    return shortened(one_line(text[:1000]), _TITLE_ROOM)
+    return shortened(one_line(text[:1000]), most)
 
 
 def _with_scores(results: Results) -> JsonObject:
@@ -398,4 +406,4 @@ def _details(memory: Memory) -> Iterator[str]:
 
 def _listed(memory: Memory, now: datetime, archived: bool) -> tuple[str, ...]:
     kind = f"{memory.type} (archived)" if archived else memory.type
-    return (memory.key or memory.id, kind, ago(memory.created_at, now), summary(memory))
+    return (memory.key or memory.id, kind, ago(memory.created_at, now), summary(memory, width()))

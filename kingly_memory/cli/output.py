@@ -19,6 +19,10 @@ _DAY = 24 * _HOUR
 _FORTNIGHT = 14 * _DAY
 _JUST_NOW = 45
 _WIDTH = 100
+_GAP = "  "
+_INDENT = "      "
+_ROOM = 32
+"""Columns that are worth having, also where they show less than half of a text."""
 
 
 class Output:
@@ -77,14 +81,31 @@ class Output:
         return not self.as_json and self._err.isatty()
 
 
-def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> list[str]:
-    """Columns as wide as their widest cell; the last one ends at the edge of the terminal."""
+def table(rows: Sequence[Sequence[str]], heads: Sequence[str] = (), *, is_whole: bool = False) -> list[str]:
+    """Columns as wide as their widest cell; the last one ends at the edge of the terminal. Where long names leave it
+    too little room, or it is not to be cut at all, its cells stand in lines of their own, below the others."""
     lines = [list(map(one_line, row)) for row in ([heads] if heads else []) + list(rows)]
     if not lines:
         return []
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = ("  ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)) for line in lines)
-    return [shortened(line.rstrip(), width()) for line in padded]
+    room = width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+    if widths[-1] > room and (is_whole or (room < _ROOM and widths[-1] > 2 * room)):
+        return _in_two(lines, widths, len(heads) > 0)
+    return [shortened(_columns(line, widths), width()) for line in lines]
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return _GAP.join(cell.ljust(size) for cell, size in zip(cells, widths, strict=True)).rstrip()
+
+
+def _in_two(lines: Sequence[Sequence[str]], widths: Sequence[int], is_headed: bool) -> list[str]:
+    """The last cells below the others; the heading has none."""
+    told: list[str] = []
+    for number, line in enumerate(lines):
+        told.append(shortened(_columns(line[:-1], widths[:-1]), width()))
+        if line[-1] and not (is_headed and number == 0):
+            told.append(shortened(_INDENT + line[-1], width()))
+    return told
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.cli.output import Output, one_line
@@ -25,6 +25,34 @@ VECTORS_WAIT_S = 1.0
 
 def place_of(options: Namespace, out: Output) -> Place:
     """Where the command works and for whom. A remote that can never be reached is named once and left aside."""
+    place, faults = told_place(options)
+    for fault in faults:
+        out.note(f"{fault}; going on without it")
+    return place
+
+
+def remote_place(options: Namespace, out: Output) -> Place:
+    """The place of a command about remotes. Raises InvalidInput where there is none that could be reached."""
+    place, faults = told_place(options)
+    if not place.has_remote:
+        raise faults[0].error if faults else InvalidInput("remote", "none is named; add --remote or set KINGLY_REMOTE")
+    for fault in faults:
+        out.note(f"{fault}; going on without it")
+    return place
+
+
+class Fault(NamedTuple):
+    """Why a remote, of that name if it has one, can never be reached."""
+
+    label: str | None
+    error: InvalidInput
+
+    def __str__(self) -> str:
+        return f"{'' if self.label is None else f'{self.label}: '}{self.error}"
+
+
+def told_place(options: Namespace) -> tuple[Place, list[Fault]]:
+    """The place without remotes that can never be reached, and what is wrong with those."""
     token_of(options)  # a file that cannot serve is refused before anything is done
     place = Place.resolve(
         home=options.home,
@@ -33,7 +61,7 @@ def place_of(options: Namespace, out: Output) -> Place:
         project=intake.label("project", options.project),
         agent=intake.label("agent", options.agent),
     )
-    return place if not place.has_remote else _usable(place, out)
+    return _usable(place) if place.has_remote else (place, [])
 
 
 def command(options: Namespace, verb: str, *names: str) -> str:
@@ -120,15 +148,17 @@ def warnings_on(out: Output | None) -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _usable(place: Place, out: Output) -> Place:
-    """The place without remotes that can never be reached. Who is the first of them stays as it was said."""
+def _usable(place: Place) -> tuple[Place, list[Fault]]:
+    """Who is the first of the remotes stays as it was said."""
     from kingly_memory.adapters.remote.endpoint import endpoint
+
+    faults: list[Fault] = []
 
     def is_usable(address: str, label: str | None) -> bool:
         try:
             endpoint(address)
         except InvalidInput as error:
-            out.note(f"{'' if label is None else f'{label}: '}{error}; going on without it")
+            faults.append(Fault(label, error))
             return False
         return True
 
@@ -136,4 +166,4 @@ def _usable(place: Place, out: Output) -> Place:
     if first is not None and not is_usable(first, place.label if place.others else None):
         first = None
     others = tuple(one for one in place.others if one.address is not None and is_usable(one.address, one.label))
-    return replace(place, remote=first, others=others)
+    return replace(place, remote=first, others=others), faults

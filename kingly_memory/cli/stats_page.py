@@ -98,7 +98,7 @@ def _figures(view: View) -> str:
         (f"{live:,}", "live"),
         (f"{stats['archived']:,}", "in the archive"),
         (f"{stats['strength']['weak'] + stats['strength']['forgettable']:,}", "faded"),
-        (f"{stats['hit_rate']:.0%}", "of searches found something"),
+        (f"{stats['hit_rate']:.0%}" if stats["searches"] else "–", "of searches found something"),
         (f"{stats['promotions_last_hour']:,} ↑ {stats['demotions_last_hour']:,} ↓", "moves in the last hour"),
     ]
     return f'<dl class="figures">{"".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for value, name in told)}</dl>'

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kingly_memory.router.threads.listing import Glance
     from kingly_memory.router.threads.views import Message, ThreadView
 
+_NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
+
 
 def threads(options: Namespace, out: Output) -> int:
     """The threads, under a line that says how they do."""
@@ -23,7 +25,7 @@ def threads(options: Namespace, out: Output) -> int:
         found = router.threads.list(options.limit, options.status)
         status = router.threads.status()
     told = {"threads": [one.to_json() for one in found], "status": status.to_json()}
-    out.show(told, [status.message, *_table(found)])
+    out.show(told, [status.message, *(_table(found) or [_none(options)])])
     return 0
 
 
@@ -66,6 +68,10 @@ def rename(options: Namespace, out: Output) -> int:
     return 0
 
 
+def _none(options: Namespace) -> str:
+    return _NONE.get(options.status, "no thread: memories that are stored with --context belong to one")
+
+
 def _table(found: Iterable[Glance]) -> list[str]:
     now = datetime.now(UTC)
     rows = [
@@ -80,7 +86,7 @@ def _table(found: Iterable[Glance]) -> list[str]:
         for one in found
     ]
     heads = ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE")
-    return table(rows, heads) if rows else ["no thread: memories that are stored with --context belong to one"]
+    return table(rows, heads) if rows else []
 
 
 def _state(one: Glance) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import sqlite3
@@ -13,10 +14,10 @@ from typing import Any
 
 from kingly_memory.cli.failures import FAILED, NothingUnder
 from kingly_memory.cli.output import Output, counted, duration, facts, table
-from kingly_memory.cli.place import command, place_of, reading, routing, sync_command
+from kingly_memory.cli.place import command, place_of, reading, remote_place, routing, sync_command
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
-from kingly_memory.remote_names import UNNAMED, RemotePlace
+from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
 from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, said, user_data_folder
 from kingly_memory.version import __version__
 
@@ -37,7 +38,7 @@ def status(options: Namespace, out: Output) -> int:
 
 def sync(options: Namespace, out: Output) -> int:
     """Exit code 1 when something is still waiting."""
-    place = _with_remote(place_of(options, out))
+    place = remote_place(options, out)
     if not options.timeout >= 0:
         raise InvalidInput("timeout", f"{options.timeout} is not a number of seconds")
     with routing(place, out) as router:
@@ -48,7 +49,7 @@ def sync(options: Namespace, out: Output) -> int:
 
 
 def outbox_list(options: Namespace, out: Output) -> int:
-    place = _with_remote(place_of(options, out))
+    place = remote_place(options, out)
     with reading(place, out) as reader:
         entries = reader.outbox(_states(options.state), options.remote_name)
     rows = [_outbox_row(entry.to_json()) for entry in entries]
@@ -66,7 +67,7 @@ def outbox_list(options: Namespace, out: Output) -> int:
 
 
 def outbox_retry(options: Namespace, out: Output) -> int:
-    place = _with_remote(place_of(options, out))
+    place = remote_place(options, out)
     ids = _ids(place, options.memory, out) or None
     with routing(place, out) as router:
         count = router.outbox_retry(ids, options.remote_name)
@@ -75,7 +76,7 @@ def outbox_retry(options: Namespace, out: Output) -> int:
 
 
 def outbox_drop(options: Namespace, out: Output) -> int:
-    place = _with_remote(place_of(options, out))
+    place = remote_place(options, out)
     ids = _ids(place, options.memory, out)
     with routing(place, out) as router:
         count = router.outbox_drop(ids, options.remote_name)
@@ -136,7 +137,8 @@ def _links(options: Namespace, now: JsonObject) -> Iterator[tuple[str, str]]:
 def _synced(told: JsonObject) -> Iterator[str]:
     yield f"{counted(told['delivered'], 'memory')} delivered, {told['pending']:,} waiting, {told['dead']:,} dead"
     if told["reason"] and "remotes" not in told:
-        yield f"the remote is {told['link']}: {told['reason']}"
+        how = "did not take everything" if told["link"] == "connected" else f"is {told['link']}"
+        yield f"the remote {how}: {told['reason']}"
 
 
 def _each_synced(told: JsonObject) -> Iterator[tuple[str, str]]:
@@ -171,11 +173,16 @@ def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -
     if link["effects"] == "at_least_once":
         line += "; honours no idempotency keys, so that a lost reply may repeat a delivery"
     if link["last_error"]:
-        line += f" ({link['last_error'].removeprefix(link['endpoint'] + ': ')})"
+        line += f" ({without_address(link['last_error'])})"
     if link["next_probe_s"] is not None:
         when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next command"
         line += f"; tried again {when}, or now with `{sync_command(options, link['endpoint'], label)}`"
     return line
+
+
+def without_address(reason: str) -> str:
+    """What went wrong, without the address before it, which may be another spelling of the one that is shown."""
+    return re.sub(r"\Ahttps?://\S+: ", "", reason)
 
 
 def _outbox_line(outbox: JsonObject) -> str:
@@ -184,12 +191,6 @@ def _outbox_line(outbox: JsonObject) -> str:
         return "empty"
     age = f", the oldest for {duration(outbox['oldest_s'])}" if outbox["oldest_s"] else ""
     return f"{waiting:,} waiting{age}; {outbox['dead']:,} dead"
-
-
-def _with_remote(place: Place) -> Place:
-    if not place.has_remote:
-        raise InvalidInput("remote", "none is named; add --remote or set KINGLY_REMOTE")
-    return place
 
 
 def _states(given: list[str] | None) -> tuple[str, ...]:
@@ -214,7 +215,7 @@ def _ids(place: Place, names: list[str], out: Output) -> list[str]:
     by_name = {name: one.id for one in entries for name in (one.key, one.id) if name is not None}
     for name in names:
         if name not in by_name:
-            raise NothingUnder(name, place.project)
+            raise NothingUnder(name, "in the outbox")
     return [by_name[name] for name in names]
 
 
@@ -229,9 +230,30 @@ def _place_rows(options: Namespace, place: Place) -> Iterator[Setting]:
     yield "agent", place.agent, _source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
     remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
     yield "remote", remotes, _source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
-    token = None if place.token is None and place.token_file is None else "set"
-    variable = "KINGLY_TOKEN" if place.token_file is None else "KINGLY_TOKEN_FILE"
-    yield "token", token, _source(options.token_file, "--token-file", token is None, "default", variable)
+    tokens = [(one.label, source) for one in _shown(place) if (source := _token_source(options, one)) is not None]
+    who = ", ".join(label for label, _ in tokens) if place.others else "set"
+    yield "token", who if tokens else None, ", ".join(source for _, source in tokens) or "default"
+
+
+def _shown(place: Place) -> tuple[RemotePlace, ...]:
+    """Every remote with the token that it is shown; the token of none, too."""
+    return place.remotes or (RemotePlace(place.label, None, place.token, place.token_file),)
+
+
+def _token_source(options: Namespace, one: RemotePlace) -> str | None:
+    """The option or variable that a remote's token comes from; None when it has none."""
+    if one.token is None and one.token_file is None:
+        return None
+    name = variable(one.label)
+    told = (f"KINGLY_TOKEN_{name}", "KINGLY_TOKEN") if one.token else (f"KINGLY_TOKEN_FILE_{name}", "KINGLY_TOKEN_FILE")
+    return next((each for each in told if _gives(os.environ.get(each), one)), "--token-file")
+
+
+def _gives(told: str | None, one: RemotePlace) -> bool:
+    """Whether what a variable says is that remote's token, or the file it is in."""
+    if not told or one.token_file is None:
+        return bool(told) and told == one.token
+    return Path(told).expanduser().resolve() == one.token_file.resolve()
 
 
 def _shown_remote(place: Place, one: RemotePlace) -> str:

@@ -48,7 +48,8 @@ def listener(host: str, port: int) -> Iterator[socket.socket]:
         try:
             taken.bind((host, port))
         except OSError as error:
-            raise InvalidSetting("port", f"{host}:{port} cannot be listened on ({error.strerror})") from None
+            problem = f"{host}:{port} cannot be listened on ({error.strerror}); name another host or port"
+            raise InvalidSetting("port", problem) from None
         taken.listen(_WAITING_CALLS)
         yield taken
 

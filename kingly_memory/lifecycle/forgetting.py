@@ -39,6 +39,10 @@ class Forgetting:
             return Keep("its significance protects it", found)
         return Archive(f"its strength is below {self.rules.forget_threshold:g}", found)
 
+    def spares(self, subject: Subject, now_s: float) -> bool:
+        """Whether its strength is enough. `decide` says the same with its reasons, at several times the cost."""
+        return current(vitals(subject), now_s, self.rules) >= self.rules.forget_threshold
+
 
 @dataclass(frozen=True, slots=True)
 class Faded:

@@ -81,7 +81,8 @@ def _grouped(ranked: list[Subject], sayings: Mapping[MemoryId, Saying], merging:
         found = _nearest(mine, standing, sayings, merging) if _may_be_but_for_a_key(subject) else None
         if found is not None and may_be_joined(subject):
             into, share = found
-            joined[into].append((subject, Merge(into, REASON, {"similarity": share})))
+            verdict = Merge(into, REASON, {"similarity": share}, first[into].memory.revision)
+            joined[into].append((subject, verdict))
             continue
         if found is not None:
             twins[subject.memory.id] = found[0]

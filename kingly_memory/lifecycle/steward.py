@@ -289,7 +289,9 @@ class _Survey:
 
     def _faded(self, subject: Subject) -> Verdict | None:
         strength = self._policies.strength
-        return None if strength is None else strength.decide(subject, self._now_s)
+        if strength is None or strength.spares(subject, self._now_s):
+            return None
+        return strength.decide(subject, self._now_s)
 
     def _leaving_for_strength(self) -> list[Decision]:
         """Weakest first. The last of each category stays, and the tiers are asked about it."""

@@ -160,10 +160,12 @@ def state(strength: float, rules: StrengthRules = SEEDS_RULES) -> StrengthState:
     return StrengthState.STRONG if strength >= rules.strong_from else StrengthState.NORMAL
 
 
-def days_until_forgotten(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float | None:
+def days_until_forgotten(
+    vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES, *, strength: float | None = None
+) -> float | None:
     """Days from now until the strength falls below the threshold if nobody touches the memory: 0.0 when it has fallen
-    already, None when it never will."""
-    if current(vitals, now_s, rules) < rules.forget_threshold:
+    already, None when it never will. `strength` is what it is now, for who has reckoned it."""
+    if (current(vitals, now_s, rules) if strength is None else strength) < rules.forget_threshold:
         return 0.0
     lapses = sorted(at + rules.reinforcement_days * DAY_S for at in _recent(vitals, now_s, rules))
     begins = [now_s, *lapses]

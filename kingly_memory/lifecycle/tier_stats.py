@@ -65,10 +65,14 @@ class Activity:
         )
 
     @property
+    def lookups(self) -> int:
+        """Searches that were counted."""
+        return self.found + self.missed
+
+    @property
     def hit_rate(self) -> float:
         """The share of searches that found something; 0.0 before the first."""
-        lookups = self.found + self.missed
-        return self.found / lookups if lookups else 0.0
+        return self.found / self.lookups if self.lookups else 0.0
 
     def to_json(self) -> JsonObject:
         return {

@@ -48,11 +48,13 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Join it to a memory that says the same; its own text is kept in the archive."""
+    """Join it to a memory that says the same; its own text is kept in the archive. `revision` is that of the other one
+    when the two were compared."""
 
     into: MemoryId
     reason: str
     figures: Mapping[str, float] = field(default_factory=dict)
+    revision: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

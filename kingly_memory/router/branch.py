@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from math import inf
 from uuid import uuid4
 
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote
 from kingly_memory.router.delivering.courier import Depot
-from kingly_memory.router.delivering.drain import Drainer
+from kingly_memory.router.delivering.drain import Drainer, SyncReport
 from kingly_memory.router.delivering.enrolment import Enrolment
 from kingly_memory.router.delivering.link_keeper import LinkKeeper
 from kingly_memory.router.delivering.routes import UNNAMED, Route, Routes
@@ -23,8 +25,8 @@ from kingly_memory.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class RemotePart:
-    """A remote that a router works with: the port, its stable name, who may deliver to it on this machine, and what
-    people call it."""
+    """A remote that a router works with: the port, its stable name, who may deliver to it on this machine, what people
+    call it, and when it was last heard."""
 
     name: str
     endpoint: str
@@ -32,6 +34,8 @@ class RemotePart:
     leads: Callable[[], bool]
     stop_leading: Callable[[], None]
     label: str = UNNAMED
+    heard_s: Callable[[], float] = lambda: -inf
+    """When the remote last answered anything, on the monotonic clock."""
 
     @property
     def route(self) -> Route:
@@ -67,9 +71,12 @@ class Branch:
             settings=ground.settings,
             events=ground.events,
             chance=ground.chance,
+            label=part.label,
             is_for=lambda memory: routes.is_for(part.name, memory),
         )
         self.drainer = Drainer(depot, leads=part.leads)
+        self._clock = ground.clock
+        self._enrolled = asyncio.Event()
         self._pause_s = ground.settings.usage_flush_s
         self._enrolment = Enrolment(
             part.name,
@@ -93,7 +100,14 @@ class Branch:
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
         await self._enrolment.complete(begun, self._pause_s)
+        self._enrolled.set()
         await self.drainer.run()
+
+    async def sync(self, timeout_s: float) -> SyncReport:
+        """Send everything that waits, what was stored before the remote was named included."""
+        end_s = self._clock.monotonic() + timeout_s
+        await self._clock.wait(self._enrolled, timeout_s)
+        return await self.drainer.sync(max(0.0, end_s - self._clock.monotonic()))
 
 
 def _side(part: RemotePart, ground: Ground) -> RemoteSide:
@@ -104,6 +118,8 @@ def _side(part: RemotePart, ground: Ground) -> RemoteSide:
         settings=ground.settings,
         events=ground.events,
         chance=ground.chance,
+        label=part.label,
+        heard_s=part.heard_s,
     )
     keepsakes = Keepsakes(part.name, reader=ground.store.reader, clock=ground.clock, settings=ground.settings)
     return RemoteSide(part.name, part.remote, link, keepsakes, label=part.label)

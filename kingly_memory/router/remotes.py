@@ -69,7 +69,7 @@ class Remotes:
         """Probe the chosen remotes and send what waits for them, all at the same time."""
         names = {route.name for route in chosen}
         branches = [branch for branch in self.branches if branch.part.name in names]
-        reports = await _at_once([branch.drainer.sync(timeout_s) for branch in branches])
+        reports = await _at_once([branch.sync(timeout_s) for branch in branches])
         if self.routes.is_plain:
             return reports[0]
         return _together({branch.label: report for branch, report in zip(branches, reports, strict=True)})
@@ -92,10 +92,16 @@ class Remotes:
 
 
 async def _at_once(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All of it at the same time. Of one alone no task is made: that would give others a turn before it begins."""
+    """All of it at the same time, to its end; raises what the first of them raised. Of one alone no task is made: that
+    would give others a turn before it begins."""
     if len(work) == 1:
         return [await work[0]]
-    return await asyncio.gather(*work)
+    done: list[T] = []
+    for outcome in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        done.append(outcome)
+    return done
 
 
 async def _until_idle(branch: Branch, seconds: float) -> None:

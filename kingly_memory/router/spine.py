@@ -137,7 +137,7 @@ class Spine:
             clock=clock,
             pause_s=settings.usage_flush_s,
         )
-        self._sweeper = Sweeper(store=store, landing=self._landing, lock=sweeping or Lock())
+        self._sweeper = Sweeper(store=store, landing=self._landing, lock=sweeping or Lock(), right_of_way=way)
         self._is_open = False
 
     async def __aenter__(self) -> Self:
@@ -274,7 +274,8 @@ class Spine:
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
         self._check_open()
-        return await self._landing.of(self._store.write(change))
+        with self._right_of_way.store():
+            return await self._landing.of(self._store.write(change))
 
     async def _read(self, look: Callable[[], T]) -> T:
         self._check_open()

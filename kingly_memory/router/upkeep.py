@@ -270,8 +270,7 @@ class Upkeep(Spine):
         counting, watch = self._condition.counting(desk.now_s), self._condition.watch(desk.now_s, most)
 
         def see(one: Subject) -> None:
-            counting.see(one)
-            watch.see(one)
+            counting.see(one, watch.see(one))
 
         by_itself, by_all = await self._sweeper.foresee([self._policies(None), every], desk, see)
         stats = await self._read(lambda: self._condition.counted(counting, self._activity()))

@@ -168,7 +168,9 @@ class View:
         chosen = tuple(route for route in known if route.label == remote)
         if not chosen:
             names = ", ".join(route.label for route in known)
-            raise InvalidInput("remote_name", f"{intake.shown(remote)!r} is none of the remotes, which are {names}")
+            plain = self._station.routes is None or self._station.routes.is_plain
+            told = "no remote's name; the one there is has none" if plain else f"none of the remotes, which are {names}"
+            raise InvalidInput("remote_name", f"{intake.shown(remote)!r} is {told}")
         return chosen
 
     def _link_status(self, route: Route | None) -> JsonObject:

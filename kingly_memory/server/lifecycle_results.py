@@ -164,6 +164,7 @@ class MemoryStats(BaseModel):
     promotions_last_hour: int
     demotions_last_hour: int
     hit_rate: Annotated[float, Field(description="Share of the searches that found something; 0 before the first")]
+    searches: Annotated[int, Field(description="How many searches hit_rate is of")]
     avg_surprise_score: float
     strength: Annotated[dict[str, int], Field(description="How many are strong, normal, weak or forgettable")]
     archived: int

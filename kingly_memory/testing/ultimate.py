@@ -12,11 +12,13 @@ import contextlib
 import inspect
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
 
@@ -73,7 +75,8 @@ class UltimateServer:
     `older` has the tools of 2025 and drops arguments that it does not know; `flat` replies without `data` around them;
     `structured=False` replies in text alone. `sessions_only` refuses whoever has not initialized, as a server of an
     older protocol does; `lost_session` is one of `LOST_SESSIONS`. With an effects file, every effect is a line of JSON
-    there before its reply is sent, and those of an earlier process are taken up again.
+    there before its reply is sent, and those of an earlier process are taken up again. Without that file, what a server
+    made before is gone, and none of its ids is ever given again.
     """
 
     def __init__(
@@ -230,10 +233,15 @@ class UltimateServer:
             self._changed.notify_all()
 
     def _take_up_effects(self) -> None:
-        if self._effects_file is None or not self._effects_file.exists():
+        if self._effects_file is None:
             return
+        if not self._effects_file.exists():
+            self._effects_file.write_text(json.dumps({"line": "life", "id": token_hex(4)}) + "\n", encoding="utf-8")
         for text in self._effects_file.read_text(encoding="utf-8").splitlines():
             line = json.loads(text)
+            if line["line"] == "life":
+                self.engine.life = line["id"]
+                continue
             self.engine.replay(line["tool"], line["arguments"])
             self.calls.append(UltimateCall(line["tool"], line["arguments"], "effect"))
 
@@ -337,13 +345,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
     def tell_port() -> None:
+        sys.stdout.write(f"listening on {server.url}\n")
+        sys.stdout.flush()
         if options.port_file is not None:
             unfinished = options.port_file.with_suffix(".unfinished")
             unfinished.write_text(str(server.port), encoding="utf-8")
             unfinished.replace(options.port_file)
 
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(server.serve(tell_port))
+        try:
+            asyncio.run(server.serve(tell_port))
+        except OSError as error:
+            sys.exit(f"port {options.port} cannot be listened on ({error.strerror}); name another --port")
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -61,6 +61,7 @@ class Manners:
     replaces_links: bool = True
     slow_s: float = 0.0
     kinds: frozenset[str] = KINDS
+    thought_types: frozenset[str] = THOUGHT_TYPES
 
 
 @dataclass(slots=True)
@@ -128,6 +129,8 @@ class UltimateEngine:
         self.manners = manners or Manners()
         self.data = _Database()
         self.ahead_s = 0.0
+        self.life = ""
+        """Part of every id, so that no two databases have one in common."""
         self._count = 0
         self._lock = threading.Lock()
 
@@ -434,7 +437,7 @@ class UltimateEngine:
         idempotency_key: str | None = None,
     ) -> tuple[JsonObject, bool]:
         self._check_workflow(workflow_id)
-        self._check_choice("thought_type", thought_type, THOUGHT_TYPES)
+        self._check_choice("thought_type", thought_type, self.manners.thought_types)
         if thought_chain_id is not None and thought_chain_id not in self.data.chains:
             raise Failed("TOOL_ERROR", f"Thought chain {thought_chain_id} not found.")
         if parent_thought_id is not None and parent_thought_id not in self.data.thoughts:
@@ -512,7 +515,7 @@ class UltimateEngine:
 
     def _new(self, kind: str) -> str:
         self._count += 1
-        return f"{kind}_{self._count:08x}"
+        return f"{kind}_{self.life}{self._count:08x}"
 
     def _now(self) -> float:
         return time.time() + self.ahead_s

@@ -179,7 +179,7 @@ async def _huge_int(line: Line) -> bool:
 
 
 async def _deep(line: Line) -> bool:
-    return await line.send(200, b"[" * 100_000 + b"]" * 100_000)
+    return await line.send(200, b"[" * 30_000 + b"]" * 30_000)
 
 
 async def _wide(line: Line) -> bool:
@@ -187,7 +187,7 @@ async def _wide(line: Line) -> bool:
 
 
 async def _strings(line: Line) -> bool:
-    return await line.send(200, json.dumps([f"{number % 256:x}" for number in range(90_000)]).encode())
+    return await line.send(200, json.dumps([f"{number % 256:x}" for number in range(39_000)]).encode())
 
 
 async def _bad_utf8(line: Line) -> bool:

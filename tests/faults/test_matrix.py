@@ -132,8 +132,8 @@ async def recover(memory: MemoryRouter, place: Place) -> None:
     for _ in range(MOST_SYNCS):
         await memory.outbox_retry()
         report = await memory.sync(timeout=20)
-        arrived = (report.pending, report.dead) == (0, 0) and "links" not in memory.status()
-        if arrived and report.link is LinkState.CONNECTED:
+        if (report.pending, report.dead) == (0, 0) and "links" not in memory.status():
+            assert report.link is LinkState.CONNECTED, report
             return
         if memory.status().get("links", {}).get("dead"):
             await memory.link_memories("lantern", "harbour", "supports")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ EAGER = Settings(
     call_timeout_s=5.0,
     closing_s=0.0,
 )
+SLOWLY = replace(EAGER, longest_wait_s=300.0, probe_interval_s=300.0)
+"""So that nothing happens but by `sync`."""
+MOST_SYNCS = 5
 POISON = "poison"
 PATIENCE_S = 60.0
 
@@ -74,6 +78,29 @@ async def test_a_poisonous_memory_holds_up_no_other_and_can_be_tried_again_or_dr
             assert await memory.get("dropped") is not None
     assert sum(POISON in str(held["content"]) for held in semantic.memories.values()) == 1
     tell(23, f"{'refused' if refuses else 'connection broken'}: 6 of 6 others passed")
+
+
+@pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_commands_that_only_sync_bring_the_others_past_a_memory_that_the_server_breaks_on(
+    tmp_path: Path, dialect: str, tell: Tell
+) -> None:
+    home = tmp_path / "home"
+    with ScriptedRemote(**speaking(dialect)) as server:
+        server.semantic = semantic = Delicate(refuses=False)
+        async with MemoryRouter.open(home, False, project="faults", settings=EAGER) as memory:
+            await memory.store(POISON, key="poison", significance=0.8)
+            for number in range(6):
+                await memory.store(f"a note after, {number}", key=f"after-{number}", significance=0.8)
+        syncs, waiting = 0, 7
+        async with asyncio.timeout(PATIENCE_S):
+            while waiting > 1:
+                async with MemoryRouter.open(home, server.url, project="faults", settings=SLOWLY) as memory:
+                    await memory.sync(timeout=20)
+                    syncs, waiting = syncs + 1, undelivered(memory)
+        assert len(semantic.memories) == 6
+        assert syncs <= MOST_SYNCS
+    tell(23, f"connection broken: 6 of 6 others passed in {syncs} lone syncs")
 
 
 async def until(memory: MemoryRouter, *, waiting: int) -> None:

@@ -89,6 +89,8 @@ def number(where: str, value: Any, default: float, most: float) -> float:
 def count(where: str, value: Any) -> int:
     if value is None:
         return 0
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= COUNT_LIMIT:
         raise InvalidInput(where, f"{shown(value)!r} is not a whole number from 0 on")
     return value

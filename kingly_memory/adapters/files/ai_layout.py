@@ -18,10 +18,12 @@ from kingly_memory.adapters.files.ai_threads import (
     FOCUS,
     MERGED,
     MESSAGE,
+    PIN_SOURCE,
     PIN_TAG,
     SUFFIX,
     THREADS,
     TITLE,
+    UNPINNED,
     default_type,
 )
 from kingly_memory.adapters.files.atomic import replacing
@@ -35,6 +37,9 @@ _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _RESERVED = re.compile(r"con|prn|aux|nul|(?:com|lpt)[0-9]")
 """What one system takes for a device."""
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
+
+OURS = (ALONE, UNPINNED)
+"""What we add to the seed's fields."""
 
 _FACET_FIELDS = {
     "title": ("thread", "title"),
@@ -88,10 +93,19 @@ def document(thread: ExportedThread) -> JsonObject:
         **_times(thread, said, file.get("last_s")),
     }
     into, into_before = (one.get("thread", {}).get("into") for one in (thread.facets, file.get("facets", {})))
-    kept = {name: one for name, one in said.items() if (name != "merged_into" or into_before is None) and name != ALONE}
+    kept = {
+        name: one for name, one in said.items() if (name != "merged_into" or into_before is None) and name not in OURS
+    }
     merged = {} if into is None else {"merged_into": into}
     alone = {ALONE: True} if thread.is_alone else {}
-    return {**kept, **made, **merged, **alone, "messages": messages}
+    unpinned = {UNPINNED: True} if _is_unpinned(thread, messages) else {}
+    return {**kept, **made, **merged, **alone, **unpinned, "messages": messages}
+
+
+def _is_unpinned(thread: ExportedThread, messages: Iterable[JsonObject]) -> bool:
+    """A message that was pinned says so for ever; its thread may have been let go since."""
+    is_pinned = _facet(thread, "attention").get("pinned") is True
+    return not is_pinned and any(message.get("source") == PIN_SOURCE for message in messages)
 
 
 def _messages(thread: ExportedThread, blank: Iterable[Any], said: JsonObject) -> list[JsonObject]:

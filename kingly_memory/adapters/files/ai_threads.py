@@ -36,6 +36,8 @@ RECORDED = ("type", "significance", "confidence", "tags", "title", "agent", "met
 STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
 ALONE = "is_alone"
 """Says in a thread's file that it is a memory which was said in no context."""
+UNPINNED = "is_unpinned"
+"""Says that a thread is pinned no more, whatever its messages say of their source."""
 MESSAGE, TITLE = "thread_message", "thread_title"
 """In the metadata of a memory: what else its message said; and that it is no message, but the title of a thread
 without any."""
@@ -250,7 +252,7 @@ class _Reading:
         return memory_id
 
     def _add(self, where: str, memory_id: str, message: JsonObject, record: JsonObject, at: datetime | None) -> None:
-        is_pin = self.is_pinned or message.get("source") == PIN_SOURCE
+        is_pin = self.is_pinned or (message.get("source") == PIN_SOURCE and self.said.get(UNPINNED) is not True)
         try:
             made = self._draft(message, record, at, is_pin=is_pin)
         except InvalidInput as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +18,10 @@ def replacing(path: Path) -> Iterator[TextIO]:
     """Write text that takes the place of `path` when the block ends well, and leaves no trace when it does not.
 
     The file has mode 0600, is UTF-8 with plain line feeds, and is on the disk before it gets its name. Raises
-    InvalidInput when the folder does not take it.
+    InvalidInput when the folder does not take it, and for a device or a pipe, which would be gone.
     """
+    if _is_special(path):
+        raise InvalidInput("file", f"{path} is a device or a pipe; name a file")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     except (OSError, ValueError) as error:
@@ -36,6 +39,15 @@ def replacing(path: Path) -> Iterator[TextIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _is_special(path: Path) -> bool:
+    """Also when a link leads there, as /dev/stdout does. For a folder the system says that it is one."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _unwritable(path: Path, error: Exception) -> InvalidInput:

@@ -63,9 +63,11 @@ def opened(path: Path, *, follow: bool = True) -> BinaryIO:
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
         raise InvalidInput("file", mended(f"{path} cannot be read ({_cause(error)})")) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise InvalidInput("file", mended(f"{path} is neither a file nor a folder"))
+        what = "a folder, not a file" if stat.S_ISDIR(mode) else "neither a file nor a folder"
+        raise InvalidInput("file", mended(f"{path} is {what}"))
     return os.fdopen(descriptor, "rb")
 
 

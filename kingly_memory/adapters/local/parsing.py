@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from kingly_memory.adapters.local import sql
@@ -81,11 +80,11 @@ def standing_of(tag: str) -> Standing:
 
 def _loaded(value: Any) -> Any:
     """What `json.loads` says, in less time for what we wrote: a text with nothing around its value."""
-    with suppress(ValueError, TypeError):
+    try:
         parsed, end = _parse(value)
-        if end == len(value):
-            return parsed
-    return json.loads(value)
+    except (ValueError, TypeError):
+        return json.loads(value)
+    return parsed if end == len(value) else json.loads(value)
 
 
 def _is_sound(memory: Any) -> bool:

@@ -243,7 +243,14 @@ LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
 DUE = f"SELECT substr(key, 27), {_DUE} {_OUTBOX} AND {_STATE} = ? AND {_DUE} <= ? ORDER BY {_DUE}, rowid LIMIT ?"
 FAR_AHEAD = f"SELECT substr(key, 27), {_DUE} {_OUTBOX} AND {_STATE} = ? AND {_DUE} > ? ORDER BY {_DUE}, rowid LIMIT ?"
-EARLY = f"SELECT substr(key, 27) {_OUTBOX} AND {_STATE} = 'pending' ORDER BY key LIMIT ?"
+_EARLY = (
+    f"SELECT substr(key, 27) {_OUTBOX} AND {_STATE} IN ('pending', 'leased') "
+    f"AND ({_STATE} = 'pending' OR {_DUE} <= ? OR {_DUE} > ?)"
+)
+EARLY = f"{_EARLY} ORDER BY key LIMIT ?"
+EARLY_IN_TURN = f"{_EARLY} ORDER BY max(coalesce(json_extract(value, '$.attempts'), 0), 1), key LIMIT ?"
+"""What failed once keeps its place; what failed more often comes after what did less often, lest it meet the remote
+first each time and be the end of that."""
 NEXT_DUE = f"SELECT min({_DUE}) {_OUTBOX} AND {_STATE} = ?"
 OUTBOX_COUNTS = f"SELECT {_STATE}, count(*) {_OUTBOX} GROUP BY {_STATE}"
 OUTBOX_PAGE = f"SELECT substr(key, 27), value {_OUTBOX} AND {_STATE} = ? ORDER BY key LIMIT ?"

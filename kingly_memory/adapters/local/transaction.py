@@ -116,14 +116,22 @@ class DiskTransaction:
         self._owners, self._names = {}, {}
 
     def due_deliveries(self, remote: str, now_s: float, limit: int, *, early: bool = False) -> list[MemoryId]:
+        farthest_s = now_s + FARTHEST_DUE_S
+        if early:
+            return self._early(remote, (remote, now_s, farthest_s, limit))
         due: list[tuple[str, float]] = []
         for state in _CLAIMABLE:
             due += self._all(sql.DUE, (remote, state, now_s, limit))
-            due += self._all(sql.FAR_AHEAD, (remote, state, now_s + FARTHEST_DUE_S, limit))
-        ids = [memory_id for memory_id, _ in sorted(due, key=lambda pair: (pair[1], pair[0]))]
-        if early:
-            ids = sorted({*ids, *(one for (one,) in self._all(sql.EARLY, (remote, limit)))})
-        return [MemoryId(one) for one in ids[:limit]]
+            due += self._all(sql.FAR_AHEAD, (remote, state, farthest_s, limit))
+        return [MemoryId(one) for one, _ in sorted(due, key=lambda pair: (pair[1], pair[0]))[:limit]]
+
+    def _early(self, remote: str, values: tuple[Any, ...]) -> list[MemoryId]:
+        """By age, which is quick to tell, unless some of the oldest have failed more than once."""
+        ids = [MemoryId(one) for (one,) in self._all(sql.EARLY, values)]
+        facets = (self.facet("delivery", f"{remote}:{one}") or {} for one in ids)
+        if all(facet.get("attempts", 0) in (0, 1) for facet in facets):
+            return ids
+        return [MemoryId(one) for (one,) in self._all(sql.EARLY_IN_TURN, values)]
 
     def undelivered(self, remote: str, project: str, above: float, limit: int, *, after: str = "") -> list[Memory]:
         beyond = rows.memory_row(after)

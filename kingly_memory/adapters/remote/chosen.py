@@ -14,7 +14,7 @@ from kingly_memory.adapters.remote.seed_server import SeedRemote
 from kingly_memory.adapters.remote.together import Together
 from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.adapters.remote.trying import Persistence
-from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
 
@@ -44,8 +44,13 @@ class ChosenRemote:
     """A remote that finds out at each `connect` what is spoken at its address, and by its tools what kind of server it
     is. Calls before that connect first, all of them together and within their own deadlines."""
 
-    def __init__(self, dialects: Sequence[Dialect], persistence: Persistence, *, project: str) -> None:
+    def __init__(
+        self, dialects: Sequence[Dialect], persistence: Persistence, *, project: str, connect_within_s: float = 5.0
+    ) -> None:
+        """`connect_within_s` is for all that connecting takes, however many dialects are tried."""
         self._dialects = dialects
+        self._connect_within_s = connect_within_s
+        self._spoken: Dialect | None = None
         self._persistence = persistence
         self._project = project
         self._server: Server | None = None
@@ -116,11 +121,25 @@ class ChosenRemote:
                 server = await self._ready()
         except TimeoutError:
             reason = f"{self._dialects[0].address}: not connected within {timeout_s * 1000:.0f} ms"
-            raise RemoteUnavailable(reason, timed_out=True) from None
-        return await ask(server, end_s - loop.time())
+            raise NotConnectedYet(reason) from None
+        try:
+            return await ask(server, end_s - loop.time())
+        except RemoteUnavailable as error:
+            if error.timed_out:
+                raise NotConnectedYet(error.reason) from None
+            raise
 
     async def _choose(self) -> RemoteInfo:
+        try:
+            async with asyncio.timeout(self._connect_within_s):
+                return await self._chosen()
+        except TimeoutError:
+            reason = f"{self._dialects[0].address}: not connected within {self._connect_within_s:g} s"
+            raise RemoteUnavailable(reason, timed_out=True) from None
+
+    async def _chosen(self) -> RemoteInfo:
         dialect, offer = await self._greeted()
+        self._spoken = dialect
         chosen = self._server_for(dialect, offer)
         info = chosen.greeted(offer)
         await chosen.prepare()
@@ -129,14 +148,17 @@ class ChosenRemote:
         return info._replace(server=server, dialect=offer.dialect, protocol=offer.protocol)
 
     async def _greeted(self) -> tuple[Dialect, Offer]:
-        """The first dialect that is spoken there. Raises what the first of them came to when none is."""
-        elsewhere: RemoteRefused | RemoteUnavailable | None = None
+        """The first dialect that is spoken there. When none is, raises what the one came to that was spoken last, else
+        the first that was answered at all."""
+        elsewhere: list[tuple[Dialect, NotThere | Foreign]] = []
         for dialect in self._dialects:
             try:
                 return dialect, await dialect.connect()
             except (NotThere, Foreign) as error:
-                elsewhere = elsewhere or error
-        raise elsewhere or RemoteUnavailable("no dialect is left to try")
+                elsewhere.append((dialect, error))
+        if not elsewhere:
+            raise RemoteUnavailable("no dialect is left to try")
+        raise min(elsewhere, key=lambda one: (one[0] is not self._spoken, isinstance(one[1], NotThere)))[1]
 
     def _server_for(self, dialect: Dialect, offer: Offer) -> Server:
         tools = offer.tools

@@ -14,6 +14,7 @@ _URL_LIMIT = 2_048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff\\]")
 """Spaces, control characters, lone surrogates, and the backslash, which some readers take for a slash."""
+_SEVERAL = re.compile(r"^[^?#]*[\s,;]([\w-]+\s*=\s*)?https?://")
 _NOT_A_HOST = re.compile(r"""[%/\\?#@\[\]<>"'^`{|}]""")
 
 
@@ -62,6 +63,8 @@ def endpoint(url: object) -> Endpoint:
     """Check a remote's address. Raises InvalidInput, which never repeats the address: it may hold a password."""
     if not isinstance(url, str) or not url:
         raise InvalidInput("remote", "expected an address such as http://localhost:8000")
+    if _SEVERAL.search(url):
+        raise InvalidInput("remote", "several remotes are written with names: team=http://…, home=http://…")
     if len(url) > _URL_LIMIT or _UNFIT.search(url):
         raise InvalidInput("remote", "the address is too long or contains spaces, control characters or backslashes")
     try:

@@ -6,7 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from kingly_memory.adapters.remote.dialect import Offer
+from kingly_memory.adapters.remote.outcomes import NotThere
 from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import JsonObject
 
 CALL_PATH = "/mcp/call"
@@ -26,7 +28,14 @@ class JsonCall:
         return str(self._transport.endpoint)
 
     async def connect(self) -> Offer:
-        return Offer("json-call", None, await self.call(GREETING, {}))
+        try:
+            told = await self.call(GREETING, {})
+        except RemoteRefused as refused:
+            if not refused.clear or refused.unknown_method:
+                raise
+            # A greeting has no arguments that could be wrong: a server of mcp was mounted above this path.
+            raise NotThere(refused.reason, clear=False) from None
+        return Offer("json-call", None, told)
 
     async def call(
         self,

@@ -13,6 +13,7 @@ from kingly_memory.adapters.remote.json_call import GREETING
 from kingly_memory.adapters.remote.mcp_asking import NO_HEADERS, Asking
 from kingly_memory.adapters.remote.mcp_messages import (
     STATELESS_VERSION,
+    Arguments,
     Misunderstood,
     Party,
     called,
@@ -47,7 +48,7 @@ class McpCall:
         self._call_timeout_s = call_timeout_s
         self._asking = Asking()
         self._party: Party | None = None
-        self._listed: Mapping[str, frozenset[str]] | None = None
+        self._listed: Mapping[str, Arguments | None] | None = None
         self._meeting = Together(self._meet)
 
     @property
@@ -63,7 +64,8 @@ class McpCall:
                 told = called(await self._ask(exchange, "tools/call", {"name": GREETING, "arguments": {}}))
             self._listed = listed
         party = self._party or Party("")
-        return Offer("mcp", frozenset(listed), told, listed, party.protocol, party.server)
+        known = {tool: taken.names for tool, taken in listed.items() if taken is not None}
+        return Offer("mcp", frozenset(listed), told, known, party.protocol, party.server)
 
     async def call(
         self,
@@ -80,7 +82,15 @@ class McpCall:
         if key is not None:
             beside["Idempotency-Key"] = quote(key, safe="")
         async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
-            return called(await self._ask(exchange, "tools/call", {"name": tool, "arguments": params}, beside))
+            told = {"name": tool, "arguments": self._given(tool, params)}
+            return called(await self._ask(exchange, "tools/call", told, beside))
+
+    def _given(self, tool: str, params: JsonObject) -> JsonObject:
+        """Without the nulls that may be left out: the type of an optional argument need not allow them."""
+        taken = None if self._listed is None else self._listed.get(tool)
+        if taken is None:
+            return params
+        return {name: value for name, value in params.items() if value is not None or name in taken.required}
 
     async def aclose(self) -> None:
         await self._meeting.aclose()
@@ -145,9 +155,9 @@ class McpCall:
         await self._asking.tell(exchange, party, "notifications/initialized")
         return party
 
-    async def _list(self, exchange: Exchange) -> dict[str, frozenset[str]]:
+    async def _list(self, exchange: Exchange) -> dict[str, Arguments | None]:
         """What the tools are called and take, over as many pages as a server may reasonably need."""
-        listed: dict[str, frozenset[str]] = {}
+        listed: dict[str, Arguments | None] = {}
         params: JsonObject = {}
         for _ in range(_MOST_PAGES):
             page = tools(await self._ask(exchange, "tools/list", params))

@@ -59,10 +59,17 @@ class Misunderstood(Exception):
         self.meaning = meaning
 
 
-class Tools(NamedTuple):
-    """What a server can be asked for, and what each of them takes as far as it says so."""
+class Arguments(NamedTuple):
+    """What a tool takes, and what of that it must be given."""
 
-    arguments: dict[str, frozenset[str]]
+    names: frozenset[str]
+    required: frozenset[str] = frozenset()
+
+
+class Tools(NamedTuple):
+    """What a server can be asked for, and what each of them takes: None where that may be anything."""
+
+    arguments: dict[str, Arguments | None]
     cursor: str | None = None
 
 
@@ -188,10 +195,11 @@ def called(told: JsonObject) -> Any:
     """A tool's own result, as JSON. Raises what its failure stands for, in whichever layer it is told."""
     if told.get("resultType", "complete") != "complete":
         raise RemoteRefused("the tool asks questions before it answers, and nobody is here to answer them", clear=False)
-    text = _text(told.get("content"))
+    texts = _texts(told.get("content"))
     if told.get("isError") is True:
-        raise _worded_failure(text)
-    value = _value(told.get("structuredContent"), text)
+        raise _worded_failure(next(iter(texts), ""))
+    structured = told.get("structuredContent")
+    value = [] if structured is None and told.get("content") == [] else _value(structured, texts)
     if failed := failure(value):
         raise failed
     inner = value.get("data") if isinstance(value, dict) else None
@@ -217,10 +225,15 @@ def _answers(message: JsonObject, number: int) -> bool:
     return nameless or (named == number and not isinstance(named, bool))
 
 
-def _arguments(entry: JsonObject) -> frozenset[str]:
+def _arguments(entry: JsonObject) -> Arguments | None:
     schema = entry.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return frozenset(properties) if isinstance(properties, dict) else frozenset()
+    if not isinstance(schema, dict) or schema.get("additionalProperties"):
+        return None
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        return None
+    needed = [one for one in required if isinstance(one, str)] if isinstance(required, list) else []
+    return Arguments(frozenset(properties), frozenset(needed))
 
 
 def _name(about: Any) -> str:
@@ -228,10 +241,9 @@ def _name(about: Any) -> str:
     return name[:_NAME_LIMIT] if isinstance(name, str) and name.isprintable() else ""
 
 
-def _text(content: Any) -> str:
-    first = content[0] if isinstance(content, list) and content else None
-    text = first.get("text") if isinstance(first, dict) else None
-    return text if isinstance(text, str) else ""
+def _texts(content: Any) -> list[str]:
+    blocks = content if isinstance(content, list) else []
+    return [one["text"] for one in blocks if isinstance(one, dict) and isinstance(one.get("text"), str)]
 
 
 def _worded_failure(text: str) -> RemoteRefused:
@@ -242,13 +254,20 @@ def _worded_failure(text: str) -> RemoteRefused:
         return tool_failure(text)
 
 
-def _value(structured: Any, text: str) -> Any:
-    """Results that are no objects are put under `result`, and there may be JSON in a text, too."""
+def _value(structured: Any, texts: list[str]) -> Any:
+    """Results that are no objects are put under `result`, and there may be JSON in a text, too. Servers without
+    structured results say a list in a text for each of its entries, and an empty one in none."""
     if isinstance(structured, dict) and structured.keys() == {"result"}:
         structured = structured["result"]
     if structured is not None and not isinstance(structured, str):
         return structured
     try:
-        return read(structured or text)
+        first = read(structured or next(iter(texts), ""))
     except NotJson as problem:
         raise RemoteUnavailable(f"the tool's result cannot be used: {problem}", reached=True) from None
+    if structured or len(texts) == 1:
+        return first
+    try:
+        return [first, *map(read, texts[1:])]
+    except NotJson:  # words beside the result
+        return first

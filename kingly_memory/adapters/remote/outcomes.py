@@ -50,7 +50,7 @@ _METHOD_NOT_FOUND = -32601
 _INVALID_PARAMS = -32602
 _INTERNAL_ERROR = -32603
 _SERVER_TROUBLES = range(-32019, -31999)
-_NOT_THERE = frozenset({404, 405})
+_NOT_THERE = frozenset({404, 405, 406, 415})
 _INVALID_ARGUMENTS = re.compile(
     r"validation errors?\b|invalid (argument|parameter|params)|missing (a )?required|field required", re.IGNORECASE
 )
@@ -70,7 +70,7 @@ _SECONDS = re.compile(r"[+-]?\d{1,20}(\.\d{0,9})?")
 
 
 class NotThere(RemoteRefused):
-    """404 or 405: nothing at this address takes such a call. Another dialect may be spoken there."""
+    """404, 405, 406 or 415: nothing at this address takes such a call. Another dialect may be spoken there."""
 
 
 class Foreign(RemoteUnavailable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.adapters.remote import wire
@@ -23,6 +23,7 @@ class SeedRemote:
     def __init__(self, dialect: Dialect, persistence: Persistence) -> None:
         self._dialect = dialect
         self._persistence = persistence
+        self._arguments: Mapping[str, frozenset[str]] = {}
         self._honours_keys = False
         self._can_update = True
         self._knows_thoughts = True
@@ -36,9 +37,11 @@ class SeedRemote:
     def greeted(self, offer: Offer) -> RemoteInfo:
         """Take up what the server said of itself."""
         info = wire.server_info(offer.told)
-        self._honours_keys = info.honours_keys
+        self._arguments = offer.arguments
+        known = self._arguments.get("store_memory")
+        self._honours_keys = info.honours_keys and (known is None or "idempotency_key" in known)
         self._can_update = self._knows_thoughts = True
-        return info
+        return info._replace(honours_keys=self._honours_keys)
 
     async def prepare(self) -> None:
         """Nothing has to be there before it is used."""
@@ -158,4 +161,12 @@ class SeedRemote:
     ) -> Any:
         """One call for a project: the memory's own where there is one, since an outbox may serve several."""
         key = params.get("idempotency_key")
-        return await self._dialect.call(method, params, project=project, key=key, timeout_s=timeout_s)
+        told = self._taken(method, params)
+        return await self._dialect.call(method, told, project=project, key=key, timeout_s=timeout_s)
+
+    def _taken(self, method: str, params: JsonObject) -> JsonObject:
+        """What the server lists of them, where it lists any: a strict one refuses a call with an argument more."""
+        known = self._arguments.get(method)
+        if known is None:
+            return params
+        return {name: value for name, value in params.items() if name in known}

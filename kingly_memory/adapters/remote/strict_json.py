@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from kingly_memory.intake import mended
@@ -11,8 +12,9 @@ from kingly_memory.intake import mended
 _DEEPEST = 64
 _LONGEST_INT = 40
 """Digits; enough for any id or timestamp, and too few to overflow anything that looks at the number later."""
-_MOST_PARTS = 100_000
-"""A megabyte of `[],` would become 25 MB of lists. Counted in the text, where brackets in strings count too."""
+_MOST_PARTS = 40_000
+"""A megabyte of `[],` would become 25 MB of lists. The largest list of tools that is known has half as many."""
+_STRING_OR_PART = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{,]', re.DOTALL)
 
 
 class NotJson(ValueError):
@@ -23,12 +25,11 @@ def read(body: bytes | str) -> Any:
     """The value of a JSON text: finite numbers, at most 64 levels, no lone surrogates.
 
     Raises NotJson on bad UTF-8, NaN, Infinity, HTML, an empty text, numbers of more than 40 digits, deeper nesting,
-    and more than 100,000 brackets and commas.
+    and more than 40,000 brackets and commas outside of strings.
     """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8")
-        if sum(map(text.count, "[{,")) > _MOST_PARTS:
-            raise NotJson("the reply has too many parts")
+        _check_parts(text)
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, parse_int=_short)
         if "\\ud" in text or "\\uD" in text:
             value = json.loads(mended(json.dumps(value, ensure_ascii=False)))
@@ -59,6 +60,17 @@ def _short(digits: str) -> int:
     if len(digits) > _LONGEST_INT:
         raise NotJson("the reply contains a number that is too large")
     return int(digits)
+
+
+def _check_parts(text: str) -> None:
+    """Strings may hold as many commas as they like; they are told apart only where there are that many at all."""
+    if sum(map(text.count, "[{,")) <= _MOST_PARTS:
+        return
+    parts = 0
+    for found in _STRING_OR_PART.finditer(text):
+        parts += text[found.start()] != '"'
+        if parts > _MOST_PARTS:
+            raise NotJson("the reply has too many parts")
 
 
 def _check_depth(value: Any) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import logging
+import math
 import os
 import re
 import socket
@@ -21,6 +22,7 @@ from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -77,6 +79,8 @@ class Transport:
         self._connect_timeout_s = connect_timeout_s
         self._reply_limit_bytes = reply_limit_bytes
         self._client: httpx.AsyncClient | None = None
+        self.heard_s = -math.inf
+        """When the latest answer began, on the monotonic clock."""
 
     def __repr__(self) -> str:
         return f"<Transport {self.endpoint}>"
@@ -139,6 +143,7 @@ class Transport:
         for _ in range(_MOST_REDIRECTS + 1):
             async with client.stream(letter.verb, url, content=letter.body, headers=headers) as response:
                 exchange.reached = True
+                self.heard_s = self._clock.monotonic()
                 if response.status_code not in _FOLLOWED:
                     return await reading(Reply(response, self._reply_limit_bytes))
                 url = _same_origin(url, response)
@@ -169,7 +174,8 @@ class Transport:
             headers=headers,
             timeout=httpx.Timeout(None, connect=self._connect_timeout_s),
             trust_env=not self.endpoint.loopback,
-            verify=True if self.endpoint.scheme == "https" else _no_certificates(),
+            # of its own: `trust_env`, off at home, would leave out SSL_CERT_FILE with the proxies
+            verify=httpx.create_ssl_context() if self.endpoint.scheme == "https" else _no_certificates(),
             cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
             follow_redirects=False,
         )
@@ -183,7 +189,16 @@ class Transport:
         if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol | UnicodeError):
             return f"{origin}: the address cannot be used"
         causes = (_words(cause) for cause in _causes(problem))
-        return f"{origin}: {next(filter(None, causes), 'the connection broke, or it does not speak HTTP')}"
+        reason = next(filter(None, causes), "the connection broke, or it does not speak HTTP")
+        return f"{origin}: {reason}{self._way()}"
+
+    def _way(self) -> str:
+        """What stands between, so that its troubles are not taken for the server's."""
+        here, proxies = self.endpoint, getproxies()
+        named = next((one for one in (here.scheme, "all") if one in proxies), None)
+        if named is None or here.loopback or proxy_bypass(here.host):
+            return ""
+        return f" (by way of the proxy in {named.upper()}_PROXY)"
 
 
 class Exchange:
@@ -264,7 +279,7 @@ def _words(cause: BaseException) -> str | None:
     if isinstance(cause, socket.gaierror):
         return "the host name is not known"
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return "the server's certificate is not trusted"
+        return "the server's certificate is not trusted; name the authority that signed it in SSL_CERT_FILE"
     if isinstance(cause, ssl.SSLError):
         return "no secure connection could be agreed on"
     if isinstance(cause, OSError) and cause.errno:

@@ -12,6 +12,7 @@ from kingly_memory.models import JsonObject, Memory
 
 MOST_CHAINS = 256
 _PLACE = frozenset({"thought_chain_id", "parent_thought_id"})
+_KIND = frozenset({"thought_type"})
 
 
 class Thoughts:
@@ -26,7 +27,8 @@ class Thoughts:
         return self._calls.offers("record_thought")
 
     async def record(self, memory: Memory, key: str, parent_remote_id: str | None, workflow_id: str) -> str:
-        """The remote's id of the thought. A parent or a chain that it does not know any more is left out."""
+        """The remote's id of the thought. A parent or a chain that it does not know any more is left out, and so is a
+        kind of thought that it does not know."""
         chain_remote_id = await self._chain(memory, workflow_id)
         arguments = ultimate_wire.thought_arguments(memory, key, parent_remote_id, chain_remote_id)
 
@@ -37,7 +39,8 @@ class Thoughts:
         try:
             reply = await repeated_on_conflict(partial(write, arguments))
         except RemoteRefused as refused:
-            alone = {name: value for name, value in arguments.items() if name not in _PLACE}
+            unknown = _PLACE | (_KIND if refused.clear and not refused.unknown_method else frozenset())
+            alone = {name: value for name, value in arguments.items() if name not in unknown}
             if refused.code == outcomes.NO_WORKFLOW or alone == arguments:
                 raise
             self._chains.clear()

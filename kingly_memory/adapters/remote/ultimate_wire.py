@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -133,9 +134,14 @@ def workflow_arguments(namespace: str) -> JsonObject:
 
 def asked(text: str) -> Asked:
     """The keyword half reads its question as FTS5 syntax, in which a hyphen is an error and OR an operator: only plain
-    words are sent. A question without any is for the semantic half alone."""
-    plain = " ".join(_NOT_A_WORD.sub(" ", text[:_QUERY_LIMIT]).lower().split())
-    return Asked(plain, worded=True) if plain else Asked(text[:_QUERY_LIMIT], worded=False)
+    words are sent. A question that would not be much of one without the others is for the semantic half alone, as it
+    is."""
+    said = text[:_QUERY_LIMIT]
+    bare = _without_accents(said)
+    plain = " ".join(_NOT_A_WORD.sub(" ", bare).lower().split())
+    lost = sum(one.isalnum() and not one.isascii() for one in bare)
+    kept = sum(one.isalnum() for one in plain)
+    return Asked(plain, worded=True) if kept > lost else Asked(said, worded=False)
 
 
 def search_arguments(question: Asked, limit: int, level: MemoryType | None) -> JsonObject:
@@ -171,7 +177,8 @@ def tags_of(memory: Memory) -> list[str]:
     contexts = [] if context_id is None else [context_tag(context_id)]
     revision = f"{REVISION_TAG}{memory.revision}"
     reasoning = _reasoning_tags(memory)
-    return [*own, *reasoning, memory_tag(memory), project_tag(memory.scope.project), revision, *contexts]
+    ours = [memory_tag(memory), project_tag(memory.scope.project), revision, *contexts]
+    return list(dict.fromkeys([*own, *reasoning, *ours]))
 
 
 def memory_tag(memory: Memory) -> str:
@@ -185,6 +192,11 @@ def context_tag(context_id: str) -> str:
 def project_tag(project: str) -> str:
     """A digest, since names that differ in case alone would come back as one."""
     return PROJECT_TAG + sha256(project.encode(errors="replace")).hexdigest()[:16]
+
+
+def _without_accents(text: str) -> str:
+    """As the keyword half keeps its words."""
+    return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 
 def _reasoning_tags(memory: Memory) -> list[str]:

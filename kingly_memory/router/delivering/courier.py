@@ -18,6 +18,7 @@ from kingly_memory.router.delivering import delivery, outbox
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.link_keeper import LinkKeeper
 from kingly_memory.router.delivering.outbox import Judge, Leased, for_everything
+from kingly_memory.router.delivering.routes import UNNAMED
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
@@ -48,8 +49,14 @@ class Depot:
     settings: Settings
     events: Events
     chance: Callable[[], float]
+    label: str = UNNAMED
     pause: Pause = field(default_factory=Pause)
     is_for: Judge = for_everything
+
+    @property
+    def to_whom(self) -> str:
+        """What a sentence about deliveries says of the remote, where it has a name."""
+        return "" if self.label == UNNAMED else f" to {self.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +189,9 @@ class Courier(ABC, Generic[P]):
             await self._write(outbox.reclaim(self._outbox, delivery_ids, self._depot.owner, self._now_s()))
 
     async def hasten(self, delivery_ids: Collection[str]) -> None:
-        """Make them due now, for whoever delivers."""
+        """Make those due that are not yet, for whoever delivers."""
         if delivery_ids:
-            await self._write(outbox.retry(self._outbox, delivery_ids, self._now_s()))
+            await self._write(outbox.hasten(self._outbox, delivery_ids, self._now_s()))
 
     async def _postpone(self, parcel: P, error: RemoteUnavailable, began_s: float) -> None:
         """The remote could not: it waits, and a Retry-After holds everybody back."""
@@ -225,7 +232,7 @@ class Courier(ABC, Generic[P]):
 
     def _complain(self, parcel: P, reason: str, *, dead: bool) -> None:
         fate = f"gave up ({self.remedy})" if dead else "will try again"
-        log.warning("delivery of %r failed, %s: %s", parcel.name, fate, reason)
+        log.warning("delivery of %r%s failed, %s: %s", parcel.name, self._depot.to_whom, fate, reason)
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()

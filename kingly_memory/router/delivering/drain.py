@@ -63,6 +63,7 @@ class Drainer:
         self._link = depot.link
         self._clock = depot.clock
         self._settings = depot.settings
+        self._to_whom = depot.to_whom
         self._leads = leads
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -160,7 +161,7 @@ class Drainer:
         except Exception as error:  # this is the background task's top
             if _is_being_cancelled():
                 raise asyncio.CancelledError from error  # what failed was the tidying up
-            log.warning("delivery paused for a moment: %s: %s", type(error).__name__, error)
+            log.warning("delivery%s paused for a moment: %s: %s", self._to_whom, type(error).__name__, error)
 
     def _pause_s(self) -> float:
         """Until the next look. Looking costs one read, and shows what other processes stored or found out."""

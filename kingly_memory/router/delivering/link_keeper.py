@@ -14,6 +14,7 @@ from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.delivering.link import Link, broken, given_back, hastened, mended, probe_is_due, strained
+from kingly_memory.router.delivering.routes import UNNAMED, called
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")
@@ -21,6 +22,9 @@ log = logging.getLogger("kingly_memory.link")
 AGAIN_S = 10.0
 """Until the next probe after one that a process left behind: a short command must not make the others wait for long,
 and a row of them not ask a hung remote each."""
+
+HANGING = 3
+"""For so many times as long as a search waits for it a remote may say nothing while it is being connected to."""
 
 
 class LinkKeeper:
@@ -35,8 +39,14 @@ class LinkKeeper:
         settings: Settings,
         events: Events,
         chance: Callable[[], float],
+        label: str = UNNAMED,
+        heard_s: Callable[[], float] = lambda: -math.inf,
     ) -> None:
+        """`label` is what people call the remote; `heard_s` tells when it last answered anything, on the monotonic
+        clock."""
         self._name = name
+        self._label = label
+        self._heard_s = heard_s
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -75,16 +85,18 @@ class LinkKeeper:
     async def failed(self, error: RemoteError, *, tries: int = 1, since_s: float | None = None) -> None:
         """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline.
 
-        `since_s`: when the call began, on the monotonic clock. Of calls that failed side by side one counts, and what
-        failed while others were answered did not fail that often in a row.
+        `since_s`: when the call began, on the monotonic clock. Of calls that failed side by side one counts, and none
+        of a call that began before the remote last answered: it may have failed on what is over.
         """
         if since_s is None:
             await self._strain(error, tries)
             return
         async with self._failing:
+            if since_s < self._answered_s:
+                return
             if since_s >= self._failed_s or isinstance(error, RemoteUnauthorised):
                 self._failed_s = self._clock.monotonic()
-                await self._strain(error, 1 if since_s < self._answered_s else tries)
+                await self._strain(error, tries)
 
     async def _strain(self, error: RemoteError, tries: int) -> None:
         """A remote that is only too slow for a search is probed at once, with the patience that deliveries have."""
@@ -98,10 +110,13 @@ class LinkKeeper:
         """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
         if not await self._take_probe(forced):
             return self.is_connected
+        began_s = self._clock.monotonic()
         try:
             async with self.asking():
                 info = await remote.connect()
         except RemoteError as error:
+            if began_s < self._answered_s:  # it may have failed on what is over
+                return self.is_connected
             await self._go_offline(_reason(error), unauthorised=isinstance(error, RemoteUnauthorised))
             return False
         await self._go_connected(info)
@@ -109,23 +124,27 @@ class LinkKeeper:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """Around a call. One that is given up because the process ends has failed, if it had time for an answer:
-        commands that each end before the deadline still learn together that nobody answers."""
+        """Around a call. One that is given up because the process ends has failed, if the remote was silent for long
+        enough: commands that each end before the deadline still learn together that nobody answers."""
         asked_at = self._clock.monotonic()
         self._asked_at.append(asked_at)
         try:
             yield
         except asyncio.CancelledError:
             now_s = self._now_s()
-            if self._is_long_ago(asked_at):
-                unanswered = RemoteUnavailable("no answer before the process ended")
-                await asyncio.shield(self.failed(unanswered, since_s=asked_at))
-                await asyncio.shield(self._change(lambda link: hastened(link, now_s + AGAIN_S)))
+            if self._is_silent(asked_at):
+                await asyncio.shield(self.given_up(asked_at))
             else:
                 await asyncio.shield(self._change(lambda link: given_back(link, now_s)))
             raise
         finally:
             self._asked_at.remove(asked_at)
+
+    async def given_up(self, since_s: float) -> None:
+        """The process ends, and has waited for the remote since then, on the monotonic clock."""
+        now_s = self._now_s()
+        await self.failed(RemoteUnavailable("no answer in the time that there was"), since_s=since_s)
+        await self._change(lambda link: hastened(link, now_s + AGAIN_S))
 
     @property
     def is_asking(self) -> bool:
@@ -134,11 +153,31 @@ class LinkKeeper:
 
     @property
     def is_kept_waiting(self) -> bool:
-        """True when a call has gone unanswered for longer than a search would wait."""
-        return any(map(self._is_long_ago, self._asked_at))
+        """True when a call is under way and the remote silent for longer than a search would wait."""
+        return any(map(self._is_silent, self._asked_at))
 
-    def _is_long_ago(self, asked_at: float) -> bool:
-        return self._clock.monotonic() - asked_at >= self._settings.remote_search_s
+    def _is_silent(self, asked_at: float) -> bool:
+        return self._silent_s(asked_at) >= self._settings.remote_search_s
+
+    def monotonic_s(self) -> float:
+        """The clock by which calls begin."""
+        return self._clock.monotonic()
+
+    def is_hanging(self, since_s: float) -> bool:
+        """True when the remote, being connected to since then, says nothing for so long that it never may."""
+        return self._silent_s(since_s) >= HANGING * self._settings.remote_search_s
+
+    def was_heard(self, since_s: float) -> bool:
+        """Whether the remote has answered anything since then."""
+        return self._heard_s() >= since_s
+
+    def _silent_s(self, since_s: float) -> float:
+        """For how long nothing has been heard of the remote, from that moment on at most."""
+        return self._clock.monotonic() - max(since_s, self._heard_s())
+
+    @property
+    def _named(self) -> str | None:
+        return None if self._label == UNNAMED else self._label
 
     @property
     def _longest_s(self) -> float:
@@ -176,18 +215,20 @@ class LinkKeeper:
         was = self.current().state
         await self._change(lambda link: broken(link, reason, now_s, pause_s, unauthorised=unauthorised))
         if was is not LinkState.OFFLINE:
-            log.warning("remote is offline, working locally: %s", reason)
-            self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason))
+            working = "working locally" if self._label == UNNAMED else "going on without it"
+            log.warning("%s is offline, %s: %s", called(self._label), working, reason)
+            self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason, self._named))
 
     async def _go_connected(self, info: RemoteInfo) -> None:
+        self._answered_s = self._clock.monotonic()
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         before = self.current()
         if before.state is LinkState.CONNECTED and before.effects == effects:
             return
         await self._change(lambda link: mended(link, effects))
         if before.state is not LinkState.CONNECTED:
-            log.info("remote is back")
-            self._events.emit(LinkChanged(LinkState.CONNECTED.value, None))
+            log.info("%s is back", called(self._label))
+            self._events.emit(LinkChanged(LinkState.CONNECTED.value, None, self._named))
 
     async def _change(self, move: Callable[[Link], Link | None]) -> Link | None:
         """Move the shared row. Where the store cannot be written, this process keeps its own."""

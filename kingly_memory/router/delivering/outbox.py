@@ -312,6 +312,18 @@ def reclaim(remote: str, memory_ids: Collection[str], owner: str, now_s: float) 
     return change
 
 
+def hasten(remote: str, memory_ids: Collection[str], now_s: float) -> Callable[[Transaction], None]:
+    """Make due what waits for later. What is due already keeps its place: before what has failed meanwhile."""
+
+    def change(transaction: Transaction) -> None:
+        for memory_id in memory_ids:
+            facet = delivery_of(transaction, remote, memory_id)
+            if facet is not None and facet.state is DeliveryState.PENDING and facet.due is not None:
+                set_delivery(transaction, remote, memory_id, replace(facet, due=min(facet.due, now_s)))
+
+    return change
+
+
 def retry(
     remote: str, memory_ids: Collection[str], now_s: float, project: str | None = None
 ) -> Callable[[Transaction], int]:

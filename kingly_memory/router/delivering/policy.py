@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import KINDS, Memory, MemoryType
-from kingly_memory.router.delivering.routes import EVERYTHING, NOTHING, Policy, ToFirst
+from kingly_memory.router.delivering.routes import EVERYTHING, NOTHING, UNNAMED, Policy, ToFirst
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -75,9 +75,8 @@ def policy(text: str, labels: Sequence[str]) -> Policy:
     rules = _that_matter(given)
     unknown = sorted({one for rule in rules for one in rule.remotes} - set(labels))
     if unknown:
-        log.warning(
-            "remote_policy names %s, and no remote is called so (there is %s)", ", ".join(unknown), ", ".join(labels)
-        )
+        known = "the one there is has no name" if list(labels) == [UNNAMED] else f"there is {', '.join(labels)}"
+        log.warning("remote_policy names %s, and no remote is called so (%s)", ", ".join(unknown), known)
     return Rules(rules)
 
 

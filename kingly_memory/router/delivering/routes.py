@@ -10,6 +10,12 @@ from kingly_memory.models import REMOTE_ABOVE, Memory
 UNNAMED = "remote"
 """What the one remote is called that was given without a name."""
 
+
+def called(label: str) -> str:
+    """What a sentence calls the remote."""
+    return "the remote" if label == UNNAMED else f"the remote {label}"
+
+
 EVERYTHING, NOTHING = "*", ""
 """What a policy may say of a remote."""
 

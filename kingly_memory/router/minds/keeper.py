@@ -31,8 +31,8 @@ from kingly_memory.router.records import Desk
 
 log = logging.getLogger("kingly_memory.router")
 
-MOST_TURNS = 100
-"""How often somebody else may be quicker before we say that the mind is busy."""
+PATIENCE_S = 10.0
+"""How long somebody else may always be quicker before we say that the mind is busy."""
 FAILURES = 2
 """What failed is tried once more before it is told."""
 
@@ -129,7 +129,7 @@ class StoreKeeper:
     async def saved(self) -> None:
         """Wait until everything is in the store. Raises StoreError."""
         began, failures = time.monotonic(), 0
-        for _ in range(MOST_TURNS):
+        while time.monotonic() - began < PATIENCE_S:
             if self._waiting:
                 with suppress(KinglyMemoryError, Moved):
                     await self._around.landing.of(self._waiting[-1].future)
@@ -150,7 +150,7 @@ class StoreKeeper:
     def _wait(self) -> None:
         """Until the last change is in the store. Raises StoreError."""
         began = time.monotonic()
-        for _ in range(MOST_TURNS):
+        while time.monotonic() - began < PATIENCE_S:
             wait([entry.future for entry in self._waiting])
             if not self._is_behind():
                 return

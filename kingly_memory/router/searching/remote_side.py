@@ -7,10 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
-from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ports import Remote
 from kingly_memory.router.delivering.link_keeper import LinkKeeper
-from kingly_memory.router.delivering.routes import UNNAMED
+from kingly_memory.router.delivering.routes import UNNAMED, called
 from kingly_memory.router.searching.keepsakes import Keepsakes
 
 log = logging.getLogger("kingly_memory.search")
@@ -30,6 +30,7 @@ class RemoteSide:
         self.keepsakes = keepsakes
         self._remote = remote
         self._notes: set[asyncio.Future[None]] = set()
+        self._connecting_since_s: float | None = None
 
     def unreachable(self) -> str | None:
         """Why asking would be in vain; None when it is worth it."""
@@ -40,22 +41,33 @@ class RemoteSide:
 
         `patient=False`: it was given less time than it may take, so that being late says nothing about the link.
         """
+        began_s = self.link.monotonic_s()
         try:
             answer = await question(self._remote)
         except RemoteError as error:
-            log.warning("%s did not answer %s, answering without it: %s", self._who, what, error)
-            if not isinstance(error, RemoteRefused) and (patient or not _is_late(error)):
+            log.warning("%s did not answer %s, answering without it: %s", called(self.label), what, error)
+            if self._is_a_failure(error, began_s, patient):
                 await self._noted(self.link.failed(error))
             raise
+        self._connecting_since_s = None
         await self._noted(self.link.succeeded())
         return answer
 
-    @property
-    def _who(self) -> str:
-        return "the remote" if self.label == UNNAMED else f"the remote {self.label}"
+    def _is_a_failure(self, error: RemoteError, began_s: float, patient: bool) -> bool:
+        """Whether it says something about the link. Of a remote that is still being connected to only its silence does:
+        a router that stays open notices when it lasts, and one that ends tells of it then."""
+        if not isinstance(error, NotConnectedYet):
+            self._connecting_since_s = None
+            return not isinstance(error, RemoteRefused) and (patient or not _is_late(error))
+        if self._connecting_since_s is None and patient:
+            self._connecting_since_s = began_s
+        return self._connecting_since_s is not None and self.link.is_hanging(self._connecting_since_s)
 
     async def settle(self) -> None:
-        """Wait for what is still being noted."""
+        """Closing: wait for what is still being noted, and note that a remote that was asked has said nothing."""
+        since_s, self._connecting_since_s = self._connecting_since_s, None
+        if since_s is not None and not self.link.was_heard(since_s):
+            await self.link.given_up(since_s)
         await asyncio.gather(*self._notes, return_exceptions=True)
 
     async def _noted(self, note: Coroutine[None, None, None]) -> None:

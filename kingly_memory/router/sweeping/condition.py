@@ -43,8 +43,10 @@ class Counting:
         self._tiers: Counter[Tier] = Counter()
         self._surprise = 0.0
 
-    def see(self, one: Subject) -> None:
-        self._states[strength.state(strength.current(vitals(one), self._now_s, self._rules), self._rules)] += 1
+    def see(self, one: Subject, now: float | None = None) -> None:
+        """`now` is its strength, for who has reckoned it."""
+        height = strength.current(vitals(one), self._now_s, self._rules) if now is None else now
+        self._states[strength.state(height, self._rules)] += 1
         placement = self._tiering.placement(one)
         self._tiers[placement.tier] += 1
         self._surprise += placement.surprise
@@ -110,7 +112,8 @@ class Condition:
 
     def counted(self, counting: Counting, activity: Activity) -> JsonObject:
         """What `stats` answers of live memories that have been counted."""
-        return {**counting.told(activity), "archived": self._reader.counts(self._project)["archived"]}
+        archived = self._reader.counts(self._project)["archived"]
+        return {**counting.told(activity), "searches": activity.lookups, "archived": archived}
 
     def watch(self, now_s: float, limit: int) -> Watch:
         return Watch(now_s, self._strength_rules, limit)

@@ -20,6 +20,7 @@ from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.merging import Merging
 from kingly_memory.lifecycle.restating import saying
 from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.verdicts import Merge
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, records
@@ -32,8 +33,10 @@ MOST_LINKS = 32
 """Joined at one time, the strongest of them: a change must not keep the writer for long."""
 
 
-def holds(transaction: Transaction, one: Subject, stands: Subject | None, how: Merging, at_s: float) -> bool:
-    """Whether the memory may still be joined to the other one."""
+def holds(
+    transaction: Transaction, one: Subject, stands: Subject | None, verdict: Merge, how: Merging, *, at_s: float
+) -> bool:
+    """Whether the memory, of which not a word has changed, may still be joined to the other one."""
     return (
         stands is not None
         and one.memory.id != stands.memory.id
@@ -42,7 +45,7 @@ def holds(transaction: Transaction, one: Subject, stands: Subject | None, how: M
         and not is_expired(one.lifetime, at_s)
         and not is_expired(stands.lifetime, at_s)
         and transaction.facet(archive.APART, one.memory.id) is None
-        and how.share(saying(one.memory), saying(stands.memory)) > 0
+        and (stands.memory.revision == verdict.revision or how.share(saying(one.memory), saying(stands.memory)) > 0)
     )
 
 

@@ -76,13 +76,17 @@ class Watch:
         self._spread = [0] * BINS
         self._falling: list[tuple[float, str, Subject]] = []
 
-    def see(self, one: Subject) -> None:
+    def see(self, one: Subject) -> float:
+        """Says how strong it is."""
         seen = vitals(one)
-        self._spread[min(int(strength.current(seen, self._now_s, self._rules) * BINS), BINS - 1)] += 1
-        days = None if one.is_protected else strength.days_until_forgotten(seen, self._now_s, self._rules)
-        if days:
+        now = strength.current(seen, self._now_s, self._rules)
+        self._spread[min(int(now * BINS), BINS - 1)] += 1
+        days = None if one.is_protected else strength.days_until_forgotten(seen, self._now_s, self._rules, strength=now)
+        is_full = len(self._falling) >= self._limit
+        if days and not (is_full and all(each[:2] < (days, one.memory.id) for each in self._falling[-1:])):
             some = [*self._falling, (days, one.memory.id, one)]
             self._falling = nsmallest(self._limit, some, key=lambda each: each[:2])
+        return now
 
     def outlook(self) -> Outlook:
         courses = (_course(one, days, self._now_s, self._rules) for days, _, one in self._falling)

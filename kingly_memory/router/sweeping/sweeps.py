@@ -312,7 +312,7 @@ def _merge(
     transaction: Transaction, sweep: Sweep, one: Subject, verdict: Merge, remotes: Sequence[str]
 ) -> JsonObject | None:
     stands, how = _subject(transaction, verdict.into, remotes), sweep.policies.merging
-    if stands is None or how is None or not merges.holds(transaction, one, stands, how, sweep.at_s):
+    if stands is None or how is None or not merges.holds(transaction, one, stands, verdict, how, at_s=sweep.at_s):
         return None
     at = datetime.fromtimestamp(sweep.at_s, UTC)
     desk = Desk(sweep.project, None, None, Lifetimes({}), at)

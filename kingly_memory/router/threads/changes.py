@@ -209,6 +209,8 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
         numbers = [value for value in (roots.number(one, name), roots.number(other, name)) if value is not None]
         if numbers:
             joined[name] = join(numbers)
+    if "recalls" in joined:
+        joined["recalls"] = int(joined["recalls"])
     return joined
 
 
