@@ -353,6 +353,21 @@ class Place:
         )
 
 
+def token_variable(one: RemotePlace, environment: Mapping[str, str] | None = None) -> str | None:
+    """The variable that gave that remote its token, or the file it is in; None when none did."""
+    from kingly_memory.remote_names import variable
+
+    env = os.environ if environment is None else environment
+    kind = "KINGLY_TOKEN" if one.token else "KINGLY_TOKEN_FILE"
+
+    def gives(told: str | None) -> bool:
+        if not told or one.token_file is None:
+            return bool(told) and told == one.token
+        return Path(told).expanduser().resolve() == one.token_file.resolve()
+
+    return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(env.get(name))), None)
+
+
 def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
     """The token a hub asks for: `KINGLY_HUB_TOKEN`, or that in the file `KINGLY_HUB_TOKEN_FILE`. It never travels in
     arguments, which every process can read. Raises InvalidSetting."""

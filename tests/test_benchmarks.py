@@ -55,7 +55,7 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     assert {"store with a hung remote", "the same again (A/A)", "search, remote hangs"} <= names
     assert {"sweep with merging over 200, processor", "overview of 200, processor"} <= names
     assert {"search, link known offline", "kingly-memory search --json"} <= names
-    assert {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once"} <= names
+    assert {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once, of 8 talks"} <= names
     assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names
     assert {"add + retrieve, an agent's memory", "add to a mind in a store, saved"} <= names
     assert {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"} <= names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import sqlite3
@@ -17,8 +16,16 @@ from kingly_memory.cli.output import Output, counted, duration, facts, table
 from kingly_memory.cli.place import command, place_of, reading, remote_place, routing, sync_command
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
-from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
-from kingly_memory.settings import HOME_FOLDER, Place, Settings, nearest_project, said, user_data_folder
+from kingly_memory.remote_names import UNNAMED, RemotePlace
+from kingly_memory.settings import (
+    HOME_FOLDER,
+    Place,
+    Settings,
+    nearest_project,
+    said,
+    token_variable,
+    user_data_folder,
+)
 from kingly_memory.version import __version__
 
 OUTBOX_STATES = ("pending", "leased", "dead")
@@ -244,16 +251,7 @@ def _token_source(options: Namespace, one: RemotePlace) -> str | None:
     """The option or variable that a remote's token comes from; None when it has none."""
     if one.token is None and one.token_file is None:
         return None
-    name = variable(one.label)
-    told = (f"KINGLY_TOKEN_{name}", "KINGLY_TOKEN") if one.token else (f"KINGLY_TOKEN_FILE_{name}", "KINGLY_TOKEN_FILE")
-    return next((each for each in told if _gives(os.environ.get(each), one)), "--token-file")
-
-
-def _gives(told: str | None, one: RemotePlace) -> bool:
-    """Whether what a variable says is that remote's token, or the file it is in."""
-    if not told or one.token_file is None:
-        return bool(told) and told == one.token
-    return Path(told).expanduser().resolve() == one.token_file.resolve()
+    return token_variable(one) or "--token-file"
 
 
 def _shown_remote(place: Place, one: RemotePlace) -> str:

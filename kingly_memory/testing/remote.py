@@ -149,13 +149,14 @@ class ScriptedRemote:
         try:
             await self._stopping.wait()
         finally:
+            self._stopping.set()
             server.close()
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
+            await _some_turns()
             for connection in list(self._connections):
                 connection.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
             await server.wait_closed()
+            await _some_turns()
 
     def _run(self, listening: Future[None]) -> None:
         try:
@@ -164,9 +165,18 @@ class ScriptedRemote:
             listening.set_exception(problem)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._stopping is None or self._stopping.is_set():
+            writer.transport.abort()
+            return
         connection = asyncio.ensure_future(self._converse(reader, writer))
         self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+
+        def over(_: asyncio.Task[None]) -> None:
+            """Also of a conversation that was cancelled before its first step, which closes nothing."""
+            self._connections.discard(connection)
+            writer.transport.abort()
+
+        connection.add_done_callback(over)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -280,6 +290,12 @@ async def _play(line: Line, fault: Fault) -> bool:
 
 async def _send(line: Line, answer: Answer) -> bool:
     return await line.send(answer.status, answer.body, answer.headers, answer.media)
+
+
+async def _some_turns() -> None:
+    """For what was accepted or closed a moment ago."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
