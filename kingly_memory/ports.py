@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -340,6 +341,12 @@ class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
     @property
     def threads(self) -> ThreadRows: ...
 
+    def steady(self) -> AbstractContextManager[None]:
+        """What this thread reads inside is of one moment, and costs less: a statement alone has to find out whether
+        the store was written to or replaced. For as long as a search takes; what is written meanwhile waits in the
+        store's log."""
+        ...
+
 
 class LocalStore(Protocol):
     """The local layer. A change that was acknowledged survives kill -9, and a power cut at durability `power`."""
@@ -431,6 +438,10 @@ class RemoteInfo(NamedTuple):
     honours_keys: bool
     dialect: str = ""
     protocol: str = ""
+
+    def __str__(self) -> str:
+        spoken = " ".join(filter(None, (self.dialect, self.protocol)))
+        return f"{self.server} over {spoken}" if spoken else self.server
 
 
 class RemoteLink(NamedTuple):

@@ -346,6 +346,35 @@ def test_pages_go_on_where_the_last_one_ended_even_while_memories_are_stored(sto
     assert [row.memory.content for row in (*first, *second, *rest)] == list("6543210")
 
 
+def test_what_is_read_steadily_is_of_one_moment(store: DiskStore) -> None:
+    put(store, memory("before"))
+    with store.reader.steady():
+        assert stored_contents(store) == ["before"]
+        put(store, memory("meanwhile"))
+        with store.reader.steady():
+            assert stored_contents(store) == ["before"]
+        assert stored_contents(store) == ["before"]
+    assert stored_contents(store) == ["before", "meanwhile"]
+
+
+def test_reading_steadily_before_anything_was_stored_ends_with_the_first_memory(store: DiskStore) -> None:
+    with store.reader.steady():
+        assert stored_contents(store) == []
+        put(store, memory("first"))
+        assert stored_contents(store) == ["first"]
+    put(store, memory("second"))
+    assert stored_contents(store) == ["first", "second"]
+
+
+def test_an_error_ends_a_steady_reading(store: DiskStore) -> None:
+    put(store, memory("before"))
+    with pytest.raises(KeyError), store.reader.steady():
+        dict[str, str]()[stored_contents(store)[0]]
+    put(store, memory("after"))
+    with store.reader.steady():
+        assert stored_contents(store) == ["before", "after"]
+
+
 def test_page_is_filled_although_the_index_cannot_check_every_filter(store: DiskStore) -> None:
     moments = (NOON + timedelta(minutes=minute) for minute in range(40))
     put(store, *(memory(str(at.minute), created_at=at) for at in moments))

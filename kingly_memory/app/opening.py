@@ -70,6 +70,7 @@ class MemoryRouter(Views):
             lambda: Surroundings(self._store.reader, self._local, self._station.project, self._agent, self._now_s()),
             budget_s=self._settings.local_search_s,
             log=self._injections,
+            first=self._right_of_way.search,
         )
 
     @cached_property

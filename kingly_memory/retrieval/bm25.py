@@ -109,6 +109,8 @@ class Question:
         return Own(score, held, counted.by_chance)
 
     def _count(self, counted: _Counted, text: str, column: float, read: int) -> None:
+        if not text:
+            return
         said = words(without_marks(text[:read]))
         counted.words += len(said) * max(len(text) / read, 1.0)
         beginnings = self._beginnings

@@ -86,6 +86,11 @@ def context_expression(context_id: str) -> str:
     return f"scope : {_quoted(_context(context_id))}"
 
 
+def contexts_expression(context_ids: Iterable[str]) -> str:
+    """Everything with a context of one of those names, in whatever project."""
+    return _any_token(map(_context, context_ids))
+
+
 def any_context(digests: Iterable[str]) -> str:
     """Everything with one of the contexts of which these are the digests."""
     return _any_token([f"c{digest}" for digest in digests])

@@ -200,6 +200,7 @@ _SAID = (
     "SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
     "WHERE km_text MATCH ? AND km_text.rowid {beyond} ? ORDER BY km_text.rowid {order} LIMIT ?"
 )
+SAID_IN = "SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid WHERE km_text MATCH ? LIMIT ?"
 SAID_BEFORE = _SAID.format(beyond="<", order="DESC")
 SAID_AFTER = _SAID.format(beyond=">", order="ASC")
 _NEAR = (

@@ -35,6 +35,8 @@ BORROWERS = 40
 
 READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
+UNSWEPT = 64
+"""Lifetimes that have ended and wait for a sweep: as long as there are no more, only theirs are looked at."""
 LEAST_BUDGET_S = 0.01
 """What a search gets whose time was over before it could begin."""
 PIECES_READ = 32_768
@@ -111,7 +113,7 @@ class LocalSearch:
 
     def word(self, query: Query, *, budget_s: float) -> Wording:
         """What the query is taken to ask for; repairs take REPAIR_SHARE of the budget at most."""
-        with self._first():
+        with self._first(), self._reader.steady():
             return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
 
     def search(
@@ -122,7 +124,7 @@ class LocalSearch:
         `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
         limit are told of, where more were looked at: as many are looked at either way.
         """
-        with self._first():
+        with self._first(), self._reader.steady():
             return self._answer(query, now_s, budget_s, wording, most or query.limit)
 
     def _answer(self, query: Query, now_s: float, budget_s: float, wording: Wording | None, wanted: int) -> LocalAnswer:
@@ -191,7 +193,11 @@ class LocalSearch:
                 kept[match.row.position] = Match(match.row, match.bm25 + (before.bm25 if before else 0.0))
 
     def _alive(self, rows: Sequence[Row], now_s: float) -> set[int]:
-        mortal = [row for row in rows if row.standing is not Standing.ARCHIVED]
+        over = set(self._reader.expired(now_s, UNSWEPT + 1))
+        is_all = len(over) <= UNSWEPT
+        mortal = [
+            row for row in rows if row.standing is not Standing.ARCHIVED and (not is_all or row.memory.id in over)
+        ]
         facets = self._reader.facets("lifetime", [row.memory.id for row in mortal])
         ended = {one for one, facet in facets.items() if self._has_ended(one, Lifetime.from_json(facet), now_s)}
         return {row.position for row in rows} - {row.position for row in mortal if row.memory.id in ended}
