@@ -98,7 +98,12 @@ class RouterClosed(KinglyMemoryError):
 
 
 class RemoteError(KinglyMemoryError):
-    """The remote did not do what was asked. Local work is never affected."""
+    """The remote did not do what was asked. Local work is never affected.
+
+    `reason` says why, where it is known which remote it was.
+    """
+
+    reason: str
 
 
 class RemoteUnavailable(RemoteError):

@@ -111,7 +111,9 @@ class Settings:
     )
     lease_s: float = _setting(60.0, "how long a process may take to send what it has claimed", _TIME)
     lease_size: int = _setting(32, "memories claimed at a time", _COUNT)
-    sends_at_once: int = _setting(4, "memories under way to the remote at the same time; 1 for one by one", _COUNT)
+    sends_at_once: int = _setting(
+        4, "memories under way to the remote at once, one of a context; 1 for one by one", _COUNT
+    )
     refusals_limit: int = _setting(10, "unclear refusals after which a delivery is dead", _COUNT)
     poll_s: float = _setting(0.5, "how often the delivering process looks for what others stored", _TIME)
     reply_limit_bytes: int = _setting(1_048_576, "longest reply of a remote that is read")
@@ -353,11 +355,10 @@ class Place:
         )
 
 
-def token_variable(one: RemotePlace, environment: Mapping[str, str] | None = None) -> str | None:
+def token_variable(one: RemotePlace) -> str | None:
     """The variable that gave that remote its token, or the file it is in; None when none did."""
     from kingly_memory.remote_names import variable
 
-    env = os.environ if environment is None else environment
     kind = "KINGLY_TOKEN" if one.token else "KINGLY_TOKEN_FILE"
 
     def gives(told: str | None) -> bool:
@@ -365,7 +366,7 @@ def token_variable(one: RemotePlace, environment: Mapping[str, str] | None = Non
             return bool(told) and told == one.token
         return Path(told).expanduser().resolve() == one.token_file.resolve()
 
-    return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(env.get(name))), None)
+    return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(os.environ.get(name))), None)
 
 
 def hub_token(environment: Mapping[str, str] | None = None) -> str | None:

@@ -195,9 +195,11 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("effects", "warned"), [("exactly_once", False), ("at_least_once", True), (None, False)])
 def test_status_says_when_a_remote_honours_no_keys(effects: str | None, warned: bool) -> None:
-    link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None, "effects": effects}
     options = Namespace(home=None, project=None, remote=None)
-    assert ("may repeat a delivery" in upkeep._link_line(options, link)) is warned
+    link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None}
+    line = upkeep._link_line(options, {**link, "effects": effects, "server": "kingly-hub over json-call"})
+    assert ("may repeat a delivery" in line) is warned
+    assert line.startswith("connected, http://x (kingly-hub over json-call)")
 
 
 def test_the_first_status_after_damage_says_so(run: Run, isolated_environment: Path) -> None:

@@ -263,6 +263,10 @@ def test_mending_forgets_the_trouble_and_keeps_what_is_known_of_effects(
     assert link == Link(LinkState.CONNECTED, effects=effects or "exactly_once")
 
 
+def test_what_a_later_version_notes_of_a_link_is_left_out() -> None:
+    assert Link.from_json({**Link(server="hub").to_json(), "weather": "fair"}) == Link(server="hub")
+
+
 @given(st.booleans(), intervals)
 def test_a_link_comes_back_from_its_json_form_unchanged(unauthorised: bool, interval_s: float) -> None:
     link = broken(Link(effects="at_least_once"), "refused", NOW, interval_s, unauthorised=unauthorised)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +53,24 @@ def test_the_menu_is_complete() -> None:
 
 def test_every_fault_that_can_be_named_can_be_played() -> None:
     assert set(FAULTS) == set(PLAYS)
+
+
+def test_a_remote_that_stops_in_a_rush_leaves_no_connection_open() -> None:
+    with warnings.catch_warnings(record=True, action="always", category=ResourceWarning) as left_open:
+        for _ in range(3):
+            with ScriptedRemote() as remote, ThreadPoolExecutor(4) as pool:
+                knocking = [pool.submit(_knock, remote.port) for _ in range(4)]
+                remote.stop()
+            assert all(one.done() for one in knocking)
+            gc.collect()
+    assert [str(one.message) for one in left_open] == []
+
+
+def _knock(port: int) -> None:
+    """Connects again and again until nobody is there any more."""
+    with suppress(OSError):
+        for _ in range(200):
+            socket.create_connection(("127.0.0.1", port), timeout=0.1).close()
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "ok ", "STATUS=500"])

@@ -177,6 +177,8 @@ def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -
     if link["state"] == "disabled":
         return "no remote; name one with --remote or KINGLY_REMOTE"
     line = f"{link['state']}, {link['endpoint']}"
+    if link["server"] is not None:
+        line += f" ({link['server']})"
     if link["effects"] == "at_least_once":
         line += "; honours no idempotency keys, so that a lost reply may repeat a delivery"
     if link["last_error"]:

@@ -123,7 +123,6 @@ def assessment_draft(
     similar_tasks_found: int,
     content_limit_bytes: int,
     context_id: str | None = None,
-    agent: str | None = None,
     significance: object = ASSESSMENT_SIGNIFICANCE,
 ) -> Draft:
     """The memory of an assessment, in the seed's words. It is never evidence for another one."""
@@ -141,7 +140,6 @@ def assessment_draft(
         significance=significance,
         tags=(CONFIDENCE_ASSESSMENT,),
         context_id=context_id,
-        agent=agent,
         metadata={"record": CONFIDENCE_ASSESSMENT},
     )
 

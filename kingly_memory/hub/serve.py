@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -32,13 +32,11 @@ def run_hub(
     token: str | None = None,
     tokens_file: Path | None = None,
     until_eof: bool = False,
-    ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or with `until_eof` until standard input ends.
 
-    Port 0 takes a free one; a line on standard output says which. `ready` is called with the port as soon as calls are
-    accepted. Off loopback a token is required. Raises InvalidSetting before anything is opened, StoreError when the
-    home cannot be used.
+    Port 0 takes a free one; a line on standard output says which. Off loopback a token is required. Raises
+    InvalidSetting before anything is opened, StoreError when the home cannot be used.
     """
     access = Access.of(token, tokens_file)
     access.check_bind(host)
@@ -53,7 +51,7 @@ def run_hub(
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)
-        _announce(host, taken.getsockname()[1], ready)
+        _announce(host, taken.getsockname()[1])
         server.run(sockets=[taken])
 
 
@@ -78,8 +76,6 @@ def _alone_in(home: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _announce(host: str, port: int, ready: Callable[[int], None] | None) -> None:
+def _announce(host: str, port: int) -> None:
     sys.stdout.write(f"kingly-hub listening on {address(host, port)}\n")
     sys.stdout.flush()
-    if ready is not None:
-        ready(port)

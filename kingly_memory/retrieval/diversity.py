@@ -42,12 +42,12 @@ def pick(
     return picked
 
 
-def clusters(indexes: Sequence[int], alike: Alike, least: float = ALIKE) -> list[list[int]]:
+def clusters(indexes: Sequence[int], alike: Alike) -> list[list[int]]:
     """The candidates in groups: each joins the first group whose first member it resembles. Stable: groups stand in
     the order of their first members, and members in their own order."""
     groups: list[list[int]] = []
     for one in indexes:
-        home = next((group for group in groups if alike(group[0], one) >= least), None)
+        home = next((group for group in groups if alike(group[0], one) >= ALIKE), None)
         if home is None:
             groups.append([one])
         else:

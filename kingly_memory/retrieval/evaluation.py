@@ -139,9 +139,9 @@ def recall(found: Sequence[str], relevant: Collection[str], most: int) -> float:
     return len(set(found[:most]) & set(relevant)) / len(set(relevant))
 
 
-def reciprocal_rank(found: Sequence[str], relevant: Collection[str], most: int = RANK_MOST) -> float:
-    """1 for a relevant memory in the first place, 1/2 in the second, …; 0 when none is among the first `most`."""
-    return next((1 / rank for rank, name in enumerate(found[:most], start=1) if name in relevant), 0.0)
+def reciprocal_rank(found: Sequence[str], relevant: Collection[str]) -> float:
+    """1 for a relevant memory in the first place, 1/2 in the second, …; 0 when none is among the first RANK_MOST."""
+    return next((1 / rank for rank, name in enumerate(found[:RANK_MOST], start=1) if name in relevant), 0.0)
 
 
 def percentile(values: Iterable[float], percent: float) -> float:

@@ -15,7 +15,7 @@ from kingly_memory.ports import Clock, Remote, RemoteHit, StoreReader
 from kingly_memory.router.contexts import AtHand, Contexts
 from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.searching.local_search import LocalSearch
-from kingly_memory.router.searching.remote_side import RemoteSide, reason_of
+from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class ContextGatherer:
         try:
             hits, links = await side.ask("for a working context", both)
         except RemoteError as error:
-            return _Told(side, error=reason_of(error))
+            return _Told(side, error=error.reason)
         return _Told(side, tuple(hits), tuple(links))
 
     def _source(self, told: Sequence[_Told]) -> Source:

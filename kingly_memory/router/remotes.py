@@ -27,14 +27,7 @@ class RemotesSynced(SyncReport):
 
     def to_json(self) -> JsonObject:
         each = {label: report.to_json() for label, report in self.remotes.items()}
-        return {
-            "delivered": self.delivered,
-            "pending": self.pending,
-            "dead": self.dead,
-            "link": self.link.value,
-            "reason": self.reason,
-            "remotes": each,
-        }
+        return {**SyncReport.to_json(self), "remotes": each}
 
 
 class Remotes:

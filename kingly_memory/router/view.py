@@ -181,6 +181,7 @@ class View:
                 "next_probe_s": None,
                 "last_error": None,
                 "effects": None,
+                "server": None,
             }
         link = self._link(route)
         ahead = None if link.next_probe is None else max(0.0, round(link.next_probe - self._now_s(), 1))
@@ -190,6 +191,7 @@ class View:
             "next_probe_s": ahead,
             "last_error": link.last_error,
             "effects": link.effects,
+            "server": link.server,
         }
 
     def _outbox_status(self, remotes: Sequence[Route]) -> JsonObject:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, Field
 
-from kingly_memory.models import JsonObject
 from kingly_memory.server.arguments import BudgetTokens
 from kingly_memory.server.lazy_router import LazyRouter
+from kingly_memory.server.results import Sparse
 from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:  # read after the handshake
@@ -41,7 +41,7 @@ class Weighed(BaseModel):
     pertinence: Annotated[float, Field(description="The share of telling words that it has in common with the prompt")]
 
 
-class Injected(BaseModel):
+class Injected(Sparse):
     """The notes for a prompt."""
 
     success: bool = True
@@ -67,10 +67,6 @@ class Injected(BaseModel):
             asked=found.asked,
             considered=[Weighed.model_validate(one.to_json()) for one in found.considered] if explain else None,
         )
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_empty(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
-        return {name: value for name, value in serialized(self).items() if value is not None}
 
 
 class InjectionTools:

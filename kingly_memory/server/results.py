@@ -415,6 +415,7 @@ class LinkStatus(_Open):
     next_probe_s: float | None
     last_error: str | None
     effects: str | None
+    server: str | None
 
 
 class OutboxStatus(_Open):

@@ -150,8 +150,8 @@ class ScriptedRemote:
             await self._stopping.wait()
         finally:
             self._stopping.set()
+            await _accepting_no_more(server)
             server.close()
-            await _some_turns()
             for connection in list(self._connections):
                 connection.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
@@ -290,6 +290,14 @@ async def _play(line: Line, fault: Fault) -> bool:
 
 async def _send(line: Line, answer: Answer) -> bool:
     return await line.send(answer.status, answer.body, answer.headers, answer.media)
+
+
+async def _accepting_no_more(server: asyncio.Server) -> None:
+    """Before it is closed: a connection that was accepted and is not yet the server's would never be closed."""
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    await _some_turns()
 
 
 async def _some_turns() -> None:

@@ -29,7 +29,6 @@ _CLIENT = {"name": "kingly-memory", "version": __version__}
 _INVALID_REQUEST = -32600
 _MISUNDERSTOOD = range(-32022, -32019)
 """JSON-RPC: headers that do not match, a capability that is missing, a protocol version that is not known."""
-_UNSUPPORTED_VERSION = -32022
 _SESSION_ID = re.compile(r"[!-~]{1,1024}")
 _NAME_LIMIT = 100
 _MOST_TOOLS = 1_000

@@ -16,6 +16,8 @@ from kingly_memory.models import JsonObject
 
 T = TypeVar("T")
 
+_AT_ONCE = 4
+
 
 class Deadline:
     """The end of several calls that somebody waits for together."""
@@ -153,9 +155,9 @@ async def repeated_on_conflict(write: Callable[[], Awaitable[T]]) -> T:
     return await write()
 
 
-async def all_of(calls: Sequence[Callable[[], Awaitable[T]]], most: int = 4) -> list[T]:
-    """All of them, at most so many at a time; the first error ends them."""
-    turns = asyncio.Semaphore(most)
+async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """All of them, a few at a time; the first error ends them."""
+    turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one(call: Callable[[], Awaitable[T]]) -> T:
         async with turns:

@@ -24,13 +24,17 @@ class Link:
     effects: str | None = None
     failures: int = 0
     """Failed calls in a row, by any process of this machine, since one was answered."""
+    server: str | None = None
+    """What it said of itself, and how it is spoken to; None until it has been asked."""
 
     def to_json(self) -> JsonObject:
         return {**asdict(self), "state": self.state.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Link:
-        return cls(**{**data, "state": LinkState(data["state"])})
+        """What a later version notes besides is left out."""
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(**{**known, "state": LinkState(data["state"])})
 
 
 def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthorised: bool = False) -> Link:
@@ -62,8 +66,8 @@ def hastened(link: Link, at_s: float) -> Link | None:
     return replace(link, next_probe=at_s)
 
 
-def mended(link: Link, effects: str | None) -> Link:
-    return Link(LinkState.CONNECTED, effects=effects or link.effects)
+def mended(link: Link, effects: str | None, server: str | None = None) -> Link:
+    return Link(LinkState.CONNECTED, effects=effects or link.effects, server=server or link.server)
 
 
 def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:

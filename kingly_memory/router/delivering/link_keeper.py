@@ -100,7 +100,7 @@ class LinkKeeper:
 
     async def _strain(self, error: RemoteError, tries: int) -> None:
         """A remote that is only too slow for a search is probed at once, with the patience that deliveries have."""
-        reason, unauthorised = _reason(error), isinstance(error, RemoteUnauthorised)
+        reason, unauthorised = error.reason, isinstance(error, RemoteUnauthorised)
         strain = await self._change(lambda link: strained(link, reason, tries))
         if unauthorised or (strain is not None and strain.failures >= self._settings.offline_after):
             slow = isinstance(error, RemoteUnavailable) and error.timed_out and not unauthorised
@@ -117,7 +117,7 @@ class LinkKeeper:
         except RemoteError as error:
             if began_s < self._answered_s:  # it may have failed on what is over
                 return self.is_connected
-            await self._go_offline(_reason(error), unauthorised=isinstance(error, RemoteUnauthorised))
+            await self._go_offline(error.reason, unauthorised=isinstance(error, RemoteUnauthorised))
             return False
         await self._go_connected(info)
         return True
@@ -223,9 +223,9 @@ class LinkKeeper:
         self._answered_s = self._clock.monotonic()
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         before = self.current()
-        if before.state is LinkState.CONNECTED and before.effects == effects:
+        if before.state is LinkState.CONNECTED and (before.effects, before.server) == (effects, str(info)):
             return
-        await self._change(lambda link: mended(link, effects))
+        await self._change(lambda link: mended(link, effects, str(info)))
         if before.state is not LinkState.CONNECTED:
             log.info("%s is back", called(self._label))
             self._events.emit(LinkChanged(LinkState.CONNECTED.value, None, self._named))
@@ -248,7 +248,3 @@ class LinkKeeper:
             return moved
         self._unshared = None
         return moved
-
-
-def _reason(error: RemoteError) -> str:
-    return getattr(error, "reason", str(error))

@@ -16,7 +16,7 @@ from kingly_memory.ports import Clock, LocalStore, RemoteHit, Row
 from kingly_memory.retrieval.blending import is_worded
 from kingly_memory.retrieval.fusion import Candidate, fuse
 from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer
-from kingly_memory.router.searching.remote_side import RemoteSide, reason_of
+from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.router.searching.shaping import AS_FOUND, Shape
 from kingly_memory.router.searching.wording import Wording, spelt
 from kingly_memory.settings import Settings
@@ -172,7 +172,7 @@ class Gatherer:
                 patient=timeout_s >= PATIENT_SHARE * self._settings.remote_search_s,
             )
         except RemoteError as error:
-            return RemoteAnswer(side, (), self._since_ms(began), reason_of(error))
+            return RemoteAnswer(side, (), self._since_ms(began), error.reason)
         return RemoteAnswer(side, tuple(hits), self._since_ms(began))
 
     def _local_results(self, asked: _Asked, answer: LocalAnswer) -> Results:

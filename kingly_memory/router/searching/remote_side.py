@@ -80,8 +80,3 @@ class RemoteSide:
 
 def _is_late(error: RemoteError) -> bool:
     return isinstance(error, RemoteUnavailable) and error.timed_out
-
-
-def reason_of(error: RemoteError) -> str:
-    """What went wrong, without the name of the remote where that is known."""
-    return getattr(error, "reason", str(error))

@@ -37,11 +37,11 @@ def note(transaction: Transaction, said: Memory) -> list[MemoryId]:
     return ids
 
 
-def without(transaction: Transaction, gone: Memory, *, deep: int = DEEP) -> Iterator[tuple[Row, Memory, bool]]:
+def without(transaction: Transaction, gone: Memory) -> Iterator[tuple[Row, Memory, bool]]:
     """The summaries that told of that memory, each as it was, as it is then, and whether it tells anything still; those
     that told of such a summary come behind it."""
     for row in _telling(transaction, gone):
-        yield from _retold(transaction, row, gone.id, "", deep)
+        yield from _retold(transaction, row, gone.id, "", DEEP)
     transaction.set_facet(FACET, gone.id, None)
 
 
