@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from fractions import Fraction
@@ -351,20 +352,23 @@ def test_figures_that_make_no_sense_are_refused(folder: Path, wrong: dict[str, A
 # --- full and read-only disks -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """Files of this process cannot grow beyond 1,000 bytes, which is how a full disk looks from inside."""
+    """Files of this process cannot grow beyond 1,000 bytes, which is how a full disk looks from inside. Nor can the
+    file that the tests' own output may go to: for no longer than something is written."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_is_said_once_and_leaves_nothing_half_written(
-    folder: Path, caplog: pytest.LogCaptureFixture, small_files: None
+    folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = AuditFiles(folder)
-    with caplog.at_level(logging.WARNING, "kingly_memory"):
+    with caplog.at_level(logging.WARNING, "kingly_memory"), small_files():
         for n in range(5):
             files.append(KIND, {"n": n, "text": "x" * 380})
     assert (files.written, files.lost) == (2, 3)
@@ -375,15 +379,14 @@ def test_a_full_disk_is_said_once_and_leaves_nothing_half_written(
         f"audit: {folder} cannot be written (File too large); the simulation goes on without its records. Free some "
         "space or make the folder writable: no restart is needed"
     )
-    files.append(KIND, {"n": 5})
+    with small_files():
+        files.append(KIND, {"n": 5})
     assert numbers(folder) == [0, 1, 5]
 
 
-def test_a_disk_that_is_full_a_second_time_is_said_again(
-    folder: Path, caplog: pytest.LogCaptureFixture, small_files: None
-) -> None:
+def test_a_disk_that_is_full_a_second_time_is_said_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = AuditFiles(folder)
-    with caplog.at_level(logging.WARNING, "kingly_memory"):
+    with caplog.at_level(logging.WARNING, "kingly_memory"), small_files():
         for text in ("x" * 2_000, "", "x" * 2_000):
             files.append(KIND, {"text": text})
     assert (files.written, files.lost, len(caplog.messages)) == (1, 2, 2)

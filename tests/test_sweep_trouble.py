@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -122,18 +122,15 @@ async def test_undo_leaves_a_move_alone_that_was_judged_since(home: Path, clock:
         assert (explained["tier"]["name"], explained["tier"]["surprise"]) == ("medium", 0.3)
 
 
-@pytest.fixture
-def no_room() -> Iterator[Callable[[], None]]:
-    """What takes away all room to write, until the returned limit is lifted again."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+def no_room() -> None:
+    """Nothing can be written any more, the tests' own output included."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
 @pytest.mark.requirement("KNG-085")
 @pytest.mark.parametrize("undoing", [False, True])
 async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
-    home: Path, clock: ManualClock, no_room: Callable[[], None], monkeypatch: pytest.MonkeyPatch, undoing: bool
+    home: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, undoing: bool
 ) -> None:
     monkeypatch.setattr(sweeps, "HOLD_S", -1.0)
     store = Interrupted(home)
@@ -143,9 +140,11 @@ async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
         if undoing:
             await memory.sweep(["strength"])
         store.before, store.left = no_room, 4
-        with pytest.raises(StoreUnwritable, match="nothing was stored"):
-            await (memory.undo_sweep() if undoing else memory.sweep(["strength"]))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        try:
+            with pytest.raises(StoreUnwritable, match="nothing was stored"):
+                await (memory.undo_sweep() if undoing else memory.sweep(["strength"]))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         entries = (await memory.archived(limit=1_000)).entries
         assert 0 < len(entries) < 59
         assert len(entries) + len(await memory.list(limit=1_000)) == 60

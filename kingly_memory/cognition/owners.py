@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import sha256
+
+_KEPT = 16_384
+"""Names that are worked out once, some 300 bytes each: looking over all threads asks for each of theirs."""
 
 
 def owner(project: str, context_id: str) -> str:
@@ -21,6 +25,7 @@ def latest_owner(project: str) -> str:
     return digest(project)
 
 
+@lru_cache(_KEPT)
 def digest(*parts: str | None) -> str:
     """32 hex digits that no other parts have."""
     return sha256(json.dumps(parts).encode()).hexdigest()[:32]
