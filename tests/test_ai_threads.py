@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import ai_layout, ai_threads
+from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
@@ -773,6 +774,53 @@ def test_import_finds_out_what_it_is_given(run: Run, tmp_path: Path, path: str) 
         int("focus" not in path),
         True if path in (".ai", ".ai/focus.json") else None,
     )
+
+
+def test_import_of_a_project_folder_takes_in_its_notes_and_its_threads(run: Run, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    root = folder(project, THREAD, {**OLD, "weight": "heavy"}, focus=FOCUS)
+    (project / "README.md").write_text("# Deploys need two reviews")
+    ran = run("import", str(project))
+    assert (ran.code, "1.json: weight: is not a number" in ran.err) == (1, True)
+    first, second = ran.out.splitlines()
+    assert re.fullmatch(r"3 memories from notes and ai in .*: 3 new, 0 revised, 0 as before", first)
+    assert second == f"1 thread of 2 memories from {root}; the focus is set"
+    again = run("import", str(project), "--json").json
+    assert (again["format"], again["unchanged"], again["threads"], again["focus_set"]) == ("notes+ai", 3, 1, False)
+    assert run("status", "--json").json["memories"]["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "note", "expected"),
+    [([], None, "ai"), (["--format", "ai"], "# A note", "ai"), (["--format", "notes"], "# A note", "notes")],
+)
+def test_import_of_a_project_folder_takes_in_what_is_there_and_wanted(
+    run: Run, tmp_path: Path, options: list[str], note: str | None, expected: str
+) -> None:
+    root = folder(tmp_path / "shop", OLD)
+    if note is not None:
+        (tmp_path / "shop" / "note.md").write_text(note)
+    ran = run("import", str(tmp_path / "shop"), *options)
+    assert (ran.code, ran.out.startswith(f"1 memory from {expected} in ")) == (0, True)
+    assert (f"1 thread of 1 memory from {root}\n" in ran.out) is (expected == "ai")
+
+
+def test_threads_of_a_project_folder_are_not_looked_for_behind_a_link(tmp_path: Path) -> None:
+    folder(tmp_path, OLD)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / ".ai").symlink_to(tmp_path / ".ai")
+    there = source(tmp_path / "shop", content_limit_bytes=LIMIT)
+    assert (there.format, there.beside) == (Format.NOTES, None)
+    assert [str(one) for one in there.entries] == [f"{tmp_path}/shop/.ai: is a symbolic link and was not followed"]
+
+
+def test_a_folder_of_threads_is_read_itself_whatever_lies_hidden_in_it(tmp_path: Path) -> None:
+    root = folder(tmp_path, OLD)
+    folder(root, THREAD)
+    for name in (None, "ai"):
+        [thread] = source(root, content_limit_bytes=LIMIT, format_name=name).entries
+        assert isinstance(thread, ImportedThread)
+        assert thread.id == "thread_old"
 
 
 def test_import_says_what_it_took_and_what_it_refused(run: Run, tmp_path: Path) -> None:

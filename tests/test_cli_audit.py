@@ -59,6 +59,7 @@ def test_tail_shows_the_latest_of_all_kinds_in_their_order(run: Run) -> None:
         "consolidation: 0 transferred, 2 working,",
     ]
     assert said[1].startswith("2026-01-05T00:00:12  2     H2")
+    assert run("audit", "tail", "--limit", "4").out.splitlines() == said
 
 
 @pytest.mark.usefixtures("two_years")
@@ -133,8 +134,8 @@ def test_records_of_strangers_are_shown_as_far_as_they_go(run: Run, folder: Path
         (["audit", "tail"], "folder: there is no audit in "),
         (["audit", "show", "memory_updates.jsonl:1"], "folder: there is no audit in "),
         (["audit", "stats", "--folder", "nowhere"], "folder: there is no audit in nowhere; name another --folder"),
-        (["audit", "tail", "-n", "0"], "n: 0 is outside 1 to 100,000"),
-        (["audit", "tail", "-n", "few"], "n: 'few' is not a whole number"),
+        (["audit", "tail", "-n", "0"], "limit: 0 is outside 1 to 100,000"),
+        (["audit", "tail", "-n", "few"], "limit: 'few' is not a whole number"),
         (["audit", "tail", "--kind", "rumours"], "kind: 'rumours' is unknown; choose of memory_updates"),
         (["audit", "show"], "the following arguments are required"),
         (["audit"], "the following arguments are required"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -51,6 +53,21 @@ def test_what_one_home_stores_another_finds_through_the_hub(run: Run, hub: str, 
     assert run("forget", "k", *remote).code == 0
     assert run("sync", *remote).code == 0
     assert run("search", "harbour", *remote, "--home", "another").json["hits"] == []
+
+
+def test_a_hub_says_where_it_listens_as_json(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "kingly_memory", "hub", "--json", "--port", "0", "--home", str(tmp_path / "hub")],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        running.send_signal(signal.SIGTERM)
+        assert (running.stdout.read(), running.wait(timeout=30)) == ("", 0)
+    url = urlsplit(json.loads(line)["url"])
+    assert (url.scheme, url.hostname, url.port != 0) == ("http", "127.0.0.1", True)
 
 
 def test_a_wrong_token_is_said_and_loses_nothing(run: Run, hub: str, tmp_path: Path) -> None:

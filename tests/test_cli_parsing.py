@@ -59,6 +59,21 @@ def test_remote_without_an_address_takes_none_from_the_command(argv: list[str], 
     assert (options.remote, options.query) == (remote, ["x"])
 
 
+LIMITED = [command for command in COMMANDS if any(one.name == "--limit" for one in command.arguments)]
+
+
+@pytest.mark.parametrize("command", LIMITED, ids=lambda command: command.name)
+@pytest.mark.parametrize("short", [["-n", "3"], ["-n3"], ["-n=3"]], ids=" ".join)
+def test_every_limit_has_the_same_short_form(command: Command, short: list[str]) -> None:
+    required = [one.name for one in command.arguments if one.name[0] != "-" and one.settings.get("nargs") != "?"]
+    assert parse([*command.name.split(), *required, *short]).limit == 3
+
+
+def test_a_text_that_begins_like_the_short_form_of_limit_is_a_text() -> None:
+    options = parse(["search", "-not a number in the loss", "--", "-n", "3"])
+    assert (options.query, options.limit) == (["-not a number in the loss", "-n", "3"], None)
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
@@ -69,6 +84,10 @@ def test_remote_without_an_address_takes_none_from_the_command(argv: list[str], 
         (["threads", "show", "a", "b"], "unrecognized arguments: b (see `kingly-memory threads show --help`)"),
         (["store", "x", "--significance", "much"], "significance: 'much' is not a number"),
         (["search", "x", "--limit", "3.5"], "limit: '3.5' is not a whole number"),
+        (["search", "x", "-n", "3.5"], "limit: '3.5' is not a whole number"),
+        (["search", "x", "-n"], "limit: expected one argument"),
+        (["search", "-nan"], "'-nan' is no option; put -- before a text that begins with a dash"),
+        (["store", "x", "-n", "3"], "unrecognized arguments: -n 3"),
         (["search", "x", "--lim", "3"], "unrecognized arguments: --lim 3"),
         (["get", "a", "b"], "unrecognized arguments: b"),
         (["inject", "-how"], "'-how' is no option; put -- before a text that begins with a dash (see `kingly-memory"),

@@ -116,6 +116,20 @@ def test_the_outbox_is_listed_retried_and_dropped_by_key(run: Run) -> None:
     assert run("get", "k").code == 0
 
 
+@pytest.mark.parametrize(("probe_s", "told"), [("82800", "in 23 h"), ("0.001", "by the next command")])
+def test_the_outbox_says_when_a_remote_that_is_offline_is_tried_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, probe_s: str, told: str
+) -> None:
+    monkeypatch.setenv("KINGLY_PROBE_INTERVAL_S", probe_s)
+    run("store", "x", "--key", "k", "--remote", NOBODY, "--wait", "2")
+    _, row = run("outbox", "list", "--remote", NOBODY).out.splitlines()
+    assert row.split(maxsplit=3) == ["k", "pending", "0", told]
+    [entry] = run("outbox", "list", "--remote", NOBODY, "--json").json["entries"]
+    status = run("status", "--remote", NOBODY)
+    assert f"tried again {told}" in status.out
+    assert (entry["due_s"] > 80_000) is (probe_s == "82800")
+
+
 @pytest.mark.parametrize("verb", ["retry", "drop"])
 def test_an_unknown_outbox_name_is_nothing_under_it(run: Run, verb: str) -> None:
     ran = run("outbox", verb, "nobody", "--remote", NOBODY, "--project", "p")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kingly_memory.cli import work
+from kingly_memory.cognition.working import WorkingContext
 from tests.cli_runner import Run, runner
 
 
@@ -33,6 +35,25 @@ def test_context_shows_linked_memories(run: Run) -> None:
     run("store", "fridays are risky", "--key", "why")
     assert run("link", "why", "plan", "--type", "supports").code == 0
     assert "supports: fridays are risky" in run("context", "c").out
+
+
+def test_a_link_between_two_that_are_at_hand_is_shown_once(run: Run) -> None:
+    run("store", "deploy on monday", "--key", "plan", "--context", "c")
+    run("store", "fridays are risky", "--key", "why", "--context", "c")
+    for source, target, kind in (("why", "plan", "supports"), ("plan", "why", "supports"), ("why", "plan", "causal")):
+        run("link", source, target, "--type", kind)
+    shown = [line.strip() for line in run("context", "c").out.splitlines() if "→" in line]
+    assert sorted(shown) == [
+        "causal: fridays are risky → deploy on monday",
+        "supports: deploy on monday → fridays are risky",
+        "supports: fridays are risky → deploy on monday",
+    ]
+    assert len(run("context", "c", "--json").json["related_memories"]) == 6
+
+
+def test_a_link_that_only_the_remote_knows_is_shown_by_the_id_there() -> None:
+    link = {"id": None, "remote_id": "m-7", "link_type": "supports", "direction": "incoming", "linked_to": "here"}
+    assert "  supports: m-7" in work._context_lines(WorkingContext("c", related=({**link, "strength": 0.5},)))
 
 
 @pytest.mark.requirement("KNG-036")

@@ -27,7 +27,7 @@ def tail(options: Namespace, out: Output) -> int:
     if options.follow:
         return _follow(options, out)
     reader = _reader(options)
-    most = intake.count("n", options.number, most=MOST)
+    most = intake.count("limit", options.limit, most=MOST)
     found = reader.latest(most, _kinds(options.kind), options.agent)
     lines = table([_row(one) for one in found], ("TIME", "YEAR", "AGENT", "ID", "WHAT")) if found else ["no records"]
     out.show({"records": [_shown(one) for one in found]}, lines)
@@ -77,7 +77,7 @@ def _follow(options: Namespace, out: Output) -> NoReturn:
     """The latest records, and then each new one, until somebody ends it: one JSON value per line with --json."""
     from kingly_memory.adapters.audit.following import Follower
 
-    most = intake.count("n", options.number, most=MOST)
+    most = intake.count("limit", options.limit, most=MOST)
     kinds, reader = _kinds(options.kind), _reader(options)
     follower = Follower(reader.folder)
     latest = reader.latest(most, kinds, options.agent) if reader.folder.is_dir() else []

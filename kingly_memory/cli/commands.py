@@ -51,6 +51,11 @@ def repeatable(name: str, help: str, metavar: str) -> Argument:
     return argument(name, f"{help}; may be repeated", metavar=metavar, action="append", default=None)
 
 
+def limit(help: str, default: int | None = None) -> Argument:
+    """The option that has a short form, in every command that has it."""
+    return argument("--limit", f"{help}; or -n N", metavar="N", type=whole_number, default=default)
+
+
 COMMON = (
     argument("--json", "print JSON for programs instead of text for people", action="store_true"),
     argument(
@@ -92,7 +97,7 @@ _CONTEXT = argument("--context", "id of the conversation or task it belongs to",
 _CONTEXT_FILTER = argument("--context", "only memories of this context", metavar="ID")
 _ARCHIVED = argument("--archived", "show archived memories as well", action="store_true")
 _REMOTE_NAME = argument("--remote-name", "only the remote of this name (default: all of them)", metavar="NAME")
-_LIMIT_20 = argument("--limit", "how many to show (default 20)", metavar="N", type=whole_number, default=20)
+_LIMIT_20 = limit("how many to show (default 20)", 20)
 
 _FOLDER = argument("--folder", "folder of the audit (default: `audit` beside the home)", metavar="DIR")
 _KIND = repeatable("--kind", "only memory_updates, tool_invocations, consolidations or household_traces", "KIND")
@@ -155,9 +160,7 @@ COMMANDS = (
             argument(
                 "query", "what to look for, or - to read it from standard input (a log)", metavar="QUERY", nargs="+"
             ),
-            argument(
-                "--limit", "how many to show (default 10, or what suits the mode)", metavar="N", type=whole_number
-            ),
+            limit("how many to show (default 10, or what suits the mode)"),
             argument(
                 "--mode",
                 f"what it is for: {', '.join(RetrievalMode)}, or auto (the question decides)",
@@ -406,7 +409,7 @@ COMMANDS = (
         f"{_ROOM}.threads:recall",
         (
             argument("topic", "a topic, or the id of a thread", metavar="TOPIC", nargs="+"),
-            argument("--limit", "how many threads (default 5)", metavar="N", type=whole_number, default=5),
+            limit("how many threads (default 5)", 5),
             argument("--restore", "bring back what was archived of the thread of that id", action="store_true"),
         ),
     ),
@@ -481,7 +484,7 @@ COMMANDS = (
         "Show the latest records of an audit; with --agent those of one agent.",
         f"{_ROOM}.audit:tail",
         (
-            argument("-n", "how many to show (default 20)", metavar="N", type=whole_number, default=20, dest="number"),
+            _LIMIT_20,
             argument("--follow", "go on with each new record, until interrupted", action="store_true"),
             _KIND,
             _FOLDER,
@@ -547,7 +550,8 @@ COMMANDS = (
         (
             argument(
                 "path",
-                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder or LoCoMo file",
+                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder, project folder (notes and .ai), "
+                "or LoCoMo file",
                 metavar="PATH",
             ),
             argument("--format", "jsonl, notes, legacy, kingly, locomo or ai (default: found out)", metavar="FORMAT"),
@@ -571,7 +575,7 @@ COMMANDS = (
             ),
             argument("--apart", "only with each conversation in a project of its own", action="store_true"),
             argument("--pooled", "only with all conversations in one project", action="store_true"),
-            argument("--limit", "ask only so many of the questions", metavar="N", type=whole_number),
+            limit("ask only so many of the questions"),
             argument(
                 "--corrupt",
                 "ask with one or two typing errors in every word of 6 letters or more",

@@ -8,7 +8,7 @@ import sqlite3
 import stat
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -61,6 +61,7 @@ def doctor(options: Namespace, out: Output) -> int:
     if not any(one.level is Level.PROBLEM for one in found):
         place, faults = told_place(options)
         found += [_unusable(fault) for fault in faults]
+        found += _policy(place, faults)
         found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
     lines = [line for one in found for line in _lines(one)]
@@ -73,6 +74,33 @@ def _unusable(fault: Fault) -> Finding:
     what = f"{fault.error.problem}; nothing is sent there"
     about = "remote" if fault.label is None else f"remote {fault.label}"
     return Finding(Level.PROBLEM, about, what, "mend the address in --remote or KINGLY_REMOTE")
+
+
+def _policy(place: Place, faults: Sequence[Fault]) -> Iterator[Finding]:
+    """Whether the setting `remote_policy` speaks of the remotes that there are, those of `faults` too."""
+    from kingly_memory.router.delivering.policy import Rules, read
+
+    labels = {*(one.label for one in place.remotes), *(one.label or place.label for one in faults)}
+    known = labels or {UNNAMED}
+    try:
+        policy = read(Settings.from_environment(home=place.home).remote_policy, sorted(known))
+    except InvalidSetting as error:
+        yield Finding(Level.PROBLEM, "policy", str(error), "until then no router opens with a remote")
+        return
+    if not isinstance(policy, Rules):
+        return
+    there = "the remote" if labels == {UNNAMED} else " and ".join(sorted(labels))
+    unknown = " and ".join(sorted(policy.named - known))
+    if unknown:
+        what = f"remote_policy names {unknown}, and no remote is called so"
+        to_do = "name it as in --remote name=URL or KINGLY_REMOTE, or take it out of remote_policy"
+        if labels and not policy.named & labels:
+            yield Finding(Level.PROBLEM, "policy", f"{what}: nothing is sent to {there}", to_do)
+        else:
+            yield Finding(Level.NOTE, "policy", f"{what}: what is for no other stays on this machine", to_do)
+    elif labels and not policy.named:
+        what = f"remote_policy names no remote for any memory: nothing is sent to {there}"
+        yield Finding(Level.NOTE, "policy", what, "add a rule such as *=all, unless that is what you want")
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -170,6 +198,8 @@ def _store(options: Namespace, place: Place, out: Output) -> Iterator[Finding]:
     try:
         with reading(place, out) as reader:
             status = reader.status()
+    except InvalidSetting:  # that of the policy, which has a finding of its own
+        return
     except KinglyMemoryError as error:
         yield Finding(Level.PROBLEM, "store", str(error), "until then nothing is found and nothing is stored")
         return

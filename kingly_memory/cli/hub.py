@@ -20,5 +20,6 @@ def hub(options: Namespace, out: Output) -> int:
         options.port,
         token=token_of(options) or hub_token(),
         tokens_file=Path(options.tokens_file) if options.tokens_file else None,
+        as_json=out.as_json,
     )
     return 0

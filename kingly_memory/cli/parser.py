@@ -25,7 +25,10 @@ Then:        kingly-memory store "Deploys need two reviews" --key deploy
 
 
 _DASHED = re.compile(r"-(?!-|h$).+", re.DOTALL)
-"""No option of ours begins with a single dash but -h."""
+"""No option of ours begins with a single dash but -h, and -n, which is spelled out before."""
+
+_SHORT = re.compile(r"-n(?:=?(\d+))?")
+"""`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
 
 
 class _Formatter(RawDescriptionHelpFormatter):
@@ -46,14 +49,14 @@ class _Parser(ArgumentParser):
 def parse(argv: Sequence[str]) -> Namespace:
     """The options of a command line; `command_function` names what does it. Raises UsageError; --help exits."""
     named = [command for command in COMMANDS if command.name.partition(" ")[0] in argv]
+    argv = _spelled_out(argv, named)
     parser = build(named if named and not {"-h", "--help"} & set(argv) else COMMANDS)
     try:
         return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
     except UsageError as error:
         if error.program == PROGRAM and (meant := _meant(named, argv)) is not None:
             raise UsageError(f"{PROGRAM} {meant.name}", error.problem) from None
-        known = {argument.name for command in named for argument in command.arguments}
-        text = next((text for text in argv if _DASHED.fullmatch(text) and text not in known), None)
+        text = next((text for text in argv if _DASHED.fullmatch(text)), None)
         if text is None:
             raise
         raise UsageError(
@@ -98,6 +101,21 @@ def _add(parser: ArgumentParser, arguments: Iterable[Argument]) -> None:
 def _group_summary(group: str) -> str:
     inner: list[Command] = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
     return f"{' | '.join(command.name.partition(' ')[2] for command in inner)}: {GROUPS[group]}"
+
+
+def _spelled_out(argv: Sequence[str], named: Iterable[Command]) -> Sequence[str]:
+    """With the short form of --limit as the long one: argparse would take any text that begins with -n for it."""
+    if not any(argument.name == "--limit" for command in named for argument in command.arguments):
+        return argv
+    end = argv.index("--") if "--" in argv else len(argv)
+    return [*map(_long, argv[:end]), *argv[end:]]
+
+
+def _long(text: str) -> str:
+    match = _SHORT.fullmatch(text)
+    if match is None:
+        return text
+    return "--limit" if match[1] is None else f"--limit={match[1]}"
 
 
 def _with_bare_remote(argv: Sequence[str]) -> list[str]:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_layout
-from kingly_memory.adapters.files.ai_threads import AiEntry
 from kingly_memory.adapters.files.atomic import replacing
-from kingly_memory.adapters.files.detect import source
-from kingly_memory.adapters.files.reading import Entry, Problem
+from kingly_memory.adapters.files.detect import Source, source
+from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
@@ -62,10 +61,12 @@ def import_path(options: Namespace, out: Output) -> int:
     place, path = place_of(options, out), Path(options.path)
     limit = Settings.from_environment(home=place.home).content_limit_bytes
     found = source(path, content_limit_bytes=limit, format_name=options.format)
-    tally = Tally(str(found.format))
+    sources = [found] if found.beside is None else [found, found.beside]
+    tally = Tally("+".join(one.format for one in sources), sources[-1].inside)
     with routing(place, out) as router:
         try:
-            _take_in(found.entries, router, tally, Progress(out))
+            for one in sources:
+                _take_in(one, router, tally, Progress(out))
         except KeyboardInterrupt:
             out.note(f"{counted(tally.done, 'memory')} imported; repeat the command to bring in the rest")
             raise
@@ -85,11 +86,14 @@ class Tally:
     """What an import has done so far."""
 
     format: str
+    inside: Path | None = None
+    """Where in a project folder its threads are."""
     stored: int = 0
     revised: int = 0
     unchanged: int = 0
     kept: int = 0
     threads: int = 0
+    in_threads: int = 0
     focus_set: bool | None = None
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -104,6 +108,10 @@ class Tally:
     def done(self) -> int:
         return self.stored + self.revised + self.unchanged + self.kept
 
+    @property
+    def has_threads(self) -> bool:
+        return ai_threads.FORMAT in self.format.split("+")
+
     def to_json(self) -> JsonObject:
         return {
             "format": self.format,
@@ -111,7 +119,7 @@ class Tally:
             "revised": self.revised,
             "unchanged": self.unchanged,
             "kept": self.kept,
-            **({"threads": self.threads, "focus_set": self.focus_set} if self.format == ai_threads.FORMAT else {}),
+            **({"threads": self.threads, "focus_set": self.focus_set} if self.has_threads else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
@@ -119,11 +127,12 @@ class Tally:
     def lines(self, waiting: int) -> Iterator[str]:
         took = duration(time.monotonic() - self.began)
         new = f"{self.stored:,} new, {self.revised:,} revised, {self.unchanged:,} as before"
-        yield f"{counted(self.done, 'memory')} from {self.format} in {took}: {new}"
+        yield f"{counted(self.done, 'memory')} from {self.format.replace('+', ' and ')} in {took}: {new}"
         if self.kept:
             yield f"{counted(self.kept, 'memory')} kept as written here: newer than in the file"
-        if self.format == ai_threads.FORMAT:
-            yield f"{counted(self.threads, 'thread')}{FOCUS_TOLD[self.focus_set]}"
+        if self.has_threads:
+            where = "" if self.inside is None else f" of {counted(self.in_threads, 'memory')} from {self.inside}"
+            yield f"{counted(self.threads, 'thread')}{where}{FOCUS_TOLD[self.focus_set]}"
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
@@ -186,11 +195,11 @@ def _export_views(kept: Exported, folder: str | None, place: Place, out: Output)
     return 0
 
 
-def _take_in(entries: Iterator[Entry | AiEntry], router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
+def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
     """Threads one by one, since each may be large."""
-    at_once = 1 if tally.format == ai_threads.FORMAT else BATCH
+    at_once = 1 if found.format == ai_threads.FORMAT else BATCH
     try:
-        while batch := list(islice(entries, at_once)):
+        while batch := list(islice(found.entries, at_once)):
             tally.problems.extend(one for one in batch if isinstance(one, Problem))
             if items := [one for one in batch if isinstance(one, Imported)]:
                 tally.add(router.remember(items))
@@ -207,7 +216,9 @@ def _take_in_thread(found: ImportedThread | ImportedFocus, router: SyncMemoryRou
         if isinstance(found, ImportedFocus):
             tally.focus_set = router.remember_focus(found)
         else:
+            before = tally.done
             tally.add(router.remember_thread(found))
             tally.threads += 1
+            tally.in_threads += tally.done - before
     except InvalidInput as error:
         tally.problems.append(Problem(found.path, "", str(error)))

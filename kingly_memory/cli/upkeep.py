@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory.cli.failures import FAILED, NothingUnder
 from kingly_memory.cli.output import Output, counted, duration, facts, table
@@ -27,6 +27,9 @@ from kingly_memory.settings import (
     user_data_folder,
 )
 from kingly_memory.version import __version__
+
+if TYPE_CHECKING:
+    from kingly_memory.router.delivering.outbox import OutboxEntry
 
 OUTBOX_STATES = ("pending", "leased", "dead")
 
@@ -59,7 +62,7 @@ def outbox_list(options: Namespace, out: Output) -> int:
     place = remote_place(options, out)
     with reading(place, out) as reader:
         entries = reader.outbox(_states(options.state), options.remote_name)
-    rows = [_outbox_row(entry.to_json()) for entry in entries]
+    rows = [_outbox_row(entry) for entry in entries]
     heads = (
         "MEMORY",
         "STATE",
@@ -209,12 +212,18 @@ def _states(given: list[str] | None) -> tuple[str, ...]:
     return tuple(given or OUTBOX_STATES)
 
 
-def _outbox_row(entry: JsonObject) -> tuple[str, ...]:
-    due = entry["due_s"]
-    when = "-" if due is None else f"in {duration(due)}" if due > 0 else "now"
-    where = [entry["remote"]] if "remote" in entry else []
-    named = entry["key"] or entry["id"]
-    return (named, entry["state"], str(entry["attempts"]), when, *where, entry["last_error"] or "")
+def _outbox_row(entry: OutboxEntry) -> tuple[str, ...]:
+    where = [] if entry.remote is None else [entry.remote]
+    named, state = entry.key or entry.id, entry.state.value
+    return (named, state, str(entry.attempts), _next_try(entry), *where, entry.last_error or "")
+
+
+def _next_try(entry: OutboxEntry) -> str:
+    if entry.due_s is None:
+        return "-"
+    if entry.due_s > 0:
+        return f"in {duration(entry.due_s)}"
+    return "by the next command" if entry.is_offline else "now"
 
 
 def _ids(place: Place, names: list[str], out: Output) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kingly_memory.cli.memories import receipt_lines, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
 from kingly_memory.cli.place import place_of, routing
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, Memory
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.confidence import Assessment
@@ -113,14 +113,24 @@ def _context_lines(found: WorkingContext) -> Iterator[str]:
         ]
     )
     known = {memory.id for memory in found.items}
-    for memory in (*found.items, *(one for one in found.remote if one.id not in known)):
-        yield f"  {summary(memory)}"
-    for related in found.related or ():
-        yield f"  {related['link_type']}: {_related_line(related)}"
+    at_hand = (*found.items, *(one for one in found.remote if one.id not in known))
+    yield from (f"  {summary(memory)}" for memory in at_hand)
+    yield from _link_lines(found.related or (), {memory.id: memory for memory in at_hand})
 
 
-def _related_line(related: JsonObject) -> str:
-    return one_line(related.get("title") or related.get("content") or related["id"])
+def _link_lines(related: Iterable[JsonObject], at_hand: Mapping[str, Memory]) -> Iterator[str]:
+    """A link between two that are at hand is told of each of them, and shown once."""
+    shown: set[tuple[str, str, str]] = set()
+    for one in related:
+        this, other, kind = one["linked_to"], one["id"] or one["remote_id"], one["link_type"]
+        source, target = (this, other) if one["direction"] == "outgoing" else (other, this)
+        if (source, target, kind) in shown:
+            continue
+        shown.add((source, target, kind))
+        if other in at_hand:
+            yield f"  {kind}: {summary(at_hand[source])} → {summary(at_hand[target])}"
+        else:
+            yield f"  {kind}: {one_line(one.get('title') or one.get('content') or other)}"
 
 
 def _candidate_row(one: Candidate) -> tuple[str, ...]:

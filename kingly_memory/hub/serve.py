@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -32,11 +33,12 @@ def run_hub(
     token: str | None = None,
     tokens_file: Path | None = None,
     until_eof: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or with `until_eof` until standard input ends.
 
-    Port 0 takes a free one; a line on standard output says which. Off loopback a token is required. Raises
-    InvalidSetting before anything is opened, StoreError when the home cannot be used.
+    Port 0 takes a free one; a line on standard output says which, `as_json` as {"url": …}. Off loopback a token is
+    required. Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
     """
     access = Access.of(token, tokens_file)
     access.check_bind(host)
@@ -51,7 +53,7 @@ def run_hub(
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)
-        _announce(host, taken.getsockname()[1])
+        _announce(address(host, taken.getsockname()[1]), as_json)
         server.run(sockets=[taken])
 
 
@@ -76,6 +78,6 @@ def _alone_in(home: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _announce(host: str, port: int) -> None:
-    sys.stdout.write(f"kingly-hub listening on {address(host, port)}\n")
+def _announce(url: str, as_json: bool) -> None:
+    sys.stdout.write(f"{json.dumps({'url': url}) if as_json else f'kingly-hub listening on {url}'}\n")
     sys.stdout.flush()

@@ -148,15 +148,22 @@ class View:
         found = []
         for route in self.routes(remote):
             label = None if self._station.routes is None or self._station.routes.is_plain else route.label
+            link = self._link(route)
+            probe = link.next_probe if link.state is LinkState.OFFLINE else None
             found += [
-                (memory_id, facet, label)
+                (memory_id, facet, label, probe)
                 for memory_id, facet in self._store.reader.outbox_page(route.name, states, OUTBOX_PAGE)
             ]
         found.sort(key=itemgetter(0))
         reader, now_s = self._store.reader, self._now_s()
-        rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, _, _ in found[:OUTBOX_PAGE]}}
+        rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, *_ in found[:OUTBOX_PAGE]}}
         own = {one: row for one, row in rows.items() if row and row.memory.scope.project == self._station.project}
-        return [entry(one, own[one], facet, now_s, label) for one, facet, label in found[:OUTBOX_PAGE] if one in own]
+        listed = [
+            (entry(one, own[one], facet, now_s, label), probe)
+            for one, facet, label, probe in found[:OUTBOX_PAGE]
+            if one in own
+        ]
+        return [one if probe is None else one.offline_for(probe - now_s) for one, probe in listed]
 
     def routes(self, remote: str | None = None) -> tuple[Route, ...]:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""

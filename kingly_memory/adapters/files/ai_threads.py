@@ -20,7 +20,7 @@ from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import ImportedFocus, ImportedThread, message_id
 
 FORMAT = "ai"
-THREADS, FOCUS = "threads", "focus.json"
+FOLDER, THREADS, FOCUS = ".ai", "threads", "focus.json"
 SUFFIX = ".json"
 
 FILE_LIMIT_BYTES = 16 * 1_048_576
@@ -55,6 +55,17 @@ def is_folder_of_threads(path: Path) -> bool:
         return True
     with os.scandir(path) as found:
         return any(one.name.startswith("thread_") and one.name.endswith(SUFFIX) for one in found)
+
+
+def in_project(path: Path) -> Path | None:
+    """The `.ai` of a project folder, unless that is a folder of threads itself; a symbolic link is not followed."""
+    folder = path / FOLDER
+    try:
+        if is_folder_of_threads(path) or folder.is_symlink() or not folder.is_dir():
+            return None
+        return folder if is_folder_of_threads(folder) else None
+    except OSError:  # closed to us: left out, as other hidden folders are
+        return None
 
 
 def looks_like(content: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,15 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A path with its format found; `entries` reads it, once."""
+    """A path with its format found; `entries` reads it, once.
+
+    `beside` are the threads of a project folder, beside its notes; `inside` is the folder in it where they are.
+    """
 
     format: Format
     entries: Iterator[Entry | AiEntry]
+    beside: Source | None = None
+    inside: Path | None = None
 
 
 def source(path: Path, *, content_limit_bytes: int, format_name: str | None = None) -> Source:
@@ -47,8 +53,11 @@ def source(path: Path, *, content_limit_bytes: int, format_name: str | None = No
         cache = path / kingly_layout.QUICK_CACHE
         if given is Format.KINGLY or (given is None and cache.is_file()):
             return _from_document(document(cache), cache, Format.KINGLY, content_limit_bytes)
+        inside = ai_threads.in_project(path)
+        if given is None and inside is not None:
+            return _project(path, inside, content_limit_bytes)
         if given is Format.AI or (given is None and ai_threads.is_folder_of_threads(path)):
-            return _threads(path, content_limit_bytes)
+            return _threads(path, content_limit_bytes, inside)
         if given not in (None, Format.NOTES):
             raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
@@ -78,10 +87,18 @@ def _from_lines(path: Path, content_limit_bytes: int) -> Source:
     return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
 
 
-def _threads(path: Path, content_limit_bytes: int) -> Source:
+def _threads(path: Path, content_limit_bytes: int, inside: Path | None = None) -> Source:
     if not path.is_dir():
         opened(path).close()
-    return Source(Format.AI, ai_threads.read(path, content_limit_bytes=content_limit_bytes))
+    return Source(Format.AI, ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes), inside=inside)
+
+
+def _project(path: Path, inside: Path, content_limit_bytes: int) -> Source:
+    """The notes of a project folder and the threads inside it; these alone where it has no notes."""
+    threads = _threads(path, content_limit_bytes, inside)
+    written = notes.read(path, content_limit_bytes=content_limit_bytes)
+    first = next(written, None)
+    return threads if first is None else Source(Format.NOTES, chain([first], written), beside=threads)
 
 
 def _from_document(content: Any, path: Path, found: Format, content_limit_bytes: int) -> Source:

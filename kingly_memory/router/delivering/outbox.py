@@ -94,7 +94,8 @@ class Parcel(Leased):
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """One waiting or dead delivery, as `outbox list` shows it. `due_s` counts from now."""
+    """One waiting or dead delivery, as `outbox list` shows it. `due_s` counts from now to the next try, which is not
+    before the next probe of an offline link."""
 
     id: MemoryId
     key: str | None
@@ -104,6 +105,12 @@ class OutboxEntry:
     last_error: str | None
     remote: str | None = None
     """The remote's name, where it has one."""
+    is_offline: bool = False
+    """The remote's link was."""
+
+    def offline_for(self, probe_s: float) -> OutboxEntry:
+        """The same while the link is offline, and tried in so many seconds."""
+        return replace(self, due_s=None if self.due_s is None else max(self.due_s, probe_s), is_offline=True)
 
     def to_json(self) -> JsonObject:
         return {
@@ -118,7 +125,7 @@ class OutboxEntry:
 
 
 def entry(memory_id: MemoryId, row: Row, data: JsonObject, now_s: float, remote: str | None = None) -> OutboxEntry:
-    """What the outbox shows of a delivery facet and the memory it is about."""
+    """What the outbox shows of a delivery facet and the memory it is about, while the link is connected."""
     facet = Delivery.from_json(data)
     due_s = None if facet.due is None else facet.due - now_s
     return OutboxEntry(memory_id, row.memory.key, facet.state, facet.attempts, due_s, facet.last_error, remote)

@@ -48,6 +48,11 @@ class Rules:
 
     rules: tuple[Rule, ...]
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Every remote that some memories may go to."""
+        return frozenset().union(*(rule.remotes for rule in self.rules))
+
     def remotes_for(self, memory: Memory) -> frozenset[str]:
         return next((rule.remotes for rule in self.rules if rule.fits(memory)), frozenset())
 
@@ -66,18 +71,23 @@ def policy(text: str, labels: Sequence[str]) -> Policy:
 
     A rule may name remotes that are not in use: to those, nothing is sent.
     """
+    found = read(text, labels)
+    unknown = sorted(found.named - set(labels)) if isinstance(found, Rules) else []
+    if unknown:
+        known = "the one there is has no name" if list(labels) == [UNNAMED] else f"there is {', '.join(labels)}"
+        log.warning("remote_policy names %s, and no remote is called so (%s)", ", ".join(unknown), known)
+    return found
+
+
+def read(text: str, labels: Sequence[str]) -> Rules | ToFirst:
+    """See `policy`, which also warns of remotes that are not in use."""
     said = text.strip()
     if said in ("", FIRST):
         return ToFirst(labels[0])
     if said == ALL:
         return Rules((Rule(ANY, ANY, frozenset(labels)),))
     given = [_rule(part.strip(), labels) for part in said.split(",") if part.strip()]
-    rules = _that_matter(given)
-    unknown = sorted({one for rule in rules for one in rule.remotes} - set(labels))
-    if unknown:
-        known = "the one there is has no name" if list(labels) == [UNNAMED] else f"there is {', '.join(labels)}"
-        log.warning("remote_policy names %s, and no remote is called so (%s)", ", ".join(unknown), known)
-    return Rules(rules)
+    return Rules(_that_matter(given))
 
 
 def _that_matter(rules: Iterable[Rule]) -> tuple[Rule, ...]:
