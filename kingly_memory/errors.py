@@ -103,7 +103,9 @@ class RemoteError(KinglyMemoryError):
     `reason` says why, where it is known which remote it was.
     """
 
-    reason: str
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = message if reason is None else reason
 
 
 class RemoteUnavailable(RemoteError):
@@ -124,8 +126,7 @@ class RemoteUnavailable(RemoteError):
         receipt: Any = None,
     ) -> None:
         safe = "" if receipt is None else f"; the memory is safe on this machine as {receipt.key or receipt.id}"
-        super().__init__(f"the remote memory server is unavailable: {reason}{safe}")
-        self.reason = reason
+        super().__init__(f"the remote memory server is unavailable: {reason}{safe}", reason)
         self.retry_after_s = retry_after_s
         self.reached = reached
         self.timed_out = timed_out
@@ -146,8 +147,7 @@ class RemoteRefused(RemoteError):
     """
 
     def __init__(self, reason: str, *, clear: bool, unknown_method: bool = False, code: str | None = None) -> None:
-        super().__init__(f"the remote memory server refused: {reason}")
-        self.reason = reason
+        super().__init__(f"the remote memory server refused: {reason}", reason)
         self.clear = clear
         self.unknown_method = unknown_method
         self.code = code
@@ -160,9 +160,9 @@ class RemoteUnauthorised(RemoteError):
         super().__init__(
             f"the remote memory server answered HTTP {status}; delivery is paused and nothing is lost. "
             "Check its token (KINGLY_TOKEN or its file; of a remote with a name, KINGLY_TOKEN_<NAME>), "
-            "then run `kingly-memory sync`"
+            "then run `kingly-memory sync`",
+            f"HTTP {status}: the token was not accepted",
         )
-        self.reason = f"HTTP {status}: the token was not accepted"
         self.status = status
 
 

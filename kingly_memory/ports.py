@@ -342,9 +342,8 @@ class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
     def threads(self) -> ThreadRows: ...
 
     def steady(self) -> AbstractContextManager[None]:
-        """What this thread reads inside is of one moment, and costs less: a statement alone has to find out whether
-        the store was written to or replaced. For as long as a search takes; what is written meanwhile waits in the
-        store's log."""
+        """What this thread reads inside costs less: that another file has taken the store's place is noticed
+        afterwards, and not before each statement. Of what is written meanwhile, the next statement knows."""
         ...
 
 
@@ -430,6 +429,10 @@ class RemoteHit(NamedTuple):
     record: Mapping[str, Any] = MappingProxyType({})
 
 
+UNKNOWN = "unknown"
+"""What a server is called that does not say its name."""
+
+
 class RemoteInfo(NamedTuple):
     """What a remote said of itself on connecting. `honours_keys`: a repeated idempotency key has one effect. `dialect`
     and `protocol` say how it is spoken to, where that was found out."""
@@ -441,7 +444,8 @@ class RemoteInfo(NamedTuple):
 
     def __str__(self) -> str:
         spoken = " ".join(filter(None, (self.dialect, self.protocol)))
-        return f"{self.server} over {spoken}" if spoken else self.server
+        named = "" if self.server == UNKNOWN else self.server
+        return " over ".join(filter(None, (named, spoken))) or UNKNOWN
 
 
 class RemoteLink(NamedTuple):

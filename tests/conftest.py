@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ pytest_plugins = ["tests.requirements_plugin"]
 # A loaded machine is not a failure: no law depends on how long an example took.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("project")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Run in the background of a shell: processes that tests start would not hear of it either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 

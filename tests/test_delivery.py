@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.models import DeliveryState, LinkState
+from kingly_memory.models import DeliveryState
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.link import Link, broken, mended, probe_is_due
@@ -251,16 +251,14 @@ def test_no_jump_of_the_clock_keeps_a_probe_away_for_longer_than_an_interval(int
 @given(st.floats(0, 2 * NOW))
 def test_a_link_that_stands_is_not_probed(now_s: float) -> None:
     assert not probe_is_due(Link(), now_s, 301)
-    assert not probe_is_due(mended(broken(Link(), "refused", NOW, 300), None), now_s, 301)
+    assert not probe_is_due(mended("exactly_once", "hub"), now_s, 301)
 
 
-@given(st.booleans(), st.sampled_from([None, "exactly_once", "at_least_once"]))
-def test_mending_forgets_the_trouble_and_keeps_what_is_known_of_effects(
-    unauthorised: bool, effects: str | None
-) -> None:
-    known = mended(Link(), "exactly_once")
-    link = mended(broken(known, "HTTP 401", NOW, 300, unauthorised=unauthorised), effects)
-    assert link == Link(LinkState.CONNECTED, effects=effects or "exactly_once")
+@given(st.booleans(), intervals)
+def test_a_broken_link_keeps_what_is_known_of_the_server(unauthorised: bool, interval_s: float) -> None:
+    known = mended("exactly_once", "hub")
+    link = broken(known, "HTTP 401", NOW, interval_s, unauthorised=unauthorised)
+    assert (link.effects, link.server) == ("exactly_once", "hub")
 
 
 def test_what_a_later_version_notes_of_a_link_is_left_out() -> None:

@@ -144,3 +144,20 @@ async def test_a_probe_that_began_before_the_remote_answered_another_one_does_no
     remote.stands.set()
     assert await first
     assert link.is_connected
+
+
+@pytest.mark.requirement("KNG-046")
+async def test_a_server_that_was_exchanged_is_known_by_its_new_name(tmp_path: Path) -> None:
+    class Renamed(FakeRemote):
+        called = "old"
+
+        async def connect(self) -> RemoteInfo:
+            return (await super().connect())._replace(server=self.called, dialect="mcp")
+
+    clock = ManualClock()
+    link, remote = keeper(PromptStore(tmp_path / "home"), clock), Renamed(clock=clock)
+    assert await link.probe(remote, forced=True)
+    assert link.current().server == "old over mcp"
+    remote.called = "new"
+    assert await link.probe(remote, forced=True)
+    assert link.current().server == "new over mcp"

@@ -159,6 +159,23 @@ def test_what_was_said_beside_is_found_however_many_rows_lie_between(store: Disk
     assert lent == {TALK[3]: 0.5, TALK[4]: 0.25, TALK[1]: 0.25, TALK[0]: 0.125}
 
 
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40), st.integers(1, 3))
+def test_neighbours_are_those_of_the_own_talk_however_talks_are_mixed(
+    shared: DiskStore, talks: list[str], reach: int
+) -> None:
+    project = memory().id
+    put(shared, *(said("x", talk, project=project) for talk in talks))
+    rows = shared.reader.page(ask(project=project), (Standing.LIVE,), len(talks), None, oldest_first=True)
+    said_in = {row.position: str(row.memory.scope.context_id) for row in rows}
+    found = shared.reader.beside(ask(project=project), said_in, reach, soon())
+    for position, talk in said_in.items():
+        own = [at for at, one in said_in.items() if one == talk]
+        place = own.index(position)
+        assert found[position].before == tuple(own[max(place - reach, 0) : place][::-1])
+        assert found[position].after == tuple(own[place + 1 : place + 1 + reach])
+
+
 def test_who_stands_beside_is_asked_within_the_deadline(store: DiskStore) -> None:
     put(store, *(said(f"quartz {number} {'x ' * 200}") for number in range(300)))
     positions = [row.position for row in store.reader.page(ask(), (Standing.LIVE,), 300, None)]

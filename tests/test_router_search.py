@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.app import parts
-from kingly_memory.errors import RemoteRefused
+from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
@@ -68,6 +68,20 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 def only_remote(content: str, **said: Any) -> RemoteHit:
     return RemoteHit(f"theirs-{content}", content, 0.9, None, said)
+
+
+async def test_whatever_kind_of_remote_trouble_it_is_search_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.store("The kettle whistles")
+
+    async def troubled(*_: object, **__: object) -> list[RemoteHit]:
+        raise RemoteError("it has no words for this")
+
+    monkeypatch.setattr(bench.remote, "search", troubled)
+    found = await bench.router.search("kettle")
+    assert [hit.memory.content for hit in found] == ["The kettle whistles"]
+    assert "it has no words for this" in str(found.to_json())
 
 
 @pytest.mark.requirement("KNG-011")

@@ -346,33 +346,30 @@ def test_pages_go_on_where_the_last_one_ended_even_while_memories_are_stored(sto
     assert [row.memory.content for row in (*first, *second, *rest)] == list("6543210")
 
 
-def test_what_is_read_steadily_is_of_one_moment(store: DiskStore) -> None:
-    put(store, memory("before"))
-    with store.reader.steady():
-        assert stored_contents(store) == ["before"]
-        put(store, memory("meanwhile"))
-        with store.reader.steady():
-            assert stored_contents(store) == ["before"]
-        assert stored_contents(store) == ["before"]
-    assert stored_contents(store) == ["before", "meanwhile"]
-
-
-def test_reading_steadily_before_anything_was_stored_ends_with_the_first_memory(store: DiskStore) -> None:
+def test_what_is_written_meanwhile_is_seen_by_a_steady_reading(store: DiskStore) -> None:
     with store.reader.steady():
         assert stored_contents(store) == []
         put(store, memory("first"))
-        assert stored_contents(store) == ["first"]
-    put(store, memory("second"))
-    assert stored_contents(store) == ["first", "second"]
+        with store.reader.steady():
+            assert stored_contents(store) == ["first"]
+        put(store, memory("second"))
+        assert stored_contents(store) == ["first", "second"]
 
 
-def test_an_error_ends_a_steady_reading(store: DiskStore) -> None:
-    put(store, memory("before"))
-    with pytest.raises(KeyError), store.reader.steady():
-        dict[str, str]()[stored_contents(store)[0]]
-    put(store, memory("after"))
-    with store.reader.steady():
-        assert stored_contents(store) == ["before", "after"]
+@pytest.mark.parametrize("there", [0, 3, 32, 33])
+def test_facets_are_found_alike_however_many_there_are_and_are_asked_for(store: DiskStore, there: int) -> None:
+    for number in range(there):
+        set_facet(store, "weight", f"owner {number}", {"number": number})
+    set_facet(store, "weighty", "owner 0", {"number": "another's"})
+    for asked in (1, 32, 33, 50):
+        owners = [f"owner {number}" for number in range(1, asked + 1)]
+        found = {f"owner {number}": {"number": number} for number in range(1, min(asked + 1, there))}
+        assert store.reader.facets("weight", owners) == found
+        assert store.reader.facets_of({"weight": owners, "weighty": ["owner 0"], "none": owners}) == {
+            "weight": found,
+            "weighty": {"owner 0": {"number": "another's"}},
+            "none": {},
+        }
 
 
 def test_page_is_filled_although_the_index_cannot_check_every_filter(store: DiskStore) -> None:

@@ -61,7 +61,7 @@ def test_a_remote_that_stops_in_a_rush_leaves_no_connection_open() -> None:
             with ScriptedRemote() as remote, ThreadPoolExecutor(4) as pool:
                 knocking = [pool.submit(_knock, remote.port) for _ in range(4)]
                 remote.stop()
-            assert all(one.done() for one in knocking)
+            assert [one.result() for one in knocking] == [None] * 4
             gc.collect()
     assert [str(one.message) for one in left_open] == []
 

@@ -13,6 +13,8 @@ from kingly_memory import MemoryRouter, Settings
 from tests.faults.conftest import Tell
 
 MOST = 1.2
+NOISE = 1.15
+"""By which the control may be longer; when it was longer still, nothing is known."""
 TURNS = 3
 """A noisy machine may spoil one measurement, and its neighbour; what is so stays so."""
 ROOM_S = 2.0
@@ -28,7 +30,7 @@ async def test_a_hung_remote_costs_a_store_a_fifth_at_most(tmp_path: Path, tell:
     tell(3, f"A/A p50 {control.ratio:.2f}, p99 {control.ratio_p99:.2f}")
     tell(3, f"search, remote hangs: p50 {found['search, remote hangs'].p50:.0f} ms")
     tell(1, f"search, known offline: p99 {found['search, link known offline'].p99:.0f} ms")
-    assert beside(hung, control) <= MOST
+    assert beyond_noise(hung, control) <= MOST
     assert found["search, remote hangs"].max <= ROOM_S * 1_000
 
 
@@ -36,15 +38,15 @@ async def figures(folder: Path, turns: int) -> dict[str, Figure]:
     """Those of the first run that the machine did not disturb, else of the last."""
     found = {one.name: one for one in await measure(Plan(folder / f"turn-{turns}", samples=240, sizes=(500,)))}
     hung, control = found["store with a hung remote"], found["the same again (A/A)"]
-    undisturbed = beside(hung, control) <= MOST and (hung.ratio_p99 or 0) <= MOST
+    undisturbed = beyond_noise(hung, control) <= MOST and (hung.ratio_p99 or 0) <= MOST
     return found if undisturbed or turns == 1 else await figures(folder, turns - 1)
 
 
-def beside(hung: Figure, control: Figure) -> float:
+def beyond_noise(hung: Figure, control: Figure) -> float:
     """The ratio of medians; on a loaded machine what costs nothing more is not once as long either."""
     assert hung.ratio is not None
     assert control.ratio is not None
-    return hung.ratio / max(control.ratio, 1.0)
+    return hung.ratio / min(max(control.ratio, 1.0), NOISE)
 
 
 @pytest.mark.faults

@@ -61,7 +61,7 @@ async def test_writers_killed_at_named_points_and_at_random_lose_nothing_and_del
 
 async def test_writer_killed_after_the_remote_took_a_memory_whose_reply_was_lost(folder: Path) -> None:
     diary = Diary()
-    with ScriptedProcess(folder, script=("ok", "lost-reply", "lost-reply", "lost-reply")) as remote:
+    with ScriptedProcess(folder, script=("ok", "lost-reply")) as remote:
         order = orders(folder, remote.url)
         assert run(order(kill_at="MemorySent", sync_s=20), diary) == KILLED
         found = await audit(order(), diary, remote)

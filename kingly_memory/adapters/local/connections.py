@@ -99,13 +99,9 @@ class Connections:
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """What this thread reads inside is of one moment, from the file that lies in the store at the start."""
-        if self._is_steady():
-            yield
-            return
-        self.rows("BEGIN", ())
-        opened: _Opened | None = getattr(self._local, "opened", None)
-        if opened is None:
+        """What this thread reads inside comes from the file that lies in the store at the start."""
+        opened = self._mended(self._current)
+        if opened is None or opened.steady:
             yield
             return
         opened.steady = True
@@ -113,10 +109,6 @@ class Connections:
             yield
         finally:
             opened.steady = False
-            try:
-                opened.connection.rollback()
-            except sqlite3.Error:  # closed when the store turned out to be damaged, say
-                self._drop()
 
     def close(self) -> None:
         """Close the connections of all threads. One that asks again gets a new one."""

@@ -36,7 +36,7 @@ _ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
 _LENDERS_AT_ONCE = 16
 _MOST_KEYS = 512
 _FEW = 32
-"""Facets of a name that are read all together rather than looked for one by one, when as many are asked for."""
+"""Where more facets of a name are asked for than that and there are not more, they are read all together."""
 _NEAR_ROWS = 24
 """Rows before and after a memory among which its neighbours mostly are: each has a few, and other talks go on too."""
 _NOBODY = Beside((), ())
@@ -72,18 +72,21 @@ class Reader:
 
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        raw: list[tuple[str, Any]] = []
         keys: dict[str, tuple[str, str]] = {}
-        asked: list[str] = []
+        read: list[tuple[str, Any]] = []
+        one_by_one: list[str] = []
         for name, owners in wanted.items():
             own = {rows.facet_row(name, owner): (name, owner) for owner in owners}
             few = self._few(name) if len(own) > _FEW else None
-            raw += [one for one in few or () if one[0] in own]
-            asked += own if few is None else ()
+            if few is None:
+                one_by_one += own
+            else:
+                read += few
             keys |= own
-        for key, value in [*raw, *self._many(asked)]:
-            facet, (name, owner) = parsing.facet(key, value), keys[key]
+        for key, value in [*read, *self._many(one_by_one)]:
+            facet = parsing.facet(key, value) if key in keys else None
             if facet is not None:
+                name, owner = keys[key]
                 found[name][owner] = facet
         return found
 

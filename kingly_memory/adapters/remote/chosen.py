@@ -16,7 +16,7 @@ from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.adapters.remote.trying import Persistence
 from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Remote, RemoteHit, RemoteInfo, RemoteLink
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ class ChosenRemote:
         info = chosen.greeted(offer)
         await chosen.prepare()
         self._server = chosen
-        server = offer.server or info.server if info.server == "unknown" else info.server
+        server = offer.server or info.server if info.server == UNKNOWN else info.server
         return info._replace(server=server, dialect=offer.dialect, protocol=offer.protocol)
 
     async def _greeted(self) -> tuple[Dialect, Offer]:

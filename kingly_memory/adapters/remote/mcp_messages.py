@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory.adapters.remote.outcomes import Foreign, failure, refusal, rpc_failure, tool_failure
 from kingly_memory.adapters.remote.strict_json import NotJson, read
+from kingly_memory.adapters.remote.wire import server_name
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject
 from kingly_memory.version import __version__
@@ -30,7 +31,6 @@ _INVALID_REQUEST = -32600
 _MISUNDERSTOOD = range(-32022, -32019)
 """JSON-RPC: headers that do not match, a capability that is missing, a protocol version that is not known."""
 _SESSION_ID = re.compile(r"[!-~]{1,1024}")
-_NAME_LIMIT = 100
 _MOST_TOOLS = 1_000
 _CURSOR_LIMIT = 4_096
 
@@ -236,8 +236,7 @@ def _arguments(entry: JsonObject) -> Arguments | None:
 
 
 def _name(about: Any) -> str:
-    name = about.get("name") if isinstance(about, dict) else None
-    return name[:_NAME_LIMIT] if isinstance(name, str) and name.isprintable() else ""
+    return server_name(about.get("name")) if isinstance(about, dict) else ""
 
 
 def _texts(content: Any) -> list[str]:

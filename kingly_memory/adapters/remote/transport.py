@@ -26,6 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
+from kingly_memory.adapters.remote.cancelling import gently
 from kingly_memory.adapters.remote.endpoint import Endpoint
 from kingly_memory.adapters.remote.outcomes import result, status_text
 from kingly_memory.adapters.remote.replies import Reply
@@ -135,6 +136,9 @@ class Transport:
         return _authorization(self.endpoint, self._token() if callable(self._token) else self._token)
 
     async def _sent(self, letter: Letter, reading: Reading[T], exchange: Exchange) -> T:
+        return await gently(lambda: self._exchanged(letter, reading, exchange))
+
+    async def _exchanged(self, letter: Letter, reading: Reading[T], exchange: Exchange) -> T:
         client = self._opened()
         url = httpx.URL(self.endpoint.url(letter.path))
         headers = dict(letter.headers)

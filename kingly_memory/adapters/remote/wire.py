@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
-from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, RemoteHit, RemoteInfo, RemoteLink
 
 SOURCE = "kingly_agent"
 MOST_ENTRIES = 200
 DEFAULT_LINK_TYPE = "related"
 
 _ID_LIMIT = 512
-_SERVER_NAME_LIMIT = 100
+_SERVER_NAME = re.compile(r"\w[\w .:/+-]{0,49}")
 _ENTRY_LISTS = ("memories", "results", "working_memories", "working_memory", "items")
 _LINK_LISTS = ("links", "linked_memories", "related_memories", "memories", "results")
 _RELEVANCE_NAMES = ("relevance", "similarity", "score")
@@ -88,12 +89,17 @@ def server_info(reply: Any) -> RemoteInfo:
     """What a server said of itself; one that says nothing is called `unknown` and honours no keys."""
     told = _unwrapped(reply)
     if not isinstance(told, Mapping):
-        return RemoteInfo(server="unknown", honours_keys=False)
-    name, features = told.get("server"), told.get("features")
+        return RemoteInfo(server=UNKNOWN, honours_keys=False)
+    features = told.get("features")
     return RemoteInfo(
-        server=name[:_SERVER_NAME_LIMIT] if isinstance(name, str) and name.isprintable() and name else "unknown",
+        server=server_name(told.get("server")) or UNKNOWN,
         honours_keys=isinstance(features, list) and "idempotency_keys" in features,
     )
+
+
+def server_name(said: Any) -> str:
+    """What a server is called, where that is a name and no more: people and models are shown it. Empty otherwise."""
+    return said if isinstance(said, str) and _SERVER_NAME.fullmatch(said) else ""
 
 
 def stored_id(reply: Any) -> str:

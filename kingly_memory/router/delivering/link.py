@@ -66,8 +66,9 @@ def hastened(link: Link, at_s: float) -> Link | None:
     return replace(link, next_probe=at_s)
 
 
-def mended(link: Link, effects: str | None, server: str | None = None) -> Link:
-    return Link(LinkState.CONNECTED, effects=effects or link.effects, server=server or link.server)
+def mended(effects: str, server: str) -> Link:
+    """Nothing of the trouble is left."""
+    return Link(LinkState.CONNECTED, effects=effects, server=server)
 
 
 def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:

@@ -225,7 +225,7 @@ class LinkKeeper:
         before = self.current()
         if before.state is LinkState.CONNECTED and (before.effects, before.server) == (effects, str(info)):
             return
-        await self._change(lambda link: mended(link, effects, str(info)))
+        await self._change(lambda _: mended(effects, str(info)))
         if before.state is not LinkState.CONNECTED:
             log.info("%s is back", called(self._label))
             self._events.emit(LinkChanged(LinkState.CONNECTED.value, None, self._named))

@@ -35,8 +35,9 @@ BORROWERS = 40
 
 READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
-UNSWEPT = 64
-"""Lifetimes that have ended and wait for a sweep: as long as there are no more, only theirs are looked at."""
+SEVERAL, UNSWEPT = 8, 64
+"""Of more memories than the first it is asked which lifetimes have ended and wait for a sweep; as long as those are no
+more than the second, only they are looked at."""
 LEAST_BUDGET_S = 0.01
 """What a search gets whose time was over before it could begin."""
 PIECES_READ = 32_768
@@ -193,11 +194,10 @@ class LocalSearch:
                 kept[match.row.position] = Match(match.row, match.bm25 + (before.bm25 if before else 0.0))
 
     def _alive(self, rows: Sequence[Row], now_s: float) -> set[int]:
-        over = set(self._reader.expired(now_s, UNSWEPT + 1))
-        is_all = len(over) <= UNSWEPT
-        mortal = [
-            row for row in rows if row.standing is not Standing.ARCHIVED and (not is_all or row.memory.id in over)
-        ]
+        mortal = [row for row in rows if row.standing is not Standing.ARCHIVED]
+        if len(mortal) > SEVERAL:
+            over = set(self._reader.expired(now_s, UNSWEPT + 1))
+            mortal = [row for row in mortal if row.memory.id in over] if len(over) <= UNSWEPT else mortal
         facets = self._reader.facets("lifetime", [row.memory.id for row in mortal])
         ended = {one for one, facet in facets.items() if self._has_ended(one, Lifetime.from_json(facet), now_s)}
         return {row.position for row in rows} - {row.position for row in mortal if row.memory.id in ended}
