@@ -116,7 +116,7 @@ def test_the_outbox_is_listed_retried_and_dropped_by_key(run: Run) -> None:
     assert run("get", "k").code == 0
 
 
-@pytest.mark.parametrize(("probe_s", "told"), [("82800", "in 23 h"), ("0.001", "by the next command")])
+@pytest.mark.parametrize(("probe_s", "told"), [("82800", "in 23 h"), ("0.001", "by the next store or sync")])
 def test_the_outbox_says_when_a_remote_that_is_offline_is_tried_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, probe_s: str, told: str
 ) -> None:

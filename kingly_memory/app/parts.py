@@ -98,7 +98,10 @@ def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Rou
     from kingly_memory.router.delivering.policy import policy
     from kingly_memory.router.delivering.routes import Route, Routes
 
-    known = (Route(one.endpoint.remote_name, one.place.label, str(one.endpoint)) for one in remotes)
+    known = (
+        Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(_only(place, one)))
+        for one in remotes
+    )
     return Routes(tuple(known), policy(settings.remote_policy, [one.label for one in place.remotes]))
 
 
@@ -131,7 +134,8 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
     remote = ChosenRemote(spoken, persistence, project=place.project, connect_within_s=settings.call_timeout_s)
     lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
     name, heard_s = endpoint.remote_name, lambda: transport.heard_s
-    return RemotePart(name, str(endpoint), remote, lead.take, lead.give_up, heard_s=heard_s)
+    mark = _token_mark(place)
+    return RemotePart(name, str(endpoint), remote, lead.take, lead.give_up, heard_s=heard_s, token_mark=mark)
 
 
 def token_of(place: Place) -> str | Callable[[], str] | None:
@@ -142,6 +146,16 @@ def token_of(place: Place) -> str | Callable[[], str] | None:
     from kingly_memory.secret_file import secret
 
     return lambda: secret(path, "token_file")
+
+
+def _token_mark(place: Place) -> str:
+    """Four hex digits: too few to find the token by, or to know it from a guess."""
+    token = token_of(place)
+    try:
+        shown = token() if callable(token) else token
+    except (InvalidInput, InvalidSetting, OSError):  # whoever shows it says what is wrong with it
+        return ""
+    return "" if not shown else sha256(shown.encode(errors="replace")).hexdigest()[:4]
 
 
 def sweep_lock(place: Place) -> Lock:

@@ -187,7 +187,7 @@ def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -
     if link["last_error"]:
         line += f" ({without_address(link['last_error'])})"
     if link["next_probe_s"] is not None:
-        when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next command"
+        when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next store or sync"
         line += f"; tried again {when}, or now with `{sync_command(options, link['endpoint'], label)}`"
     return line
 
@@ -223,7 +223,7 @@ def _next_try(entry: OutboxEntry) -> str:
         return "-"
     if entry.due_s > 0:
         return f"in {duration(entry.due_s)}"
-    return "by the next command" if entry.is_offline else "now"
+    return "by the next store or sync" if entry.is_offline else "now"
 
 
 def _ids(place: Place, names: list[str], out: Output) -> list[str]:

@@ -36,10 +36,11 @@ class RemotePart:
     label: str = UNNAMED
     heard_s: Callable[[], float] = lambda: -inf
     """When the remote last answered anything, on the monotonic clock."""
+    token_mark: str = ""
 
     @property
     def route(self) -> Route:
-        return Route(self.name, self.label, self.endpoint)
+        return Route(self.name, self.label, self.endpoint, self.token_mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Branch:
             label=part.label,
             is_for=lambda memory: routes.is_for(part.name, memory),
         )
-        self.drainer = Drainer(depot, leads=part.leads)
+        self.drainer = Drainer(depot, leads=part.leads, stop_leading=part.stop_leading)
         self._clock = ground.clock
         self._enrolled = asyncio.Event()
         self._pause_s = ground.settings.usage_flush_s
@@ -112,7 +113,7 @@ class Branch:
 
 def _side(part: RemotePart, ground: Ground) -> RemoteSide:
     link = LinkKeeper(
-        part.name,
+        part.route.link,
         store=ground.store,
         clock=ground.clock,
         settings=ground.settings,

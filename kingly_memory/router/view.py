@@ -130,8 +130,8 @@ class View:
     def _link(self, route: Route) -> Link:
         from kingly_memory.router.delivering.link import Link
 
-        found = self._store.reader.facets("link", [route.name])
-        link = Link.from_json(found[route.name]) if found else Link()
+        found = self._store.reader.facets("link", [route.link])
+        link = Link.from_json(found[route.link]) if found else Link()
         if link.state is LinkState.CONNECTED and link.effects is None:  # nobody has ever answered
             return Link(LinkState.OFFLINE, next_probe=0.0, last_error=link.last_error or "not contacted yet")
         return link

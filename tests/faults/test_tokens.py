@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.models import LinkState
+from kingly_memory.models import DeliveryState, LinkState
 from kingly_memory.testing import ScriptedRemote
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
@@ -38,3 +38,30 @@ async def test_an_expired_token_pauses_the_backlog_and_a_new_one_delivers_it_onc
             assert (report.pending, report.dead, report.link) == (0, 0, LinkState.CONNECTED)
         assert [call.method for call in server.effects] == ["store_memory"] * 5
     tell(11, f"5 of 5 waited and arrived ({dialect})")
+
+
+@pytest.mark.requirement("KNG-047")
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("wrong", [None, "of-march"])
+async def test_a_process_with_a_wrong_token_takes_the_remote_from_nobody(
+    tmp_path: Path, dialect: str, wrong: str | None
+) -> None:
+    """Not even when it was there first and delivers for all: then it makes way."""
+    home = tmp_path / "home"
+    with ScriptedRemote(token="of-april", **speaking(dialect)) as server:
+
+        def opened(token: str | None) -> MemoryRouter:
+            return MemoryRouter.open(home, server.url, token=token, project="app", settings=EAGER)
+
+        async with opened(wrong) as shut_out:
+            await shut_out.store("of one who is shut out", significance=0.8)
+            assert (await shut_out.sync(timeout=20)).link is LinkState.OFFLINE
+            async with opened("of-april") as memory:
+                await memory.store("of one who is let in", significance=0.8)
+                assert (await memory.sync(timeout=20)).pending == 0
+                await shut_out.search("somebody")
+                assert shut_out.status()["link"]["state"] == LinkState.OFFLINE
+                assert "token" in shut_out.status()["link"]["last_error"]
+                assert (await memory.store("afterwards", significance=0.8, wait=20)).delivery is DeliveryState.DELIVERED
+                assert memory.status()["link"]["state"] == LinkState.CONNECTED
+        assert len(server.effects) == 3

@@ -56,7 +56,7 @@ class Batch:
 class Drainer:
     """Sends what is due to one remote, oldest first and a few at once; links when no memory is due."""
 
-    def __init__(self, depot: Depot, *, leads: Callable[[], bool]) -> None:
+    def __init__(self, depot: Depot, *, leads: Callable[[], bool], stop_leading: Callable[[], None]) -> None:
         self._sender = Sender(depot)
         self._couriers: tuple[Courier[Any], ...] = (self._sender, LinkSender(depot))
         self._remote = depot.remote
@@ -65,6 +65,7 @@ class Drainer:
         self._settings = depot.settings
         self._to_whom = depot.to_whom
         self._leads = leads
+        self._stop_leading = stop_leading
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
@@ -146,6 +147,7 @@ class Drainer:
 
     async def _send_what_is_due(self) -> None:
         if not self._link.is_connected and not await self._link.probe(self._remote):
+            self._make_way()
             self._settled.set()
             return
         if not await self._lead():
@@ -179,6 +181,12 @@ class Drainer:
         for courier in self._couriers:
             await courier.reclaim(courier.ids("leased", MOST_STALE))
         return True
+
+    def _make_way(self) -> None:
+        """To a process whose token is accepted, where this one's is not."""
+        if self._leading and self._link.current().unauthorised:
+            self._leading = False
+            self._stop_leading()
 
     async def _drain_all(self, end: float) -> None:
         self._sender.end_pause()

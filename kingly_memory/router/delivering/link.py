@@ -11,7 +11,8 @@ from kingly_memory.models import JsonObject, LinkState
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The row `link:<remote>`, shared by every process on this machine. Times in Unix seconds.
+    """The row `link:<remote>`, shared by every process on this machine that shows the same token (Route.link). Times in
+    Unix seconds.
 
     `effects` says what a repeated send may do there: `exactly_once` when the server honours idempotency keys,
     `at_least_once` when it does not, None until it has been asked.

@@ -21,11 +21,19 @@ EVERYTHING, NOTHING = "*", ""
 
 
 class Route(NamedTuple):
-    """A remote: its stable `name`, which the store knows it by, and the `label` that people gave it."""
+    """A remote: its stable `name`, which the store knows it by, and the `label` that people gave it. `token_mark` tells
+    the token that it is shown from others, and not what it is."""
 
     name: str
     label: str
     endpoint: str
+    token_mark: str = ""
+
+    @property
+    def link(self) -> str:
+        """Whose link it is: that of all who show the same token. One who shows a wrong one, or none, finds the door
+        shut; to the others it is open."""
+        return f"{self.name}:{self.token_mark}" if self.token_mark else self.name
 
 
 class Policy(Protocol):
