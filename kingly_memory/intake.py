@@ -262,10 +262,10 @@ def label(name: str, value: object) -> str | None:
     return text
 
 
-def required(field: str, value: object) -> str:
-    """A label that must be there."""
+def required(field: str, value: object, otherwise: str | None = None) -> str:
+    """A label that must be there. `otherwise` says what to do when it is empty."""
     if isinstance(value, str) and not value.strip():
-        raise InvalidInput(field, "is empty")
+        raise InvalidInput(field, f"is empty; {otherwise}" if otherwise else "is empty")
     text = label(field, value)
     if text is None:
         raise InvalidInput(field, "is missing")
@@ -311,7 +311,7 @@ def texts(name: str, value: object) -> tuple[str, ...]:
         value = (value,)
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise InvalidInput(name, f"expected a list of texts, not {_name(value)}")
-    return tuple(dict.fromkeys(required(name, text) for text in value))
+    return tuple(dict.fromkeys(required(name, text, "leave it out instead") for text in value))
 
 
 def tag_list(name: str, value: object) -> tuple[str, ...]:
@@ -379,7 +379,7 @@ def _content(value: object, limit_bytes: int) -> str:
         raise InvalidInput("content", f"expected text, not {_name(value)}")
     text = mended(value)
     if not text.strip():
-        raise InvalidInput("content", "is empty")
+        raise InvalidInput("content", "is empty; say what is to be remembered")
     size = len(text.encode())
     if size > limit_bytes:
         raise InvalidInput(

@@ -69,12 +69,12 @@ def test_what_was_put_into_a_prompt_is_rated(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["focus", ""], "topic: is empty"),
+        (["focus", ""], "topic: is empty; say what to put into focus"),
         (["focus", "--weight", "1"], "weight: belongs to a topic; name it"),
         (["focus", "a", "--weight", "nan"], "weight: expected a number from 0 to 1, not nan"),
-        (["pin", " "], "content: is empty"),
+        (["pin", " "], "content: is empty; say what is to be remembered"),
         (["pin", "x", "--boost", "inf"], "boost: expected a number from 0 to 0.5, not inf"),
-        (["pin", "x", "--topic", ""], "topic: is empty"),
+        (["pin", "x", "--topic", ""], "topic: is empty; leave it out instead"),
         (["pin", "x", "--key", "unseen"], "key: is taken, and a pin is always a new memory"),
         (["unpin", "thread_nobody"], "thread: there is no thread 'thread_nobody'"),
         (["unpin", "unseen"], "is not pinned"),

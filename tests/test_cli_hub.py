@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kingly_memory.cli.parser import parse
 from tests.cli_runner import Run, environment, process, runner
 
 
@@ -68,6 +69,24 @@ def test_a_hub_says_where_it_listens_as_json(tmp_path: Path) -> None:
         assert (running.stdout.read(), running.wait(timeout=30)) == ("", 0)
     url = urlsplit(json.loads(line)["url"])
     assert (url.scheme, url.hostname, url.port != 0) == ("http", "127.0.0.1", True)
+
+
+def test_the_help_of_the_hub_tells_of_the_hub_alone(run: Run) -> None:
+    said = " ".join(run("hub", "--help").out.split())
+    for words in ("~/.local/share/kingly/hub", "KINGLY_HUB_TOKEN_FILE", "--json"):
+        assert words in said
+    for words in (".kingly/memory", "KINGLY_TOKEN", "--remote", "--project", "--agent"):
+        assert words not in said
+    ran = run("hub", "--remote", "http://127.0.0.1:1")
+    told = "unrecognized arguments: --remote http://127.0.0.1:1 (see `kingly-memory hub --help`)"
+    assert (ran.code, ran.err) == (2, f"kingly-memory: {told}\n")
+
+
+def test_the_options_of_the_hub_may_stand_before_its_name() -> None:
+    options = parse(["--json", "--home", "h", "--token-file", "t", "hub", "--port", "0"])
+    assert (options.json, options.home, options.token_file, options.port) == (True, "h", "t", 0)
+    options = parse(["hub", "--json", "--home", "h", "--token-file", "t"])
+    assert (options.json, options.home, options.token_file, options.port) == (True, "h", "t", 8000)
 
 
 def test_a_wrong_token_is_said_and_loses_nothing(run: Run, hub: str, tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ def written(file: TextIOWrapper) -> bytes:
     [
         (0, "just now"),
         (-30, "just now"),
+        (49.9, "50 s ago"),
+        (-50.2, "in 50 s"),
+        (59.8, "1 min ago"),
         (60, "1 min ago"),
         (7_200, "2 h ago"),
         (86_400 * 3, "3 d ago"),

@@ -129,7 +129,7 @@ async def test_records_are_there_after_a_restart_and_in_another_process(tmp_path
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"topic": " "}, "topic: is empty"),
+        ({"topic": " "}, "topic: is empty; say it in a few words"),
         ({"conclusion": 3}, "conclusion: expected text, not int"),
         ({"confidence": 1.1}, "confidence: 1.1 is outside 0 to 1"),
         ({"rounds": -1}, "rounds: -1 is outside 0"),

@@ -136,7 +136,7 @@ def test_a_bad_item_is_named_and_the_rest_is_read() -> None:
     assert items == []
     assert problems == [
         "item 1: item: is not an object with key, content and metadata",
-        "item 2: content: is empty",
+        "item 2: content: is empty; say what is to be remembered",
         "item 3: created_at: expected a date and time, not list",
     ]
     assert parted(kingly_layout.entries(7, Path("q"), content_limit_bytes=LIMIT))[1] == [

@@ -80,7 +80,7 @@ def test_a_bad_item_is_named_and_the_rest_is_read() -> None:
     assert problems == [
         "item 1: item: is not an object with key and value",
         "item 2: item: is not an object with key and value",
-        "item 3: content: is empty",
+        "item 3: content: is empty; say what is to be remembered",
         "item 4: key: contains control characters",
         "item 5: timestamp: 'soon' is not an ISO 8601 date or time",
         "item 6: timestamp: nan is no point in time",

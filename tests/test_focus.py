@@ -197,7 +197,7 @@ async def test_the_focus_is_taken_off_one_topic_or_all(tmp_path: Path, clock: Ma
         assert cleared.topics == ("solana", "api")
         assert cleared.message == "All focus cleared. Returning to similarity-based injection."
         assert await memory.attention.focused() == ()
-        with pytest.raises(InvalidInput, match="topic: is empty"):
+        with pytest.raises(InvalidInput, match="topic: is empty; say which, or leave it out to clear all focus"):
             await memory.attention.unfocus("")
 
 
@@ -360,13 +360,29 @@ async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, c
         for name, thread_id in (("reviews", "release"), ("friday", "release")):
             focused = await memory.attention.focus(name)
             assert (focused.threads, focused.thread_id) == (1, thread_id)
-            assert focused.message.endswith(f"1 thread will be prioritized. It names the thread {thread_id}.")
+            beside = f"It names the thread {thread_id}, whose latest memories stand beside every prompt."
+            assert focused.message.endswith(f"1 thread will be prioritized. {beside}")
             found = await memory.inject("anything else?", explain=True)
             assert {one.thread_id for one in found.considered if one.is_in} == {"release"}
             assert {one.why for one in found.considered} == {f"in focus: {name}"}
             assert (await memory.attention.unfocus(name)).topics == (name,)
         assert (await memory.attention.focus("finance")).threads == 1
         assert "Invoices are checked" in (await memory.inject("anything else?")).text
+
+
+@pytest.mark.requirement("SMT-008")
+async def test_a_topic_that_is_the_id_of_a_thread_besides_names_it(tmp_path: Path, clock: ManualClock) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        await memory.store("Refunds take a day", context_id="payments", origin="user")
+        await memory.store("Invoices are checked by Ben", tags=["payments"], context_id="finance", origin="user")
+        focused = await memory.attention.focus("payments")
+        assert (focused.threads, focused.thread_id) == (2, "payments")
+        beside = "It names the thread payments, whose latest memories stand beside every prompt."
+        assert focused.message.endswith(f"2 threads will be prioritized. {beside}")
+        assert "Refunds take a day" in (await memory.inject("anything else?")).text
+        weightless = await memory.attention.focus("payments", 0)
+        assert weightless.message.endswith("it lifts nothing. It names the thread payments.")
+        assert (await memory.attention.focus("invoices")).thread_id is None
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])

@@ -281,6 +281,48 @@ async def test_the_larger_weight_counts_and_a_pin_stays(memory: MemoryRouter, st
     assert facet(store, "attention", "b") == {"weight": 1.3, "pinned": True}
 
 
+@pytest.mark.requirement("SMT-015")
+async def test_what_is_unpinned_while_it_is_merged_is_not_pinned_once_it_is_split_off(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await talk(memory, "a", "about a")
+    inner = await memory.attention.pin("Keep the dark mode")
+    outer = await memory.attention.pin("Never push on Fridays", weight_boost=0.5)
+    await memory.threads.merge(outer.thread_id, inner.thread_id)
+    await memory.threads.merge("a", outer.thread_id)
+    assert (await memory.attention.unpin("a")).memories == 2
+    for name in ("a", outer.thread_id):
+        parts = (await memory.threads.split(name)).threads
+        assert [(one.weight, one.pinned) for one in parts] == [(1.0, False)] * 2
+    with pytest.raises(InvalidInput, match="is not pinned"):
+        await memory.attention.unpin(inner.thread_id)
+    clock.jump(10_001 * DAY_S)
+    assert (await memory.sweep()).archived == 3
+
+
+async def test_a_split_brings_no_pin_back_that_was_taken_off_before_another_one_came(memory: MemoryRouter) -> None:
+    kept, gone = [await memory.attention.pin(f"Weighs {boost}", weight_boost=boost) for boost in (0.2, 0.4)]
+    await memory.threads.merge(kept.thread_id, gone.thread_id)
+    await memory.attention.unpin(kept.thread_id)
+    later = await memory.attention.pin("Keep milk", weight_boost=0.4)
+    await memory.threads.merge(kept.thread_id, later.thread_id)
+    await memory.threads.split(kept.thread_id, [gone.thread_id])
+    parts = (await memory.threads.split(kept.thread_id)).threads
+    assert {one.id: one.pinned for one in parts} == {kept.thread_id: False, later.thread_id: True}
+
+
+async def test_unpinning_a_memory_of_a_merged_thread_leaves_the_weights_that_a_split_gives_back(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    [one] = await talk(memory, "a", "about a")
+    await talk(memory, "b", "about b")
+    put(store, "attention", one, {"weight": 1.2, "pinned": True})
+    put(store, "attention", owner("app", "b"), {"weight": 1.4})
+    await memory.threads.merge("a", "b")
+    await memory.attention.unpin("a")
+    assert [part.weight for part in (await memory.threads.split("a")).threads] == [1.0, 1.4]
+
+
 async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryRouter, store: PromptStore) -> None:
     for name, days in (("a", (1, 4)), ("b", (2, 3))):
         await talk(memory, name, f"about {name}")
@@ -578,7 +620,7 @@ async def test_threads_on_a_topic_are_recalled_best_first_and_it_counts(
     assert (await memory.threads.get("orders")).recalls == 0
     nothing = await memory.threads.recall("xylophones")
     assert (nothing.threads, nothing.message) == ((), 'No thread is about "xylophones".')
-    with pytest.raises(InvalidInput, match="topic: is empty"):
+    with pytest.raises(InvalidInput, match="topic: is empty; say what to recall"):
         await memory.threads.recall(" ")
 
 

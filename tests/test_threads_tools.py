@@ -82,7 +82,7 @@ async def test_a_long_message_is_cut_and_named(tmp_path: Path) -> None:
         ("ai_recall", {"topic": ""}, "topic: is empty"),
         ("ai_recall", {"topic": "x", "limit": 0}, "limit: "),
         ("ai_recall", {"topic": "x", "restore": True}, "topic: there is no thread 'x'; restore takes the id of one"),
-        ("ai_rename", {"thread_id": "garden", "title": " "}, "title: is empty"),
+        ("ai_rename", {"thread_id": "garden", "title": " "}, "title: is empty; say what to call the thread"),
         ("ai_status", {"x": 1}, "x: unknown argument"),
     ],
 )

@@ -126,7 +126,7 @@ class Focuses:
 
 def focus(topic: object, weight: object, now: datetime) -> tuple[Focus, Weight]:
     """A focus as somebody asks for it, with what became of the weight. Raises InvalidInput."""
-    named = intake.required("topic", topic).strip()
+    named = intake.required("topic", topic, "say what to put into focus").strip()
     heavy = clamped("weight", weight, 1.0)
     return Focus(named, heavy.value, now), heavy
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import SUPPRESS, ArgumentTypeError
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,12 +21,14 @@ class Argument(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One verb. `target` names the function that does it; it is imported only when the verb is used."""
+    """One verb. `target` names the function that does it; it is imported only when the verb is used. `is_apart`: of the
+    options of every command it takes those alone that are among its `arguments`, in its own words."""
 
     name: str
     summary: str
     target: str
     arguments: tuple[Argument, ...] = ()
+    is_apart: bool = False
 
 
 def argument(name: str, help: str, **settings: Any) -> Argument:
@@ -77,7 +79,7 @@ COMMON = (
     argument("--project", "project whose memories are meant (default: the project folder's name)", metavar="NAME"),
     argument("--agent", "agent who speaks; search and list show only what this agent stored", metavar="NAME"),
 )
-"""Options of every command, accepted before and after its name."""
+"""Options of every command that is not apart, accepted before and after its name."""
 
 COMMON_DEFAULTS: Mapping[str, Any] = {
     "json": False,
@@ -592,13 +594,28 @@ COMMANDS = (
     ),
     Command(
         "hub",
-        "Run a remote memory server, for yourself or others; KINGLY_HUB_TOKEN or --token-file: what callers bring.",
+        "Run a remote memory server, for yourself or others.",
         f"{_ROOM}.hub:hub",
         (
             argument("--host", "address to listen on (default 127.0.0.1)", metavar="HOST", default="127.0.0.1"),
             argument("--port", "port to listen on (default 8000)", metavar="PORT", type=whole_number, default=8000),
+            argument(
+                "--home",
+                "folder of the hub's own (default: `~/.local/share/kingly/hub`, or `kingly/hub` in XDG_DATA_HOME)",
+                metavar="DIR",
+                default=SUPPRESS,
+            ),
+            argument(
+                "--token-file",
+                "file of mode 0600 with the token that callers must bring (or set KINGLY_HUB_TOKEN or "
+                "KINGLY_HUB_TOKEN_FILE)",
+                metavar="FILE",
+                default=SUPPRESS,
+            ),
             argument("--tokens-file", "JSON file of {token: namespace}, mode 0600", metavar="FILE"),
+            argument("--json", "say where it listens as JSON", action="store_true", default=SUPPRESS),
         ),
+        is_apart=True,
     ),
     Command(
         "mcp",

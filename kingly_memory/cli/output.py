@@ -130,7 +130,9 @@ def ago(moment: datetime, now: datetime) -> str:
         return moment.date().isoformat()
     if abs(seconds) < _JUST_NOW:
         return "just now"
-    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+    whole = round(abs(seconds))
+    told = f"{whole} s" if whole < _MINUTE else duration(whole)
+    return f"{told} ago" if seconds > 0 else f"in {told}"
 
 
 def duration(seconds: float) -> str:

@@ -87,7 +87,8 @@ def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
         if group not in groups:
             inner = verbs.add_parser(group, help=_group_summary(group))
             groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=[common])
+        shared = [] if command.is_apart else [common]
+        one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=shared)
         _add(one, command.arguments)
         one.set_defaults(command_function=command.target)
     return parser

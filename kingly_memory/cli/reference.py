@@ -23,7 +23,7 @@ output. The exit code is 0, 2 for input that cannot be accepted, 1 for any other
 
 ## Options of every command
 
-They may stand before or after the command.
+They may stand before or after the command. `hub` takes only those that its section names.
 """
 
 

@@ -196,7 +196,7 @@ def spoken(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(name, f"expected text, not {type(value).__name__}")
     if not value.strip():
-        raise InvalidInput(name, "is empty")
+        raise InvalidInput(name, "is empty; say it in a few words")
     return intake.mended(value.strip())
 
 

@@ -25,7 +25,7 @@ class FocusSet(BaseModel):
     affected_threads: Annotated[int, Field(description="Threads that it lifts")]
     more: Annotated[bool, Field(description="True: there may be more of them than were counted")]
     clamped: Annotated[bool, Field(description="True: the weight that was asked for was outside 0 to 1")]
-    thread_id: Annotated[str | None, Field(description="The thread that the topic names by a key, say")] = None
+    thread_id: Annotated[str | None, Field(description="The thread that the topic names, if it names one")] = None
 
 
 class FocusCleared(BaseModel):

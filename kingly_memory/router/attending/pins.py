@@ -17,7 +17,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import records
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads.named import Named
-from kingly_memory.router.threads.roots import ATTENTION
+from kingly_memory.router.threads.roots import ATTENTION, THREAD
 
 CHANCE_BYTES = 3
 
@@ -46,12 +46,19 @@ def pin(draft: Draft, weight: float, desk: Desk) -> Callable[[Transaction], Stor
     return change
 
 
-def unpin(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Callable[[Transaction], int]:
-    """Take the pins off a thread and off those memories, whose lifetimes begin now. Says how many memories that were.
-    Raises InvalidInput when nothing was pinned."""
+def unpin(
+    thread: Named, children: Sequence[str], memory_ids: Sequence[MemoryId], desk: Desk
+) -> Callable[[Transaction], int]:
+    """Take the pins off a thread, off those that were merged into it, and off those memories, whose lifetimes begin
+    now. Says how many memories that were. Raises InvalidInput when nothing was pinned."""
 
     def change(transaction: Transaction) -> int:
         was_pinned = _take_off(transaction, thread.owner)
+        merged = [owner(desk.project, one) for one in children]
+        for name in merged if was_pinned else ():
+            _forget_before(transaction, name)
+        for name in merged:
+            was_pinned |= _take_off(transaction, name)
         freed = [one for one in memory_ids if _take_off(transaction, one) or (was_pinned and one == thread.owner)]
         if not was_pinned and not freed:
             raise InvalidInput("thread_id", f"{thread.id!r} is not pinned")
@@ -72,6 +79,14 @@ def _new_thread(transaction: Transaction, desk: Desk) -> str:
         thread_id = pins.thread_id(desk.now, urandom(CHANCE_BYTES))
         if transaction.facet(ATTENTION, owner(desk.project, thread_id)) is None:
             return thread_id
+
+
+def _forget_before(transaction: Transaction, child: str) -> None:
+    """A split gives the other thread back what it weighed before the merge, which may have been a pin."""
+    facet = transaction.facet(THREAD, child) or {}
+    if isinstance(joined := facet.get("joined"), dict):
+        rest = {name: value for name, value in joined.items() if name != ATTENTION}
+        transaction.set_facet(THREAD, child, {**facet, "joined": rest})
 
 
 def _take_off(transaction: Transaction, name: str) -> bool:

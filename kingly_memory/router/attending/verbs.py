@@ -20,14 +20,16 @@ from kingly_memory.router.records import Stored
 from kingly_memory.router.threads import ratings
 from kingly_memory.router.threads.named import Named, memories, named
 from kingly_memory.router.threads.ratings import INJECTED, Rated
-from kingly_memory.router.threads.roots import ATTENTION
+from kingly_memory.router.threads.roots import ATTENTION, members
+
+_WHICH = "say which, or leave it out to clear all focus"
 
 
 @dataclass(frozen=True, slots=True)
 class Focused:
     """A topic that is in focus now, and how many of the project's threads that lifts. `more`: there may be more than
     were counted. `clamped`: the weight that was asked for lies outside 0 to 1. `thread_id`: the thread that the topic
-    names in another way than by its id."""
+    names, by its id or in another way."""
 
     topic: str
     weight: float
@@ -47,7 +49,8 @@ class Focused:
             threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
             yield f"{'At least ' if self.more else ''}{threads} will be prioritized."
         if self.thread_id is not None:
-            yield f"It names the thread {self.thread_id}."
+            beside = ", whose latest memories stand beside every prompt" if self.weight else ""
+            yield f"It names the thread {self.thread_id}{beside}."
         if self.weight and not self.threads and not self.more:
             yield (
                 "So far nothing is about that: say a topic or tag of a thread, words of a title, the id of a thread or "
@@ -162,12 +165,13 @@ class Attention:
         threads = await self._access.write(focuses.put(one, desk))
         found = await self._access.read(lambda: affected.count(reader, desk.project, one, threads, desk.now_s))
         named_now = await self._access.read(lambda: focuses.naming(reader, desk.project, one))
-        return Focused(one.topic, one.weight, found.threads, found.more, heavy.clamped, named_now.thread)
+        thread_id = named_now.thread or (one.topic if named_now.is_name else None)
+        return Focused(one.topic, one.weight, found.threads, found.more, heavy.clamped, thread_id)
 
     async def unfocus(self, topic: str | None = None) -> Unfocused:
         """Take the focus off a topic, or off everything that holds for this agent, also where it holds for others too.
         Raises InvalidInput."""
-        asked = None if topic is None else intake.required("topic", topic).strip()
+        asked = None if topic is None else intake.required("topic", topic, _WHICH).strip()
         cleared = await self._access.write(focuses.clear(asked, self._access.desk()))
         return Unfocused(cleared.gone, cleared.left, asked, cleared.for_everyone)
 
@@ -214,8 +218,8 @@ class Attention:
         stays. Raises InvalidInput."""
         said = intake.required("thread_id", thread_id)
         desk = self._access.desk()
-        thread, pinned = await self._access.read(lambda: self._pinned(desk.project, said))
-        return Unpinned(thread.id, await self._access.write(pins.unpin(thread, pinned, desk)))
+        thread, children, pinned = await self._access.read(lambda: self._pinned(desk.project, said))
+        return Unpinned(thread.id, await self._access.write(pins.unpin(thread, children, pinned, desk)))
 
     async def rate(self, thread_id: str, useful: bool, reason: str | None = None) -> Rated:
         """Say whether a thread was useful when it was put into a prompt: later injections heed that.
@@ -232,12 +236,13 @@ class Attention:
         thread, injected, showings = await self._access.read(lambda: self._injected(desk.project, said))
         return await self._access.write(ratings.rate(thread.id, thread.owner, rating, injected, showings))
 
-    def _pinned(self, project: str, said: str) -> tuple[Named, list[MemoryId]]:
-        """The thread, and its memories that are pinned themselves."""
+    def _pinned(self, project: str, said: str) -> tuple[Named, list[str], list[MemoryId]]:
+        """The thread, those that were merged into it, and its memories that are pinned themselves."""
         reader = self._access.reader
         thread = named(reader, project, said)
+        children = [] if thread.is_alone else list(members(reader, project, thread.id))[1:]
         pages = ((ids, reader.facets(ATTENTION, ids)) for ids in memories(reader, project, thread))
-        return thread, [one for ids, facets in pages for one in ids if pinning.is_pinned(facets.get(one))]
+        return thread, children, [one for ids, facets in pages for one in ids if pinning.is_pinned(facets.get(one))]
 
     def _injected(self, project: str, said: str) -> tuple[Named, list[MemoryId], Sequence[float]]:
         """The thread, which of its memories are known to have been injected, and when. Raises InvalidInput for

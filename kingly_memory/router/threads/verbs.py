@@ -201,7 +201,8 @@ class Threads:
 
     async def rename(self, thread_id: str, title: str) -> ThreadView:
         """Call a thread something else. Raises InvalidInput, StoreError."""
-        said, called = intake.required("thread_id", thread_id), intake.required("title", title)
+        said = intake.required("thread_id", thread_id)
+        called = intake.required("title", title, "say what to call the thread")
         desk = await self._desk()
         name = await self._access.read(lambda: named(self._access.reader, desk.project, said))
         await self._access.write(changes.rename(name, called))
@@ -211,7 +212,7 @@ class Threads:
         """The threads on a topic, or the one of that id, archived ones too; each counts as recalled. `restore` brings
         back what compaction or an import has archived of a thread that is named by its id. Raises InvalidInput,
         StoreError."""
-        said = intake.required("topic", topic)
+        said = intake.required("topic", topic, "say what to recall")
         most = intake.count("limit", limit, most=LOOKED_AT)
         desk = await self._desk()
         name = await self._access.read(lambda: self._if_thread(said, desk))
