@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -340,11 +339,6 @@ class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
 
     @property
     def threads(self) -> ThreadRows: ...
-
-    def steady(self) -> AbstractContextManager[None]:
-        """What this thread reads inside costs less: that another file has taken the store's place is noticed
-        afterwards, and not before each statement. Of what is written meanwhile, the next statement knows."""
-        ...
 
 
 class LocalStore(Protocol):

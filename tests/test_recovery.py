@@ -134,31 +134,6 @@ def test_reading_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog:
     check_integrity(home)
 
 
-@pytest.mark.requirement("KNG-085")
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_met_in_a_steady_reading_is_recovered_and_the_reading_goes_on(home: Path, damage: Damage) -> None:
-    damage(home)
-    store = opened(home)
-    with store.reader.steady():
-        every_read(store)
-        found = stored_contents(store)
-    put(store, memory("afterwards"))
-    assert stored_contents(store) == [*found, "afterwards"]
-    store.close()
-    check_integrity(home)
-
-
-def test_store_that_was_replaced_is_met_by_the_next_steady_reading(home: Path) -> None:
-    store = opened(home)
-    with store.reader.steady():
-        held = stored_contents(store)
-        database(home).rename(home / "aside.db")
-        assert stored_contents(store) == held
-    with pytest.raises(StoreDamaged), store.reader.steady():
-        stored_contents(store)
-    store.close()
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_writing_to_a_damaged_store_recovers_it(home: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
     damage(home)

@@ -346,16 +346,6 @@ def test_pages_go_on_where_the_last_one_ended_even_while_memories_are_stored(sto
     assert [row.memory.content for row in (*first, *second, *rest)] == list("6543210")
 
 
-def test_what_is_written_meanwhile_is_seen_by_a_steady_reading(store: DiskStore) -> None:
-    with store.reader.steady():
-        assert stored_contents(store) == []
-        put(store, memory("first"))
-        with store.reader.steady():
-            assert stored_contents(store) == ["first"]
-        put(store, memory("second"))
-        assert stored_contents(store) == ["first", "second"]
-
-
 @pytest.mark.parametrize("there", [0, 3, 32, 33])
 def test_facets_are_found_alike_however_many_there_are_and_are_asked_for(store: DiskStore, there: int) -> None:
     for number in range(there):

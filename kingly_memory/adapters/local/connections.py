@@ -40,7 +40,6 @@ class _Opened:
     immutable: bool
     pid: int = field(default_factory=os.getpid)
     closed: bool = False
-    steady: bool = False
     number: int = field(default_factory=partial(next, count()))
 
     def close(self) -> None:
@@ -97,19 +96,6 @@ class Connections:
             with suppress(sqlite3.ProgrammingError):  # closed when the store was replaced meanwhile
                 opened.connection.set_progress_handler(None, 0)
 
-    @contextmanager
-    def steady(self) -> Iterator[None]:
-        """What this thread reads inside comes from the file that lies in the store at the start."""
-        opened = self._mended(self._current)
-        if opened is None or opened.steady:
-            yield
-            return
-        opened.steady = True
-        try:
-            yield
-        finally:
-            opened.steady = False
-
     def close(self) -> None:
         """Close the connections of all threads. One that asks again gets a new one."""
         for opened in list(self._all):
@@ -142,8 +128,6 @@ class Connections:
     def _current(self) -> _Opened | None:
         """The connection of this thread to the file that lies in the store now."""
         opened: _Opened | None = getattr(self._local, "opened", None)
-        if self._is_steady():
-            return opened
         inode = inode_of(self._database)
         if opened is not None and self._is_current(opened, inode):
             return opened
@@ -156,10 +140,6 @@ class Connections:
             self._all.add(opened)
             finalize(opened, opened.connection.close).atexit = False
         return opened
-
-    def _is_steady(self) -> bool:
-        opened: _Opened | None = getattr(self._local, "opened", None)
-        return opened is not None and opened.steady and not opened.closed and opened.pid == os.getpid()
 
     def _is_current(self, opened: _Opened, inode: Inode | None) -> bool:
         if opened.closed or opened.pid != os.getpid() or opened.inode != inode:

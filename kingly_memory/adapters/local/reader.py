@@ -6,7 +6,6 @@ import math
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -55,9 +54,6 @@ class Reader:
         self._shortlist = Shortlist(self._all)
         self._words = KnownWords()
         self._numerous: set[str] = set()
-
-    def steady(self) -> AbstractContextManager[None]:
-        return self._connections.steady()
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))

@@ -45,11 +45,6 @@ class Gathered(NamedTuple):
 
 def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     """What the prompt is about, within `budget_s`. Raises StoreError."""
-    with around.reader.steady():
-        return _for_prompt(prompt, around, budget_s)
-
-
-def _for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     deadline_s = time.monotonic() + budget_s
     page = Page() if around.pages is None else around.pages.now(around.reader)
     focuses = page.of(("focus", around.agent), lambda: in_focus(around))

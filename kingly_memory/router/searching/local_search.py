@@ -114,7 +114,7 @@ class LocalSearch:
 
     def word(self, query: Query, *, budget_s: float) -> Wording:
         """What the query is taken to ask for; repairs take REPAIR_SHARE of the budget at most."""
-        with self._first(), self._reader.steady():
+        with self._first():
             return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
 
     def search(
@@ -125,7 +125,7 @@ class LocalSearch:
         `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
         limit are told of, where more were looked at: as many are looked at either way.
         """
-        with self._first(), self._reader.steady():
+        with self._first():
             return self._answer(query, now_s, budget_s, wording, most or query.limit)
 
     def _answer(self, query: Query, now_s: float, budget_s: float, wording: Wording | None, wanted: int) -> LocalAnswer:
