@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -18,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kingly_memory import Settings, topics
 from kingly_memory.adapters.local.thread_rows import ThreadRows
 from kingly_memory.app.parts import Leadership
-from kingly_memory.attention.suggestions import ALIKE
+from kingly_memory.attention.suggestions import ALIKE, Suggestions
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import RouterClosed
 from kingly_memory.intake import draft
@@ -30,7 +31,7 @@ from kingly_memory.router.archive import Archived
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
 from kingly_memory.router.right_of_way import RightOfWay
-from kingly_memory.router.threads import courses, keeper, suggesting
+from kingly_memory.router.threads import courses, keeper, pairs, suggesting
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Course, Read
 from kingly_memory.router.threads.keeper import COLLECT_S, Keeper, Keeping
@@ -49,7 +50,8 @@ TEXTS = (
     "invoices and customers have tables in the database schema",
     "garden tomatoes need water every second evening",
 )
-CONTEXTS = st.sampled_from(["alpha", "beta", "gamma"])
+CONTEXT_IDS = ("alpha", "beta", "gamma")
+CONTEXTS = st.sampled_from(CONTEXT_IDS)
 KEYS = st.sampled_from(["k1", "k2", "k3", "k4"])
 TYPES = st.sampled_from(["working", "semantic"])
 
@@ -68,7 +70,7 @@ def keep(store: PromptStore, now_s: float, project: str = PROJECT) -> None:
 
 class Machine(RuleBasedStateMachine):
     """Four memories in three contexts that go on as each other, two keepers that may stop and go on at any time, and
-    two readers of which one has been there from the start."""
+    two readers of which one has been there from the start, beside one that never has time."""
 
     @initialize()
     def open(self) -> None:
@@ -77,9 +79,14 @@ class Machine(RuleBasedStateMachine):
         self._clock = ManualClock()
         self._reading = Briefs(self._store.reader, PROJECT)
         self._suggesting = Suggesting(Briefs(self._store.reader, PROJECT), self._store.reader)
+        self._hurried = Suggesting(Briefs(self._store.reader, PROJECT), self._store.reader)
+        self._few = pytest.MonkeyPatch()
+        self._few.setattr(pairs, "LEAST_READ", 1)
+        self._few.setattr(suggesting, "MOST_NEW", 1)
         self._keepers: dict[int, Keeping] = {}
 
     def teardown(self) -> None:
+        self._few.undo()
         self._store.close()
         self._folder.cleanup()
 
@@ -180,7 +187,7 @@ class Machine(RuleBasedStateMachine):
             comparing = Comparing(self._store.reader, PROJECT, found, self._now_s)
             known = briefs.worked_out(found, self._now_s)
             missing = [one for name, one in found.waiting.items() if name not in known]
-            briefs.hold(known | comparing.compared(missing))
+            briefs.hold(known | comparing.compared(missing), {})
             told = {**found.current, **known, **briefs.worked_out(found, self._now_s)}
             assert plain(told) == plain({name: one.course for name, one in anew.items()})
             assert comparing.pairs(told).keys() == alike(anew)
@@ -195,6 +202,18 @@ class Machine(RuleBasedStateMachine):
         suggested = self._suggesting.suggest(None, self._now_s)
         assert suggested == Suggesting(Briefs(reader, PROJECT), reader).suggest(None, self._now_s)
         assert suggested == self._suggesting.suggest(None, self._now_s)
+        assert suggested == self._by_and_by()
+
+    def _by_and_by(self) -> Suggestions:
+        """What is suggested in the end to somebody who reads next to nothing each time."""
+        suggested = self._hurried.suggest(None, self._now_s, 0.0)
+        for _ in CONTEXT_IDS:
+            is_over = not suggested.unread
+            suggested = self._hurried.suggest(None, self._now_s, 0.0)
+            if is_over:
+                return suggested
+        assert suggested.unread == 0
+        return suggested
 
     def _worked_out(self) -> dict[str, Read]:
         """All briefs, as if nobody had ever written one."""
@@ -505,7 +524,7 @@ async def test_what_took_long_to_work_out_is_there_for_the_next_process(
             await memory.store(text, context_id=f"t{at}")
         await memory.store(TEXTS[0], context_id="t9")
         memory._keeper = Keeper(PROJECT, memory._briefs, store=store, clock=clock)
-        first = await memory.threads.suggestions()
+        first = await memory.threads.suggestions(within=math.inf)
     found = Briefs(store.reader, PROJECT).survey(clock.now().timestamp())
     assert (set(found.current), found.waiting) == ({"t0", "t1", "t2", "t3", "t4", "t9"}, {})
     fresh = Suggesting(Briefs(store.reader, PROJECT), store.reader)

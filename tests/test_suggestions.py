@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from collections.abc import AsyncIterator
@@ -12,10 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter, Settings, intake
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
 from kingly_memory.errors import InvalidInput
 from kingly_memory.router.threads import courses, pairs
+from kingly_memory.router.threads.briefs import Briefs
+from kingly_memory.router.threads.pairs import LEAST_READ
+from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
@@ -395,7 +399,7 @@ async def test_a_host_asks_with_the_tool_of_the_design(tmp_path: Path) -> None:
         told = await client.ok("ai_suggestions", context="working on a deploy")
         plain = await client.ok("ai_suggestions")
         said = await client.error("ai_suggestions", context=" ")
-    assert list(told) == ["merge_candidates", "split_candidates", "recall_hints", "health", "more"]
+    assert list(told) == ["merge_candidates", "split_candidates", "recall_hints", "health", "more", "unread"]
     assert [one["command"] for one in told["merge_candidates"]] == ["ai_merge('one', 'two')"]
     assert told["recall_hints"][0]["last_mentioned"] == "just now"
     assert plain == {**told, "recall_hints": []}
@@ -417,3 +421,63 @@ def test_the_command_says_what_to_do_and_how(run: Run) -> None:
     assert told[5].strip().startswith("kingly-memory threads recall ")
     assert run("suggestions", "--json").json["recall_hints"] == []
     assert run("suggestions", "").code == 2
+
+
+# --- many threads that nobody has read yet ----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SMT-020")
+async def test_who_does_not_wait_is_told_of_the_latest_threads_and_how_many_are_left(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await talk(memory, "old", *TOPICS["deploys"])
+    clock.jump(60.0)
+    for number in range(LEAST_READ):
+        await talk(memory, f"between {number}", f"Note number {number} about nothing in particular")
+    await talk(memory, "late", *TOPICS["deploys"][1:])
+    told = [await memory.threads.suggestions(within=0)]
+    while told[-1].unread:
+        told.append(await memory.threads.suggestions(within=0))
+    assert [one.unread for one in told] == [2, 0]
+    assert {one.health["active_threads"] for one in told} == {LEAST_READ + 2}
+    assert [one["command"] for one in told[-1].merge_candidates] == ["ai_merge('old', 'late')"]
+    assert told[0].merge_candidates == ()
+    assert (await memory.threads.suggestions(within=math.inf)) == told[-1]
+
+
+async def test_what_answers_a_context_is_hinted_at_though_nobody_has_read_it(memory: MemoryRouter) -> None:
+    await talk(memory, "old", *TOPICS["garden"])
+    await talk(memory, "older still", *TOPICS["garden"][:1])
+    for number in range(LEAST_READ + 1):
+        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
+    told = await memory.threads.suggestions("tomatoes in the greenhouse", within=0)
+    assert told.unread
+    assert [hint["topic"] for hint in told.recall_hints]
+    assert told.health["active_threads"] == LEAST_READ + 3
+    whole = await memory.threads.suggestions("tomatoes in the greenhouse", within=math.inf)
+    assert {hint["topic"] for hint in told.recall_hints} <= {hint["topic"] for hint in whole.recall_hints}
+
+
+async def test_of_a_thread_that_another_goes_on_as_the_hint_is_for_the_whole(memory: MemoryRouter) -> None:
+    await talk(memory, "old", *TOPICS["garden"])
+    await talk(memory, "other", *TOPICS["printer"])
+    await memory.threads.merge("other", "old")
+    for number in range(LEAST_READ):
+        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
+    briefs = Suggesting(Briefs(memory._store.reader, "app"), memory._store.reader)
+    asked = intake.query("tomatoes in the greenhouse", project="app", limit=RELATED)
+    told = briefs.suggest(asked, memory._clock.now().timestamp(), 0.0)
+    assert told.unread == 0  # the one that was left has been read for the hint
+    assert [hint["thread_count"] for hint in told.recall_hints] == [1]
+
+
+@pytest.mark.parametrize("within", [-1, math.nan, "soon", True])
+async def test_only_a_length_of_time_can_be_waited(memory: MemoryRouter, within: object) -> None:
+    with pytest.raises(InvalidInput, match="within"):
+        await memory.threads.suggestions(within=within)  # type: ignore[arg-type]  # what callers get wrong
+
+
+def test_a_command_waits_for_all(run: Run) -> None:
+    for number in range(2 * LEAST_READ):
+        run("store", f"Note number {number} about nothing in particular", "--context", f"note {number}")
+    assert run("suggestions", "--json").json["unread"] == 0

@@ -45,9 +45,9 @@ class SyncThreads:
         """See `Threads.recall`."""
         return self._call(lambda: self._threads.recall(topic, limit, restore=restore))
 
-    def suggestions(self, context: str | None = None) -> Suggestions:
+    def suggestions(self, context: str | None = None, within: float = 0.1) -> Suggestions:
         """See `Threads.suggestions`."""
-        return self._call(lambda: self._threads.suggestions(context))
+        return self._call(lambda: self._threads.suggestions(context, within))
 
     def status(self) -> Overview:
         """See `Threads.status`."""

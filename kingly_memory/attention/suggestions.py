@@ -55,13 +55,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """The lists are cut after the first few; `more` says how many others there are."""
+    """The lists are cut after the first few; `more` says how many others there are. `unread` threads were not looked at
+    yet: they count in `health`, and what they give reason for is suggested by and by."""
 
     merge_candidates: tuple[JsonObject, ...]
     split_candidates: tuple[JsonObject, ...]
     recall_hints: tuple[JsonObject, ...]
     health: JsonObject
     more: Mapping[str, int] = field(default_factory=dict)
+    unread: int = 0
 
     def to_json(self) -> JsonObject:
         return {
@@ -70,14 +72,22 @@ class Suggestions:
             "recall_hints": list(self.recall_hints),
             "health": self.health,
             "more": dict(self.more),
+            "unread": self.unread,
         }
 
 
 def suggestions(
-    threads: Collection[Digest], pairs: Sequence[Pair], related: Sequence[str], now_s: float, *, most_active: int
+    threads: Collection[Digest],
+    pairs: Sequence[Pair],
+    related: Sequence[str],
+    now_s: float,
+    *,
+    most_active: int,
+    unread: int = 0,
 ) -> Suggestions:
     """What to suggest of the active threads. `pairs` are those that are alike, and `related` the threads that answer a
-    context, the best first. `most_active` threads are as many as a normal compaction leaves."""
+    context, the best first. `most_active` threads are as many as a normal compaction leaves; `unread` others count as
+    active ones of the usual weight."""
     known = {thread.id: thread for thread in threads}
     merging = _stars([pair for pair in pairs if pair.similarity > ALIKE and _is_of_two(pair, known)], known)
     named = {one for pair in merging for one in pair.threads}
@@ -89,8 +99,9 @@ def suggestions(
         tuple(_merge(pair, known) for pair in _first(merging)),
         tuple(_split(thread) for thread in splitting[:MOST_SHOWN]),
         hints,
-        _health(threads, most_active, merging=len(merging), splitting=len(splitting)),
+        _health(threads, most_active, merging=len(merging), splitting=len(splitting), unread=unread),
         {name: max(count, 0) for name, count in more.items()},
+        unread,
     )
 
 
@@ -206,19 +217,20 @@ def _mentioned(threads: Collection[Digest], names: Collection[str]) -> dict[str,
 # --- health -----------------------------------------------------------------------------------------------------------
 
 
-def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int) -> JsonObject:
+def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int, unread: int) -> JsonObject:
     """`context_pressure` is the seed's: ten fresh threads are 1.0 already. So what to do is said by `utilisation` too,
     the share of as many threads as a normal compaction leaves."""
-    weight = math.fsum(thread.weight for thread in threads)
+    active = len(threads) + unread
+    weight = math.fsum(thread.weight for thread in threads) + unread
     pressure = min(1.0, weight / FULL_WEIGHT)
-    utilisation = len(threads) / most_active
+    utilisation = active / most_active
     return {
-        "active_threads": len(threads),
+        "active_threads": active,
         "total_weight": round(weight, 4),
         "context_pressure": round(pressure, 4),
         "utilisation": round(utilisation, 4),
         "recommendation": _recommendation(
-            len(threads), most_active, merging, splitting, is_pressing=min(pressure, utilisation) >= PRESSING
+            active, most_active, merging, splitting, is_pressing=min(pressure, utilisation) >= PRESSING
         ),
     }
 

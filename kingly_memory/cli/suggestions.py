@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import inf
 
 from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.output import Output, counted, one_line
@@ -14,7 +15,7 @@ from kingly_memory.models import JsonObject
 
 def suggestions(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
-        told = router.threads.suggestions(options.context_text).to_json()
+        told = router.threads.suggestions(options.context_text, within=inf).to_json()
     out.show(told, suggestion_lines(told, partial(command, options)))
     return 0
 

@@ -52,6 +52,7 @@ class SuggestionsShown(BaseModel):
     recall_hints: Annotated[list[RecallHint], Field(description="Never recalled, by likeness to the context")]
     health: Health
     more: Annotated[MoreSuggestions, Field(description="How many there are beyond the ten shown of each")]
+    unread: Annotated[int, Field(description="Threads that were not looked at yet; above 0, ask again in a minute")]
 
 
 class SuggestionTools:

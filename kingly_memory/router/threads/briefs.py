@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import NamedTuple
 
-from kingly_memory.cognition.working import owner
+from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import StoreReader, Talk
 from kingly_memory.router.threads import courses, roots
-from kingly_memory.router.threads.courses import COURSE, Course, Outline
+from kingly_memory.router.threads.courses import COURSE, Course, Kept, Outline
 
 STEP = 100
 """Facets that are read between two pauses: about a millisecond's work."""
@@ -20,6 +21,9 @@ STRIDE = 1_000
 LOOKED_AT = 1_000
 """The same of what is only compared."""
 READ_AT_ONCE = 16
+MOST_NEW = 64
+"""Contexts that are met for the first time by who has no time for all of them, the latest: more than can be read
+meanwhile."""
 MOST_VERSIONS = 16
 """Of the store, in which a look is known to be true: each thread that reads has its own."""
 
@@ -28,14 +32,16 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All threads of a project by context: whose briefs are true, and those to be read. `facets` are the threads' own
-    notes, `roots` the thread of each context by the store's name for it, `over` whose briefs are to go."""
+    """All threads of a project by context: whose briefs are true, and those to be read, the latest first. `facets` are
+    the threads' own notes, `roots` the thread of each context by the store's name for it, `over` whose briefs are to
+    go. `unmet`: how many contexts are left of which not even the name was read."""
 
     current: Mapping[str, Course] = field(default_factory=dict)
     waiting: Mapping[str, Outline] = field(default_factory=dict)
     facets: Mapping[str, JsonObject] = field(default_factory=dict)
     roots: Mapping[str, str] = field(default_factory=dict)
     over: tuple[str, ...] = ()
+    unmet: int = 0
 
     def made_of(self, context_id: str) -> str | None:
         """The state that the thread is in."""
@@ -55,6 +61,18 @@ class _Look(NamedTuple):
     versions: tuple[Version | None, ...] = ()
 
 
+class _Asked(NamedTuple):
+    """How somebody looks: the time by which briefs are true, the pause between two bites of the work, and how many
+    contexts are met for the first time at most."""
+
+    now_s: float
+    pause: Callable[[], None]
+    most_new: int | None
+
+    def left(self, unnamed: Sequence[Talk]) -> int:
+        return 0 if self.most_new is None else max(len(unnamed) - self.most_new, 0)
+
+
 def no_pause() -> None:
     """For who is waited for."""
 
@@ -68,80 +86,89 @@ class Briefs:
         self.project = project
         self._look: _Look | None = None
         self._worked_out: Mapping[str, Course] = {}
+        self.topics: Mapping[str, Kept] = {}
+        """Of threads whose briefs are held, as far as they are still needed."""
 
-    def survey(self, now_s: float, pause: Callable[[], None] = no_pause) -> Survey:
+    def survey(self, now_s: float, pause: Callable[[], None] = no_pause, most_new: int | None = None) -> Survey:
         """`pause` is called after every millisecond or so of the interpreter. The same object as before says that all
-        threads are as they were."""
+        threads are as they were. With `most_new`, no more contexts than that are met for the first time."""
         version = self._reader.threads.version()
-        look = self._look
-        if look is None or version is None or version not in look.versions or now_s >= look.until_s:
-            found = self._looked(look, now_s, pause)
+        look, asked = self._look, _Asked(now_s, pause, most_new)
+        is_known = look is not None and version is not None and version in look.versions and now_s < look.until_s
+        if look is None or not is_known or look.survey.unmet:
+            found = self._gone_on(look, look.talks, asked) if look and is_known else self._looked(look, asked)
             known = look.versions if look is not None and found.survey is look.survey else ()
             self._look = look = found._replace(versions=(version, *known[: MOST_VERSIONS - 1]))
         return look.survey
 
-    def _looked(self, before: _Look | None, now_s: float, pause: Callable[[], None]) -> _Look:
+    def _looked(self, before: _Look | None, asked: _Asked) -> _Look:
         talks = {talk.context: talk for talk in self._reader.threads.talks(self.project)}
-        pause()
-        facets = self._thread_facets(pause)
-        if before is None or now_s >= before.until_s or facets != before.survey.facets:
-            return self._anew(before, talks, facets, now_s, pause)
-        return self._gone_on(before, talks, now_s, pause)
+        asked.pause()
+        facets = self._thread_facets(asked.pause)
+        if before is None or asked.now_s >= before.until_s or facets != before.survey.facets:
+            return self._anew(before, talks, facets, asked)
+        return self._gone_on(before, talks, asked)
 
     def _anew(
         self,
         before: _Look | None,
         talks: Mapping[str, Talk],
         facets: Mapping[str, JsonObject],
-        now_s: float,
-        pause: Callable[[], None],
+        asked: _Asked,
     ) -> _Look:
         """Every thread is looked at."""
         held = {} if before is None else before.survey.current
-        known = held or self._read_all(pause)
+        known = held or self._read_all(asked.pause)
         said = {token: context_id for course in known.values() for context_id, token in course.contexts}
         names = {**said, **({} if before is None else before.names)}
-        names |= self._unknown([talk for talk in talks.values() if talk.context not in names], pause)
-        pause()
+        unnamed = [talk for talk in talks.values() if talk.context not in names]
+        names |= self._met(unnamed, asked)
+        asked.pause()
         names = {token: names[token] for token in talks if token in names}
         heads = dict(names)
         if facets:
             heads |= {token: roots.root(one, facets) for token, one in names.items() if one in facets}
-        pause()
-        states = _states(talks.values(), heads, pause)
-        current = {root: one for root, one in known.items() if one.is_true(states.get(root), now_s)}
+        asked.pause()
+        states = _states(talks.values(), heads, asked.pause)
+        current = {root: one for root, one in known.items() if one.is_true(states.get(root), asked.now_s)}
         if held:
-            current |= self._written(states, current, now_s)
+            current |= self._written(states, current, asked.now_s)
         waiting = {root: state for root, state in states.items() if root not in current}
         over = tuple(root for root in known if root not in states)
-        survey = Survey(current, _outlines(waiting, names, heads), facets, heads, over)
+        outlines = _outlines(waiting, names, heads, talks)
+        survey = Survey(current, outlines, facets, heads, over, asked.left(unnamed))
         return _Look(survey, talks, names, states, until_s(current.values()))
 
-    def _gone_on(self, before: _Look, talks: Mapping[str, Talk], now_s: float, pause: Callable[[], None]) -> _Look:
+    def _gone_on(self, before: _Look, talks: Mapping[str, Talk], asked: _Asked) -> _Look:
         """Only what is not as it was is looked at. No thread goes on as another one than before."""
         found, names, heads, states = before.survey, before.names, before.survey.roots, before.states
         touched = [talk for talk in talks.values() if before.talks.get(talk.context) != talk]
         unnamed = [talk for talk in talks.values() if talk.context not in names]
         gone = before.talks.keys() - talks.keys()
-        pause()
+        asked.pause()
         if touched or unnamed or gone:
-            new = self._unknown(unnamed, pause)
+            new = self._met(unnamed, asked)
             names = {token: one for token, one in {**names, **new}.items() if token not in gone}
             heads = {token: one for token, one in heads.items() if token not in gone}
             heads |= {token: roots.root(one, found.facets) for token, one in new.items()}
-            moved = {heads[talk.context] for talk in touched if talk.context in heads}
+            moved = {heads[token] for token in (*new, *(talk.context for talk in touched)) if token in heads}
             moved |= {found.roots[token] for token in gone if token in found.roots}
             own = [talks[token] for token, root in heads.items() if root in moved]
-            states = {root: state for root, state in states.items() if root not in moved} | _states(own, heads, pause)
+            states = {root: state for root, state in states.items() if root not in moved} | _states(
+                own, heads, asked.pause
+            )
         current = {root: one for root, one in found.current.items() if one.made_of == states.get(root)}
-        written = self._written(states, current, now_s)
+        written = self._written(states, current, asked.now_s)
         if states is before.states and not written:
             return before
-        pause()
+        asked.pause()
         current |= written
         waiting = {root: state for root, state in states.items() if root not in current}
         over = tuple(root for root in found.current if root not in states)
-        survey = Survey(current, _outlines(waiting, names, heads), found.facets, heads, over)
+        still = {root: one for root, one in found.waiting.items() if waiting.get(root) == one.made_of}
+        fresh = {root: state for root, state in waiting.items() if root not in still}
+        outlines = _outlines(fresh, names, heads, talks) | still
+        survey = Survey(current, outlines, found.facets, heads, over, asked.left(unnamed))
         return _Look(survey, talks, names, states, min(before.until_s, until_s(written.values())))
 
     def _written(self, states: Mapping[str, str], current: Collection[str], now_s: float) -> dict[str, Course]:
@@ -159,9 +186,9 @@ class Briefs:
         waiting = found.waiting.items()
         return {name: held[name] for name, one in waiting if name in held and held[name].is_true(one.made_of, now_s)}
 
-    def hold(self, worked_out: Mapping[str, Course]) -> None:
+    def hold(self, worked_out: Mapping[str, Course], topics: Mapping[str, Kept]) -> None:
         """Keep in mind what was worked out of threads in waiting, instead of what was before."""
-        self._worked_out = worked_out
+        self._worked_out, self.topics = worked_out, topics
 
     def _read_all(self, pause: Callable[[], None]) -> dict[str, Course]:
         read = (courses.from_json(facet, self.project) for _, facet in all_facets(self._reader, COURSE, pause))
@@ -176,13 +203,13 @@ class Briefs:
                 found[context_id] = facet
         return found
 
-    def _unknown(self, talks: Sequence[Talk], pause: Callable[[], None]) -> dict[str, str]:
-        """The contexts' ids by the store's names for them, from a memory of each."""
+    def _met(self, talks: Sequence[Talk], asked: _Asked) -> dict[str, str]:
+        """The contexts' ids by the store's names for them, from a memory of each; the latest of them."""
         at = {talk.last: talk.context for talk in talks}
-        places = list(at)
+        places = list(at) if asked.most_new is None else nlargest(asked.most_new, at)
         named: dict[str, str] = {}
         for first in range(0, len(places), READ_AT_ONCE):
-            pause()
+            asked.pause()
             for row in self._reader.rows_at(places[first : first + READ_AT_ONCE], math.inf):
                 if row.memory.scope.context_id is not None:
                     named[at[row.position]] = row.memory.scope.context_id
@@ -228,12 +255,18 @@ def _states(talks: Iterable[Talk], heads: Mapping[str, str], pause: Callable[[],
     return {root: f"{count}.{marks[root]}" for root, count in counts.items()}
 
 
-def _outlines(states: Mapping[str, str], names: Mapping[str, str], heads: Mapping[str, str]) -> dict[str, Outline]:
+def _outlines(
+    states: Mapping[str, str], names: Mapping[str, str], heads: Mapping[str, str], talks: Mapping[str, Talk]
+) -> dict[str, Outline]:
+    """Of threads in those states, the latest first."""
     contexts: dict[str, list[tuple[str, str]]] = {root: [] for root in states}
+    latest = dict.fromkeys(states, 0)
     for token, root in heads.items() if states else ():
         if root in contexts:
             contexts[root].append((names[token], token))
-    return {root: Outline(root, tuple(sorted(contexts[root])), state) for root, state in states.items()}
+            latest[root] = max(latest[root], talks[token].last)
+    ordered = sorted(states, key=latest.__getitem__, reverse=True)
+    return {root: Outline(root, tuple(sorted(contexts[root])), states[root]) for root in ordered}
 
 
 def all_facets(

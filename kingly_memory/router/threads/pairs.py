@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory import topics
@@ -18,6 +21,8 @@ MOST_BY_INDEX = 100
 """Threads for which the text index is asked. When there are more, all topics are compared, unless these are many."""
 DEARER = 8
 """Asking the index for a thread takes as long as comparing the topics of so many."""
+LEAST_READ = 4
+NOTHING_HELD: Mapping[str, Kept] = MappingProxyType({})
 MOST_CHECKED = 200
 """Pairs that are compared again because one of them has changed."""
 
@@ -39,29 +44,56 @@ class WorkedOut(NamedTuple):
 
 
 class Comparing:
-    """Compares the threads of one survey."""
+    """Compares the threads of one survey. After `deadline_s` (monotonic) none is read but the first few; threads that
+    these are like, and that nobody has read, name them when they are. `held` are topics that were worked out before."""
 
-    def __init__(self, reader: StoreReader, project: str, found: Survey, now_s: float) -> None:
+    def __init__(
+        self,
+        reader: StoreReader,
+        project: str,
+        found: Survey,
+        now_s: float,
+        deadline_s: float = math.inf,
+        held: Mapping[str, Kept] = NOTHING_HELD,
+    ) -> None:
         self._reader = reader
         self._project = project
         self._found = found
         self._now_s = now_s
+        self._deadline_s = deadline_s
+        self._held = held
         self._kin = Kin(reader, project)
         self._read: dict[str, Read] = {}
 
     def compared(self, outlines: Sequence[Outline]) -> dict[str, Course]:
         """The briefs of threads without one, with the others that are like them."""
+        if self._deadline_s < math.inf:
+            return dict(self._one_by_one(outlines))
         own = {one.context_id: read for one in outlines if (read := self._read_one(one)) is not None}
         total = len(self._found.current) + len(self._found.waiting)
         if len(own) > MOST_BY_INDEX and len(own) * DEARER > total:
             alike = self._of_all(own)
         else:
             alike = {name: kin.alike(one, self._candidates(one)) for name, one in own.items()}
-        return {name: one.course._replace(alike=tuple((*other,) for other in alike[name])) for name, one in own.items()}
+        return {name: _with(one, alike[name]) for name, one in own.items()}
+
+    def _one_by_one(self, outlines: Iterable[Outline]) -> Iterator[tuple[str, Course]]:
+        for number, outline in enumerate(outlines):
+            if number >= LEAST_READ and time.monotonic() >= self._deadline_s:
+                return
+            if (one := self._read_one(outline)) is not None:
+                yield outline.context_id, _with(one, kin.alike(one, self._candidates(one)))
 
     def read(self, briefs: Mapping[str, Course]) -> dict[str, Read]:
         """What was read for those that were compared here."""
         return {name: replace(self._read[name], course=one) for name, one in briefs.items() if name in self._read}
+
+    def topics(self, briefs: Mapping[str, Course]) -> dict[str, Kept]:
+        """Those of the briefs that were compared here, or held, for who has more to read."""
+        if self._deadline_s == math.inf:
+            return {}
+        held = {name: self._held[name] for name in briefs if name in self._held}
+        return held | {name: one.kept for name, one in self.read(briefs).items()}
 
     def pairs(self, briefs: Mapping[str, Course]) -> Pairs:
         """Those above the threshold, each in the order of its names."""
@@ -83,7 +115,9 @@ class Comparing:
         """Those of threads that are there; where none is kept, from the memories."""
         wanted = list(names)
         known = self._kin.topics(wanted, self._found, self._read, self._now_s)
-        for name in wanted:
+        held = {name: self._held[name] for name in wanted if name in self._held and name not in known}
+        known |= {name: one for name, one in held.items() if one.is_true(self._found.made_of(name), self._now_s)}
+        for name in wanted if time.monotonic() < self._deadline_s else ():
             outline = None if name in known else self._outline(name)
             if outline is not None and (one := self._read_one(outline)) is not None:
                 known[name] = one.kept
@@ -109,6 +143,10 @@ class Comparing:
             if one is not None:
                 self._read[outline.context_id] = one
         return self._read.get(outline.context_id)
+
+
+def _with(one: Read, alike: Iterable[Alike]) -> Course:
+    return one.course._replace(alike=tuple((*other,) for other in alike))
 
 
 def _compared(pairs: Sequence[tuple[str, str]], known: Mapping[str, Kept]) -> Pairs:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,8 +15,9 @@ from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.searching.local_search import LocalSearch
-from kingly_memory.router.threads import dividing, roots, telling
+from kingly_memory.router.threads import courses, dividing, roots, telling
 from kingly_memory.router.threads.briefs import (
+    MOST_NEW,
     MOST_VERSIONS,
     Briefs,
     Survey,
@@ -25,7 +27,7 @@ from kingly_memory.router.threads.briefs import (
     weights,
 )
 from kingly_memory.router.threads.changes import MOST_MOVED
-from kingly_memory.router.threads.courses import Course
+from kingly_memory.router.threads.courses import Course, Outline
 from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.pairs import Comparing, WorkedOut
 from kingly_memory.router.threads.views import weighed
@@ -36,13 +38,15 @@ MOST_DIVIDED = 20
 """Threads that are divided to see whether they can be."""
 LEAST_RELATED = 0.2
 SEARCH_S = 0.1
+MOST_MET = 10
+"""Threads that answer a context and were not read yet: they are read for the hints, the best ones."""
 WORTH_S = 1.0
 """What has taken so long to work out is written down, so that the next process has it."""
 
 
 class _Look(NamedTuple):
     """What suggestions are made of, in those `versions` of the store and until `until_s`. `plain`: the threads of which
-    nothing but their memories tells."""
+    nothing but their memories tells. `unread`: how many are left for the next look."""
 
     told: Mapping[str, Course]
     plain: Mapping[str, Digest]
@@ -50,6 +54,7 @@ class _Look(NamedTuple):
     pairs: Sequence[Pair]
     facets: Mapping[str, JsonObject]
     until_s: float
+    unread: int = 0
     versions: tuple[Version, ...] = ()
 
 
@@ -65,21 +70,28 @@ class Suggesting:
         self._look: _Look | None = None
         self.unwritten: WorkedOut | None = None
 
-    def suggest(self, context: Query | None, now_s: float) -> Suggestions:
-        """What to suggest of the project's active threads; hints only for a context."""
+    def suggest(self, context: Query | None, now_s: float, within_s: float = math.inf) -> Suggestions:
+        """What to suggest of the project's active threads; hints only for a context. Threads of which there is no brief
+        are read for about so many seconds, the latest first."""
+        deadline_s = time.monotonic() + within_s
         version = self._reader.threads.version()
         look = self._look
-        if look is None or version is None or version not in look.versions or now_s >= look.until_s:
-            look = self._looked(look, now_s)
+        is_whole = look is not None and not look.unread
+        if look is None or not is_whole or version is None or version not in look.versions or now_s >= look.until_s:
+            look = self._looked(look, now_s, deadline_s)
             self._look = look = _with(look, version)
-        related = [] if context is None else _related(self._reader, context, look.facets, now_s)
+        threads, related = look.threads, list[str]()
+        if context is not None:
+            related = _related(self._reader, context, look.facets, now_s)
+            threads = {**threads, **self._met(related, look, now_s)} if look.unread else threads
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
-        return suggestions(look.threads.values(), look.pairs, related, now_s, most_active=most)
+        unread = max(look.unread - len(threads) + len(look.threads), 0)
+        return suggestions(threads.values(), look.pairs, related, now_s, most_active=most, unread=unread)
 
-    def _looked(self, before: _Look | None, now_s: float) -> _Look:
+    def _looked(self, before: _Look | None, now_s: float, deadline_s: float) -> _Look:
         reader, project = self._reader, self._project
-        found = self._briefs.survey(now_s)
-        comparing = Comparing(reader, project, found, now_s)
+        found = self._briefs.survey(now_s, most_new=None if deadline_s == math.inf else MOST_NEW)
+        comparing = Comparing(reader, project, found, now_s, deadline_s, self._briefs.topics)
         told = {**found.current, **self._worked_out(comparing, found, now_s)}
         attention = weights(reader, project, found)
         plain = _plain(told, found.facets.keys() | attention.keys(), before)
@@ -90,7 +102,8 @@ class Suggesting:
             for ends, similarity in comparing.pairs(told).items()
             if all(one in threads for one in ends)
         ]
-        look = _Look(told, plain, threads, pairs, found.facets, until_s(told.values()))
+        unread = found.unmet + len(found.waiting.keys() - told.keys())
+        look = _Look(told, plain, threads, pairs, found.facets, until_s(told.values()), unread)
         is_same = before is not None and (threads, pairs, found.facets) == (before.threads, before.pairs, before.facets)
         return look._replace(versions=before.versions) if before is not None and is_same else look
 
@@ -101,8 +114,24 @@ class Suggesting:
         took_s = time.perf_counter() - began
         if took_s > WORTH_S:
             self.unwritten = WorkedOut(found, comparing.read(new), took_s)
-        self._briefs.hold(known | new)
-        return known | new
+        whole = known | new
+        self._briefs.hold(whole, comparing.topics(whole))
+        return whole
+
+    def _met(self, related: Iterable[str], look: _Look, now_s: float) -> dict[str, Digest]:
+        """Those of the threads that nobody has read yet."""
+        unread = [one for one in related if one not in look.told][:MOST_MET]
+        members: dict[str, list[str]] = {one: [one] for one in unread}
+        for name in look.facets if members else ():
+            root = roots.root(name, look.facets)
+            if root in members and root != name:
+                members[root].append(name)
+        told: dict[str, Course] = {}
+        for name, contexts in members.items():
+            outline = Outline(name, tuple((one, "") for one in contexts), "")
+            if (read := courses.read(self._reader, self._project, outline, now_s)) is not None:
+                told[name] = read.course
+        return {**_plain(told, look.facets, None), **_marked(told, look.facets, {})}
 
 
 def _with(look: _Look, version: Version | None) -> _Look:

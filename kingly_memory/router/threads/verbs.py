@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,6 +34,7 @@ from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadV
 MOST_LISTED = 1_000
 MESSAGES = 20
 """That are shown of a thread unless somebody says how many."""
+SUGGESTED_WITHIN_S = 0.1
 RECALLED = 5
 EACH = 3
 """Messages that are shown of each thread found."""
@@ -236,15 +238,18 @@ class Threads:
 
         return await self._access.read(look)
 
-    async def suggestions(self, context: str | None = None) -> Suggestions:
+    async def suggestions(self, context: str | None = None, within: float = SUGGESTED_WITHIN_S) -> Suggestions:
         """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
-        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words. Changes
+        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words. Threads of
+        which there is no brief yet are read for about `within` seconds, the latest first; `unread` says how many are
+        left for the next call, and a process that stays reads them meanwhile. `math.inf` reads all of them. Changes
         nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
         desk = self._access.desk()
+        within_s = within if within == math.inf else intake.seconds("within", within)
         asked = None if context is None else intake.query(context, project=desk.project, limit=RELATED)
         if asked is not None and not asked.text.strip():
             raise InvalidInput("context", "is empty; say what you are working on, or leave it out")
-        found = await self._access.read(lambda: self._suggesting.suggest(asked, desk.now_s))
+        found = await self._access.read(lambda: self._suggesting.suggest(asked, desk.now_s, within_s))
         unwritten, self._suggesting.unwritten = self._suggesting.unwritten, None
         if unwritten is not None and self._write_down is not None:
             await self._write_down(unwritten)
