@@ -225,8 +225,10 @@ def is_active(course: Course, facet: JsonObject) -> bool:
 def weights(reader: StoreReader, project: str, found: Survey) -> dict[str, list[JsonObject]]:
     """What the facets `attention` say of each thread, its own first. A pinned memory pins its thread."""
     facets = dict(all_facets(reader, roots.ATTENTION))
-    names = [*found.current, *found.waiting] if facets else []
-    said = {name: [facet] for name in names if (facet := facets.pop(owner(project, name), None)) is not None}
+    own = courses.names(reader, project, facets) if facets else {}
+    own |= {whose: name for name in (found.waiting if facets else ()) if (whose := owner(project, name)) in facets}
+    there = {whose: name for whose, name in own.items() if name in found.current or name in found.waiting}
+    said = {name: [facets.pop(whose)] for whose, name in there.items()}
     for memory_id, facet in facets.items():
         row = reader.row(memory_id) if facet.get("pinned") is True else None
         if row is None or row.standing is not Standing.LIVE or row.memory.scope.project != project:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory import topics
 from kingly_memory.attention import drift
-from kingly_memory.cognition.working import owner
+from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Query, Standing
@@ -199,12 +199,22 @@ def topics_of(reader: StoreReader, project: str, context_ids: Iterable[str]) -> 
     return found
 
 
+def names(reader: StoreReader, project: str, owners: Iterable[str]) -> dict[str, str]:
+    """The threads among the owners of facets, as far as their briefs are kept: without them every thread's owner would
+    have to be worked out."""
+    read = {whose: from_json(facet, project) for whose, facet in _by_owner(reader, COURSE, list(owners))}
+    return {whose: course.context_id for whose, course in read.items() if course is not None}
+
+
 def _facets(reader: StoreReader, name: str, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
     """By context."""
     owners = {owner(project, context_id): context_id for context_id in context_ids}
-    names = list(owners)
-    pages = (names[first : first + AT_ONCE] for first in range(0, len(names), AT_ONCE))
-    return {owners[whose]: facet for page in pages for whose, facet in reader.facets(name, page).items()}
+    return {owners[whose]: facet for whose, facet in _by_owner(reader, name, list(owners))}
+
+
+def _by_owner(reader: StoreReader, name: str, owners: Sequence[str]) -> Iterator[tuple[str, JsonObject]]:
+    for first in range(0, len(owners), AT_ONCE):
+        yield from reader.facets(name, owners[first : first + AT_ONCE]).items()
 
 
 def _subjects(reader: StoreReader, rows: Sequence[Row]) -> list[Subject]:

@@ -53,6 +53,7 @@ class Comparing:
         project: str,
         found: Survey,
         now_s: float,
+        *,
         deadline_s: float = math.inf,
         held: Mapping[str, Kept] = NOTHING_HELD,
     ) -> None:

@@ -91,7 +91,7 @@ class Suggesting:
     def _looked(self, before: _Look | None, now_s: float, deadline_s: float) -> _Look:
         reader, project = self._reader, self._project
         found = self._briefs.survey(now_s, most_new=None if deadline_s == math.inf else MOST_NEW)
-        comparing = Comparing(reader, project, found, now_s, deadline_s, self._briefs.topics)
+        comparing = Comparing(reader, project, found, now_s, deadline_s=deadline_s, held=self._briefs.topics)
         told = {**found.current, **self._worked_out(comparing, found, now_s)}
         attention = weights(reader, project, found)
         plain = _plain(told, found.facets.keys() | attention.keys(), before)
