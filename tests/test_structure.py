@@ -22,6 +22,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("asking", "topics"),
     ("intake",),
     ("ports", "settings", "observe", "thread_files"),
+    ("model_calls",),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),
     ("app",),
@@ -31,8 +32,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
 )
 """Imports go from a later step to an earlier one; the rooms of one step do not know each other."""
 
-TESTING_SEES = 5
-"""`testing` may import from steps 0 to 5: up to the adapters."""
+TESTING_SEES = 6
+"""`testing` may import from steps 0 to 6: up to the adapters."""
 
 OUTER = {"", "__main__"}
 """The menu and `python -m kingly_memory` stand before the house: they may import everything, nothing imports them."""

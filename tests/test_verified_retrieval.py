@@ -189,7 +189,7 @@ async def test_what_may_not_leave_the_machine_is_not_shown_to_a_model_elsewhere(
     [
         ("no idea, sorry", "could not be read"),
         (LanguageModelError("HTTP 503"), "the model gave no answer: HTTP 503"),
-        (RuntimeError("a secret"), "the model failed with RuntimeError"),
+        (RuntimeError("a secret"), "the model gave no answer: it failed with RuntimeError"),
     ],
 )
 async def test_a_model_that_fails_leaves_memories_uncertain(

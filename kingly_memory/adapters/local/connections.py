@@ -47,6 +47,12 @@ class _Opened:
         self.connection.close()
 
 
+class _Local(threading.local):
+    """Each thread's own."""
+
+    opened: _Opened | None = None
+
+
 class Connections:
     """Runs statements for any thread. A store that does not exist yet has no rows.
 
@@ -58,7 +64,7 @@ class Connections:
         self._database = str(folder.database)
         self._wal = str(folder.wal)
         self._recover = recover
-        self._local = threading.local()
+        self._local = _Local()
         self._all: WeakSet[_Opened] = WeakSet()
 
     def rows(self, statement: str, values: Iterable[Any], enough: Enough | None = None) -> list[Any]:
@@ -69,7 +75,7 @@ class Connections:
     def version(self) -> tuple[int, int] | None:
         """Another one after every commit, as this thread's connection sees them; None when there is no store."""
         found = self.rows(sql.VERSION, ())
-        opened: _Opened | None = getattr(self._local, "opened", None)
+        opened = self._local.opened
         return None if opened is None or not found else (opened.number, int(found[0][0]))
 
     def layout(self) -> int:
@@ -127,7 +133,7 @@ class Connections:
 
     def _current(self) -> _Opened | None:
         """The connection of this thread to the file that lies in the store now."""
-        opened: _Opened | None = getattr(self._local, "opened", None)
+        opened = self._local.opened
         inode = inode_of(self._database)
         if opened is not None and self._is_current(opened, inode):
             return opened
@@ -147,7 +153,7 @@ class Connections:
         return not opened.immutable or inode_of(self._wal) is None
 
     def _drop(self) -> None:
-        opened: _Opened | None = getattr(self._local, "opened", None)
+        opened = self._local.opened
         self._local.opened = None
         if opened is not None and opened.pid == os.getpid():
             opened.close()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.lifecycle.compression import prompts, replies, rules
-from kingly_memory.lifecycle.compression.asking import answer
 from kingly_memory.lifecycle.compression.levels import (
     CompressedMemory,
     CompressionConfig,
@@ -17,6 +16,7 @@ from kingly_memory.lifecycle.compression.levels import (
     level_named,
 )
 from kingly_memory.lifecycle.compression.similarity import SIMILAR, holds, is_repeated, similar
+from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE
 from kingly_memory.ports import LanguageModel
 

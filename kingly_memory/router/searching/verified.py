@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput, LanguageModelError
+from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
 from kingly_memory.ports import Clock, LanguageModel, Searcher
 from kingly_memory.retrieval import agreement, verdicts
@@ -37,10 +37,6 @@ SOURCES_LIMIT = 64
 SOURCES_CHARACTERS = 262_144
 GIVE_UP_AFTER = 3
 """Questions in a row without an answer, after which a model is not asked again in this search."""
-LETTING_GO_S = 1.0
-"""What a model gets to end a call whose time is over."""
-
-log = logging.getLogger("kingly_memory.verification")
 
 
 class VerifiedRetriever:
@@ -224,36 +220,12 @@ class _Asking:
 
     async def _answer(self, prompt: str, timeout_s: float) -> Verification:
         try:
-            reply = await self._reply(prompt, timeout_s)
+            reply = await answer(self._model, prompt, timeout_s, self._clock)
         except LanguageModelError as error:
             self._unanswered += 1
             return undecided(f"the model gave no answer: {error.reason}")
-        except Exception as error:  # noqa: BLE001  # a model may be anybody's code, and one memory stays undecided
-            self._unanswered += 1
-            log.warning("LanguageModelFailed: %s", type(error).__name__)
-            return undecided(f"the model failed with {type(error).__name__}")
         self._unanswered = 0
         return verdicts.verdict(reply)
-
-    async def _reply(self, prompt: str, timeout_s: float) -> str:
-        """Whatever the model does about its deadline, this one holds."""
-        call = asyncio.ensure_future(self._model.complete(prompt, timeout_s=timeout_s))
-        over = asyncio.Event()
-        call.add_done_callback(lambda _: over.set())
-        try:
-            if not await self._clock.wait(over, timeout_s) or call.cancelled():
-                raise LanguageModelError(f"not within {timeout_s:g} s")
-            return call.result()
-        finally:
-            if call.cancel():
-                call.add_done_callback(_is_over)
-                await asyncio.wait([call], timeout=LETTING_GO_S)
-
-
-def _is_over(call: asyncio.Future[str]) -> None:
-    """Looks at the outcome that nobody waits for any more."""
-    if not call.cancelled():
-        call.exception()
 
 
 def _of_mode(found: Results) -> dict[str, Any]:

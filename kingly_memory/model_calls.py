@@ -6,20 +6,25 @@ import asyncio
 import logging
 
 from kingly_memory.errors import LanguageModelError
-from kingly_memory.ports import LanguageModel
+from kingly_memory.ports import Clock, LanguageModel
 
 LETTING_GO_S = 1.0
 """What a model gets to end a call whose time is over."""
 
-log = logging.getLogger("kingly_memory.compression")
+log = logging.getLogger("kingly_memory.models")
 
 
-async def answer(model: LanguageModel, prompt: str, timeout_s: float) -> str:
-    """The model's reply, `timeout_s` later at most. Raises LanguageModelError, nothing else."""
+async def answer(model: LanguageModel, prompt: str, timeout_s: float, clock: Clock | None = None) -> str:
+    """The model's reply, `timeout_s` later at most, by that clock. Raises LanguageModelError, nothing else."""
     call = asyncio.ensure_future(_asked(model, prompt, timeout_s))
+    over = asyncio.Event()
+    call.add_done_callback(lambda _: over.set())
     try:
-        done, _ = await asyncio.wait([call], timeout=timeout_s)
-        if not done or call.cancelled():
+        if clock is None:
+            await asyncio.wait([call], timeout=timeout_s)
+        else:
+            await clock.wait(over, timeout_s)
+        if not call.done() or call.cancelled():
             raise LanguageModelError(f"not within {timeout_s:g} s")
         return call.result()
     except LanguageModelError:
