@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, intake
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
+from kingly_memory.cli import suggestions as suggesting_command
 from kingly_memory.errors import InvalidInput
 from kingly_memory.router.threads import courses, pairs
 from kingly_memory.router.threads.briefs import Briefs
@@ -477,7 +478,11 @@ async def test_only_a_length_of_time_can_be_waited(memory: MemoryRouter, within:
         await memory.threads.suggestions(within=within)  # type: ignore[arg-type]  # what callers get wrong
 
 
-def test_a_command_waits_for_all(run: Run) -> None:
-    for number in range(2 * LEAST_READ):
+def test_a_command_waits_for_all_and_says_so_when_that_takes_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(LEAST_READ + 3):
         run("store", f"Note number {number} about nothing in particular", "--context", f"note {number}")
-    assert run("suggestions", "--json").json["unread"] == 0
+    silent = run("suggestions", "--json")
+    monkeypatch.setattr(suggesting_command, "MANY", 2)
+    told = run("suggestions", "--json")
+    assert (silent.json["unread"], told.json["unread"]) == (0, 0)
+    assert (silent.err, told.err) == ("", "kingly-memory: 3 threads are read for the first time; that takes a while\n")

@@ -12,10 +12,18 @@ from kingly_memory.cli.output import Output, counted, one_line
 from kingly_memory.cli.place import command, place_of, routing
 from kingly_memory.models import JsonObject
 
+MANY = 1_000
+"""Threads that take longer to read than one waits without a word."""
+
 
 def suggestions(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
-        told = router.threads.suggestions(options.context_text, within=inf).to_json()
+        found = router.threads.suggestions(options.context_text, within=0.0)
+        if found.unread > MANY:
+            out.note(f"{found.unread:,} threads are read for the first time; that takes a while")
+        if found.unread:
+            found = router.threads.suggestions(options.context_text, within=inf)
+    told = found.to_json()
     out.show(told, suggestion_lines(told, partial(command, options)))
     return 0
 
