@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -114,8 +114,9 @@ class Transaction(Protocol):
         """Write a facet; None removes it."""
         ...
 
-    def owners(self, facet: str) -> list[str]:
-        """Who has a facet of that name, at most 1,000 of them; for the few rows that are not per memory."""
+    def owners(self, facet: str, beginning: str = "") -> list[str]:
+        """Who has a facet of that name, of those that begin like that, at most 1,000 of them; for the few rows that
+        are not per memory."""
         ...
 
     def facet_names(self, beginning: str) -> list[str]:
@@ -234,6 +235,10 @@ class OutboxView(Protocol):
         """Delivery facets in those states, oldest memory first."""
         ...
 
+    def delivered_count(self, remote: str) -> int:
+        """How many memories of ours, forgotten ones aside, the remote has."""
+        ...
+
     def next_due_s(self, remote: str) -> float | None:
         """When the earliest pending or leased delivery is due, in Unix seconds."""
         ...
@@ -303,6 +308,14 @@ class Talk(NamedTuple):
     last: int
 
 
+class Seen(NamedTuple):
+    """The contexts of a project at some time, and since when (Unix seconds) a row that is not counted in them may have
+    been written."""
+
+    talks: tuple[Talk, ...]
+    since_s: float
+
+
 class ThreadRows(Protocol):
     """Reading what was said by contexts, and facets by their name."""
 
@@ -313,6 +326,24 @@ class ThreadRows(Protocol):
 
     def talks(self, project: str) -> list[Talk]:
         """Every context that has live memories. About 2 ms for 1,000 memories, hardly any of it the interpreter's."""
+        ...
+
+    def seen(self, project: str) -> Seen | None:
+        """What `talks` has said last."""
+        ...
+
+    def go_on(self, project: str, seen: Seen) -> None:
+        """Take that for what `talks` has said last, whoever saw it when, unless it has said something here. It goes on
+        from there as long as that adds up to what is in the store, and takes all when it does not."""
+        ...
+
+    def owners(self, facet: str, beginning: str = "") -> list[str]:
+        """As in a transaction: without reading what the facets say."""
+        ...
+
+    def together(self, facet: str, beginning: str, limit: int) -> Iterator[JsonObject | None]:
+        """The facets of that name whose owners begin like that and go on, by owner, as they stood at one moment; None
+        for one that cannot be read. Each is parsed when it is asked for."""
         ...
 
     def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:

@@ -243,6 +243,9 @@ class Bare:
     def talks(self, project: str) -> object:
         return self._reader.threads.talks(project)  # type: ignore[attr-defined]
 
+    def together(self, facet: str, beginning: str, limit: int) -> object:
+        return iter(())
+
     def named(self, facet: str, limit: int, after: str = "") -> object:
         return [] if facet == COURSE else self._reader.threads.named(facet, limit, after)  # type: ignore[attr-defined]
 

@@ -72,8 +72,8 @@ class Shelf:
         if value is not None:
             self.beside[f"{name}:{owner}"] = json.dumps(value)
 
-    def owners(self, facet: str) -> list[str]:
-        return [name.partition(":")[2] for name in self.beside if name.startswith(facet + ":")]
+    def owners(self, facet: str, beginning: str = "") -> list[str]:
+        return [name.partition(":")[2] for name in self.beside if name.startswith(f"{facet}:{beginning}")]
 
     def is_said_in(self, project: str, context_id: str) -> bool:
         return False

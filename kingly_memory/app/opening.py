@@ -380,5 +380,8 @@ class MemoryRouter(Views):
         self._note_found([one.memory.id for one in results])
         return results
 
+    def _name_at(self, address: str) -> str | None:
+        return parts.remote_name(address)
+
     def _language_model(self) -> AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]:
         return parts.language_model(self._settings, self._clock)

@@ -40,6 +40,16 @@ def checked(place: Place) -> Place:
     return place
 
 
+def remote_name(address: str) -> str | None:
+    """What the store calls the remote at that address; None for what is no address."""
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    try:
+        return endpoint(address).remote_name
+    except InvalidInput:
+        return None
+
+
 class Reached(NamedTuple):
     """A remote whose address can be used."""
 

@@ -19,6 +19,7 @@ from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attending.surroundings import Surroundings
+    from kingly_memory.router.delivering.known import KnownRemote
     from kingly_memory.router.delivering.outbox import OutboxEntry
     from kingly_memory.thread_files import ExportedThread
 
@@ -137,6 +138,10 @@ class LocalReader:
     def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""
         return self._view.outbox(states, remote)
+
+    def remotes(self) -> tuple[KnownRemote, ...]:
+        """See `MemoryRouter.remotes`."""
+        return self._view.remotes()
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""

@@ -34,6 +34,7 @@ from kingly_memory.observe import Observer
 from kingly_memory.ports import Clock, LanguageModel
 from kingly_memory.router.attending.injecting import TOKENS
 from kingly_memory.router.delivering.drain import SyncReport
+from kingly_memory.router.delivering.known import KnownRemote
 from kingly_memory.router.delivering.outbox import OutboxEntry
 from kingly_memory.router.sweeping.condition import ArchivePage
 from kingly_memory.router.sweeping.outlook import Outlook
@@ -489,6 +490,14 @@ class SyncMemoryRouter:
     def outbox_drop(self, ids: Sequence[str], remote: str | None = None) -> int:
         """See `MemoryRouter.outbox_drop`."""
         return self._call(lambda: self._router.outbox_drop(ids, remote))
+
+    def remotes(self) -> tuple[KnownRemote, ...]:
+        """See `MemoryRouter.remotes`."""
+        return self._call(self._router.remotes)
+
+    def forget_remote(self, address: str) -> KnownRemote:
+        """See `MemoryRouter.forget_remote`."""
+        return self._call(lambda: self._router.forget_remote(address))
 
     def search_verified(
         self,

@@ -108,11 +108,15 @@ GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
     "audit": "what a simulation has noted of its agents' memories.",
     "outbox": "what the remote has not acknowledged.",
+    "remotes": "the remotes that this home knows.",
     "task": "what came of tasks.",
     "thought": "chains of reasoning.",
     "threads": "what was said in one context, as a thread.",
 }
 """What the verbs of a group are about."""
+
+BARE: Mapping[str, str] = {"remotes": "remotes list"}
+"""What a group does when none of its verbs is said."""
 
 COMMANDS = (
     Command("demo", "Watch the whole story: store, search, lose the remote, go on, get it back.", f"{_ROOM}.demo:demo"),
@@ -506,6 +510,17 @@ COMMANDS = (
         "Count an audit's records by kind, agent and year, with retrievals and consolidations.",
         f"{_ROOM}.audit:stats",
         (_KIND, _FOLDER),
+    ),
+    Command(
+        "remotes list",
+        "List the remotes that this home knows, in use or not, and what waits for each; the same as `remotes`.",
+        f"{_ROOM}.remotes:remotes_list",
+    ),
+    Command(
+        "remotes forget",
+        "Take a remote that is not in use out of this home, with all that waits for it; the memories stay.",
+        f"{_ROOM}.remotes:remotes_forget",
+        (argument("address", "its address, as `remotes list` shows it", metavar="ADDRESS"),),
     ),
     Command(
         "outbox list",

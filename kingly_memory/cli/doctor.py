@@ -19,7 +19,7 @@ from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, ago, counted, duration
-from kingly_memory.cli.place import Fault, command, reading, sync_command, told_place
+from kingly_memory.cli.place import Fault, command, forget_remote_command, reading, sync_command, told_place
 from kingly_memory.cli.upkeep import without_address
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState
@@ -240,6 +240,10 @@ def _remotes(options: Namespace, place: Place, status: JsonObject) -> Iterator[F
         sync = sync_command(options, one["endpoint"], label)
         for finding in (*_link(one, sync, known.get(label)), *_outbox(one["outbox"], sync, listing)):
             yield replace(finding, about=f"{finding.about} {label}")
+    for one in status.get("elsewhere", ()):
+        what = f"{counted(one['waiting'], 'memory')} waiting for {one['endpoint']}, which is not named here"
+        give_up = forget_remote_command(options, one["endpoint"])
+        yield Finding(Level.NOTE, "waiting", what, f"name it with --remote, or give it up with `{give_up}`")
 
 
 def _link(link: JsonObject, sync: str, there: RemotePlace | None = None) -> Iterator[Finding]:

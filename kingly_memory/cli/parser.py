@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from kingly_memory.cli.commands import COMMANDS, COMMON, COMMON_DEFAULTS, GROUPS, Argument, Command
+from kingly_memory.cli.commands import BARE, COMMANDS, COMMON, COMMON_DEFAULTS, GROUPS, Argument, Command
 from kingly_memory.cli.failures import UsageError
 from kingly_memory.cli.output import width
 from kingly_memory.settings import DEFAULT_ENDPOINT
@@ -85,13 +85,20 @@ def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
     for command in wanted:
         group, _, verb = command.name.rpartition(" ")
         if group not in groups:
-            inner = verbs.add_parser(group, help=_group_summary(group))
-            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=True)
+            is_bare = group in BARE
+            inner = verbs.add_parser(group, help=_group_summary(group), parents=[common] if is_bare else [])
+            inner.set_defaults(command_function=_bare(group))
+            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=not is_bare)
         shared = [] if command.is_apart else [common]
         one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=shared)
         _add(one, command.arguments)
         one.set_defaults(command_function=command.target)
     return parser
+
+
+def _bare(group: str) -> str | None:
+    """The function of a group that may be said without any of its verbs."""
+    return next((command.target for command in COMMANDS if command.name == BARE.get(group)), None)
 
 
 def _add(parser: ArgumentParser, arguments: Iterable[Argument]) -> None:

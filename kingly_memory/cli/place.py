@@ -88,6 +88,11 @@ def sync_command(options: Namespace, remote: str, label: str | None = None) -> s
     return command(Namespace(home=options.home, project=options.project, remote=[remote]), "sync")
 
 
+def forget_remote_command(options: Namespace, address: str) -> str:
+    """The command that takes a remote out of the same home, whatever remotes are in use here."""
+    return command(Namespace(home=options.home, project=options.project, remote=None), "remotes forget", address)
+
+
 def token_of(options: Namespace) -> str | None:
     """The token in --token-file; it is never taken from the command line, which every process can read."""
     if options.token_file is None:

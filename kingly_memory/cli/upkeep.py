@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory.cli.failures import FAILED, NothingUnder
 from kingly_memory.cli.output import Output, counted, duration, facts, table
-from kingly_memory.cli.place import command, place_of, reading, remote_place, routing, sync_command
+from kingly_memory.cli.place import (
+    command,
+    forget_remote_command,
+    place_of,
+    reading,
+    remote_place,
+    routing,
+    sync_command,
+)
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.remote_names import UNNAMED, RemotePlace
@@ -142,6 +150,10 @@ def _links(options: Namespace, now: JsonObject) -> Iterator[tuple[str, str]]:
     for label, one in now.get("remotes", {}).items():
         yield f"link {label}", _link_line(options, one, label)
         yield f"outbox {label}", _outbox_line(one["outbox"])
+    for one in now.get("elsewhere", ()):
+        give_up = forget_remote_command(options, one["endpoint"])
+        told = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"
+        yield "waiting", f"{told}; name it with --remote, or give it up with `{give_up}`"
 
 
 def _synced(told: JsonObject) -> Iterator[str]:
@@ -200,9 +212,18 @@ def without_address(reason: str) -> str:
 def _outbox_line(outbox: JsonObject) -> str:
     waiting = outbox["pending"] + outbox["leased"]
     if not waiting and not outbox["dead"]:
-        return "empty"
+        return f"empty{_earlier(outbox)}"
     age = f", the oldest for {duration(outbox['oldest_s'])}" if outbox["oldest_s"] else ""
-    return f"{waiting:,} waiting{age}; {outbox['dead']:,} dead"
+    return f"{waiting:,} waiting{age}; {outbox['dead']:,} dead{_earlier(outbox)}"
+
+
+def _earlier(outbox: JsonObject) -> str:
+    """What was stored before the remote was named."""
+    count = outbox.get("earlier", 0)
+    if count is None:
+        return "; earlier memories above 0.3 are sent when it is first reached"
+    are = "is" if count == 1 else "are"
+    return f"; {counted(count, 'earlier memory')} {are} sent when it is first reached" if count else ""
 
 
 def _states(given: list[str] | None) -> tuple[str, ...]:

@@ -18,7 +18,15 @@ from kingly_memory.router import archive, contexts, editions, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.outbox import delivery_of, is_told_nothing, remotes_of, set_delivery, withhold
+from kingly_memory.router.delivering.outbox import (
+    begun,
+    delivery_of,
+    enrol,
+    is_told_nothing,
+    remotes_of,
+    set_delivery,
+    withhold,
+)
 from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.delivering.standing import receipt_of
 from kingly_memory.router.sweeping import joined, retelling
@@ -371,15 +379,29 @@ def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None
 def _deliver(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
     it from them."""
-    for remote in remotes_of(transaction, memory.scope.project):
+    for remote in _remotes(transaction, memory, desk):
         before = delivery_of(transaction, remote, memory.id)
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
                 set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
         elif _is_for(transaction, remote, memory, desk):
-            set_delivery(transaction, remote, memory.id, delivery.wanted(before, memory.revision, desk.now_s))
+            first = begun(transaction, remote, memory, desk.now_s) if before is None else None
+            after = first or delivery.wanted(before, memory.revision, desk.now_s)
+            set_delivery(transaction, remote, memory.id, after)
         else:
             withhold(transaction, remote, memory.id, _outdone(before, memory))
+
+
+def _remotes(transaction: Transaction, memory: Memory, desk: Desk) -> list[str]:
+    """Those that its project has been told of. One in use here that somebody has taken out of the home meanwhile is
+    made known again: whoever uses it wants it there."""
+    known = remotes_of(transaction, memory.scope.project)
+    if desk.routes is None or memory.scope.project != desk.project:
+        return known
+    gone = [route for route in desk.routes.of(memory) if route.name not in known]
+    for route in gone:
+        enrol(route.name, route.endpoint, desk.project, desk.routes.policy.about(route.label))(transaction)
+    return [*known, *(route.name for route in gone)]
 
 
 def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: Desk) -> bool:

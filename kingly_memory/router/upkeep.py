@@ -22,8 +22,9 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts, records
 from kingly_memory.router.attending import focuses
 from kingly_memory.router.attending.injected import UsageFeedback
-from kingly_memory.router.delivering import outbox
+from kingly_memory.router.delivering import known, outbox
 from kingly_memory.router.delivering.drain import SyncReport
+from kingly_memory.router.delivering.known import KnownRemote
 from kingly_memory.router.delivering.outbox import OutboxEntry
 from kingly_memory.router.records import Desk
 from kingly_memory.router.spine import Spine
@@ -174,6 +175,27 @@ class Upkeep(Spine):
         project = self._station.project
         changes = [outbox.drop(route.name, list(ids), project) for route in self._view.routes(remote)]
         return await self._write(lambda transaction: sum(change(transaction) for change in changes))
+
+    async def remotes(self) -> tuple[KnownRemote, ...]:
+        """Every remote that the home knows, in use here or not: its address, how many memories it has got, how many
+        wait for it, and how many it refused."""
+        return await self._read(self._view.remotes)
+
+    async def forget_remote(self, address: str) -> KnownRemote:
+        """Take a remote out of the home: nothing waits for it any more and nothing becomes due there. The memories
+        stay. Says what was known of it. Named again it is told of everything above 0.3 again.
+
+        Raises InvalidInput for one that is in use here or not known; StoreError, after which it can be repeated.
+        """
+        named = intake.required("address", address)
+        found = known.chosen(await self.remotes(), named, self._name_at(named))
+        while not await self._write(known.forget(found.name, self._now_s())):
+            pass
+        return found
+
+    def _name_at(self, address: str) -> str | None:
+        """What the store calls the remote at that address, however it is written."""
+        return None
 
     async def restore(self, key_or_id: str) -> Memory | None:
         """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""

@@ -15,6 +15,7 @@ from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.searching.local_search import LocalSearch
 
 if TYPE_CHECKING:
+    from kingly_memory.router.delivering.known import KnownRemote
     from kingly_memory.router.delivering.link import Link
     from kingly_memory.router.delivering.outbox import OutboxEntry
     from kingly_memory.router.delivering.routes import Route, Routes
@@ -92,8 +93,10 @@ class View:
         """The state of this project's memory, its link and its outbox, as plain JSON.
 
         Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
-        `links` is there only while links between memories wait for the remote or were refused by it; `damaged` only
-        when a damaged store was replaced, and says where it is kept.
+        `links` is there only while links between memories wait for the remote or were refused by it; `elsewhere` only
+        while memories wait for remotes that are not in use here, with their addresses; `earlier` in an outbox only
+        while memories are to be sent as soon as the remote is made known to the project, None when they are many;
+        `damaged` only when a damaged store was replaced, and says where it is kept.
         """
         counts = dict(self._store.reader.counts(self._station.project))
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
@@ -108,6 +111,7 @@ class View:
             "versions": {"kingly_memory": self._station.version, **self._store.versions()},
             **self._links_status(self._station.remotes),
             **self._remotes_status(),
+            **self._elsewhere_status(),
             **({} if damaged is None else {"damaged": damaged}),
         }
 
@@ -165,6 +169,12 @@ class View:
         ]
         return [one if probe is None else one.offline_for(probe - now_s) for one, probe in listed]
 
+    def remotes(self) -> tuple[KnownRemote, ...]:
+        """Every remote that the home knows or that is in use here."""
+        from kingly_memory.router.delivering import known
+
+        return known.remotes(self._store.reader, self._station.remotes)
+
     def routes(self, remote: str | None = None) -> tuple[Route, ...]:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""
         known = self._station.remotes
@@ -209,7 +219,7 @@ class View:
             counts = {state: count + found[state] for state, count in counts.items()}
             oldest = self._store.reader.outbox_page(route.name, ["pending", "leased"], 1)
             ages += [round(max(0.0, self._now_s() - _waiting_since(*one)), 1) for one in oldest]
-        return {**counts, "oldest_s": max(ages, default=None)}
+        return {**counts, "oldest_s": max(ages, default=None), **self._earlier(remotes)}
 
     def _links_status(self, remotes: Sequence[Route]) -> JsonObject:
         """Links between memories that wait for remotes, and those that were refused: when there are any."""
@@ -221,6 +231,24 @@ class View:
         waiting = sum(counts["pending"] + counts["leased"] for counts in counted)
         dead = sum(counts["dead"] for counts in counted)
         return {"links": {"pending": waiting, "dead": dead}} if waiting or dead else {}
+
+    def _elsewhere_status(self) -> JsonObject:
+        from kingly_memory.router.delivering import known
+
+        waiting = known.elsewhere(self._store.reader, self._station.remotes)
+        return {"elsewhere": waiting} if waiting else {}
+
+    def _earlier(self, remotes: Sequence[Route]) -> JsonObject:
+        """What no outbox holds yet, and is to be sent all the same."""
+        routes = self._station.routes
+        if routes is None:
+            return {}
+        from kingly_memory.router.delivering import known
+
+        counts = [known.earlier(self._store.reader, routes, route, self._station.project) for route in remotes]
+        if not any(count != 0 for count in counts):
+            return {}
+        return {"earlier": None if None in counts else sum(count or 0 for count in counts)}
 
     def _remotes_status(self) -> JsonObject:
         """Each remote by its name, where they have names."""

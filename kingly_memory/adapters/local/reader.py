@@ -296,6 +296,11 @@ class Reader:
         facets = ((MemoryId(memory_id), parsing.facet("delivery", value)) for memory_id, value in sorted(found)[:limit])
         return [(memory_id, facet) for memory_id, facet in facets if facet is not None]
 
+    def delivered_count(self, remote: str) -> int:
+        beginning = rows.facet_row("delivery", remote)
+        found = self._all(sql.DELIVERED_COUNT, (f"{beginning}:", f"{beginning};"))
+        return int(found[0][0]) if found else 0
+
     def next_due_s(self, remote: str) -> float | None:
         found = [self._all(sql.NEXT_DUE, (remote, state))[0:1] for state in ("pending", "leased")]
         times = [one[0][0] for one in found if one and one[0][0] is not None]

@@ -254,6 +254,12 @@ EARLY_IN_TURN = f"{_EARLY} ORDER BY max(coalesce(json_extract(value, '$.attempts
 first each time and be the end of that."""
 NEXT_DUE = f"SELECT min({_DUE}) {_OUTBOX} AND {_STATE} = ?"
 OUTBOX_COUNTS = f"SELECT {_STATE}, count(*) {_OUTBOX} GROUP BY {_STATE}"
+DELIVERED_COUNT = (
+    "SELECT count(*) FROM Cache AS d INDEXED BY Cache_key_raw JOIN Cache AS m ON m.key = 'm:' || substr(d.key, 27) "
+    "AND m.raw = 1 WHERE d.key > ? AND d.key < ? AND d.raw = 1 AND json_valid(d.value) "
+    "AND json_extract(d.value, '$.remote_id') IS NOT NULL AND json_extract(d.value, '$.state') = 'delivered' "
+    "AND (m.tag LIKE 'vlive %' OR m.tag LIKE 'varchived %')"
+)
 OUTBOX_PAGE = f"SELECT substr(key, 27), value {_OUTBOX} AND {_STATE} = ? ORDER BY key LIMIT ?"
 BY_REMOTE_ID = (
     "SELECT json_extract(d.value, '$.remote_id'), substr(d.key, 27) FROM Cache AS d INDEXED BY km_remote_id "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
 from kingly_memory.models import JsonObject, Standing
-from kingly_memory.ports import Talk
+from kingly_memory.ports import Seen, Talk
 
 _ROWS_SHARING = 200
 """Of the text index's best, whoever's: asked for the project's own alone it would take several times as long."""
@@ -21,8 +21,7 @@ _LATE_S = 5.0
 
 
 class _Known(NamedTuple):
-    """The contexts of a project by their names as they were last, and since when (Unix seconds) a row that is not
-    counted in them may have been written."""
+    """As ports.Seen, the contexts by their names."""
 
     talks: Mapping[str, Talk]
     since_s: float
@@ -45,6 +44,14 @@ class ThreadRows:
             talks = {row[0]: Talk._make(row) for row in self._connections.rows(sql.TALKS, (1, _own(project)))}
         self._known = {project: _Known(talks, now_s - _LATE_S)}
         return list(talks.values())
+
+    def seen(self, project: str) -> Seen | None:
+        known = self._known.get(project)
+        return None if known is None else Seen(tuple(known.talks.values()), known.since_s)
+
+    def go_on(self, project: str, seen: Seen) -> None:
+        if project not in self._known:
+            self._known = {project: _Known({talk.context: talk for talk in seen.talks}, seen.since_s)}
 
     def _gone_on(self, known: _Known, project: str) -> dict[str, Talk] | None:
         """What is known with what was written since; None where that does not add up, as when something was erased."""
@@ -71,6 +78,13 @@ class ThreadRows:
                 break
             beyond = raw[-1][0][len(prefix) :]
         return found
+
+    def owners(self, facet: str, beginning: str = "") -> list[str]:
+        return [owner for (owner,) in self._connections.rows(sql.OWNERS, rows.owners_within(facet, beginning))]
+
+    def together(self, facet: str, beginning: str, limit: int) -> Iterator[JsonObject | None]:
+        found = self._connections.rows(sql.NAMED, (*rows.facets_within(facet, beginning), limit))
+        return (parsing.facet(facet, value) for _, value in found)
 
     def spread(self, terms: Sequence[str], most: int) -> dict[str, int]:
         asked = json.dumps([rows.any_term([term]) for term in terms])

@@ -21,7 +21,7 @@ from kingly_memory.ports import RemoteLink, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
-from kingly_memory.router.delivering.outbox import Leased, delivery_of, remotes_of, set_delivery
+from kingly_memory.router.delivering.outbox import Leased, changes_before, delivery_of, remotes_of, set_delivery
 from kingly_memory.router.records import Desk
 
 log = logging.getLogger("kingly_memory.outbox")
@@ -79,7 +79,7 @@ def arrived(transaction: Transaction, remote: str, memory_id: MemoryId, now_s: f
     for one in links.of(transaction, memory_id):
         before = _delivery(transaction, remote, one)
         if before is None or moved:
-            after = delivery.wanted(before, 1, now_s)
+            after = delivery.wanted(before, changes_before(transaction, remote) + 1, now_s)
         elif before.state is DeliveryState.DELIVERED and before.acknowledged < before.wanted:
             after = delivery.retried(before, now_s)
         else:
@@ -113,7 +113,7 @@ def _want(transaction: Transaction, remote: str, one: Link, now_s: float, *, is_
     if before is None:
         if _ends(transaction, remote, one) is None:
             return
-        after = delivery.wanted(None, 1, now_s)
+        after = delivery.wanted(None, changes_before(transaction, remote) + 1, now_s)
     elif is_news:
         after = delivery.wanted(before, 0, now_s)
     elif before.state is DeliveryState.DEAD:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kingly_memory.cognition import thoughts
-from kingly_memory.ids import MemoryId
+from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router.delivering import delivery
@@ -31,6 +31,9 @@ def for_everything(memory: Memory) -> bool:
     """The judge of a remote that gets everything above 0.3."""
     return True
 
+
+PARTED = "parted"
+"""The facet of a remote that was taken out of the home: when, and the last change that it may have been told of."""
 
 LEASED_ELSEWHERE_S = 1.0
 """When to look again for a thought whose parent somebody else is sending."""
@@ -140,6 +143,26 @@ def set_delivery(transaction: Transaction, remote: str, memory_id: str, value: D
     transaction.set_facet("delivery", f"{remote}:{memory_id}", None if value is None else value.to_json())
 
 
+def begun(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery:
+    """The first delivery of a memory to a remote.
+
+    One that was taken out of the home and is named again may have the memory, and answers its first store with what it
+    was told then: so the newest change follows under a number that was never used there.
+    """
+    parted = transaction.facet(PARTED, remote)
+    is_dated = memory.id[14:15] == "7"  # ids from elsewhere do not say when they were made
+    if parted is None or (is_dated and id_time_s(memory.id) > parted["at"]):
+        return delivery.wanted(None, memory.revision, now_s)
+    change = max(memory.revision, changes_before(transaction, remote) + 1)
+    return Delivery(wanted=change, due=now_s, first_sent=1)
+
+
+def changes_before(transaction: Transaction, remote: str) -> int:
+    """The number of the last change that the remote may have been told of before it was taken out of the home."""
+    parted = transaction.facet(PARTED, remote)
+    return 0 if parted is None else int(parted["changes"])
+
+
 def remotes_of(transaction: Transaction, project: str) -> list[str]:
     """The remotes that this project has been told of, in use now or not."""
     facets = ((name, transaction.facet("remote", name)) for name in transaction.owners("remote"))
@@ -196,11 +219,13 @@ def enrol_backlog(
     """
 
     def change(transaction: Transaction) -> MemoryId | None:
+        known = transaction.facet("remote", remote)
+        if known is None or project not in known["projects"]:  # taken out of the home meanwhile
+            return None
         batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH, after=after)
         for memory in filter(is_for, batch):
-            set_delivery(transaction, remote, memory.id, delivery.wanted(None, memory.revision, now_s))
-        known = transaction.facet("remote", remote)
-        if known is not None and not batch:
+            set_delivery(transaction, remote, memory.id, begun(transaction, remote, memory, now_s))
+        if not batch:
             rest = [one for one in known["backlog"] if one != project]
             transaction.set_facet("remote", remote, {**known, "backlog": rest})
         return batch[-1].id if batch else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import StoreReader, Talk
-from kingly_memory.router.threads import courses, roots
+from kingly_memory.router.threads import courses, roll, roots
 from kingly_memory.router.threads.courses import COURSE, Course, Kept, Outline
 
 STEP = 100
@@ -102,23 +102,31 @@ class Briefs:
         return look.survey
 
     def _looked(self, before: _Look | None, asked: _Asked) -> _Look:
+        known = self._known(asked.pause) if before is None else before.survey.current
         talks = {talk.context: talk for talk in self._reader.threads.talks(self.project)}
         asked.pause()
         facets = self._thread_facets(asked.pause)
         if before is None or asked.now_s >= before.until_s or facets != before.survey.facets:
-            return self._anew(before, talks, facets, asked)
+            return self._anew(before, known, talks, facets, asked)
         return self._gone_on(before, talks, asked)
+
+    def _known(self, pause: Callable[[], None]) -> Mapping[str, Course]:
+        """The briefs that are kept, true or not: all but the latest from the roll, where there is one."""
+        rolled = roll.read(self._reader, self.project, pause)
+        if rolled is None:
+            return self._read_all(pause)
+        self._reader.threads.go_on(self.project, rolled.seen)
+        return rolled.courses
 
     def _anew(
         self,
         before: _Look | None,
+        known: Mapping[str, Course],
         talks: Mapping[str, Talk],
         facets: Mapping[str, JsonObject],
         asked: _Asked,
     ) -> _Look:
         """Every thread is looked at."""
-        held = {} if before is None else before.survey.current
-        known = held or self._read_all(asked.pause)
         said = {token: context_id for course in known.values() for context_id, token in course.contexts}
         names = {**said, **({} if before is None else before.names)}
         unnamed = [talk for talk in talks.values() if talk.context not in names]
@@ -131,8 +139,7 @@ class Briefs:
         asked.pause()
         states = _states(talks.values(), heads, asked.pause)
         current = {root: one for root, one in known.items() if one.is_true(states.get(root), asked.now_s)}
-        if held:
-            current |= self._written(states, current, asked.now_s)
+        current |= self._written(states, current, asked.now_s) if known else {}
         waiting = {root: state for root, state in states.items() if root not in current}
         over = tuple(root for root in known if root not in states)
         outlines = _outlines(waiting, names, heads, talks)

@@ -16,11 +16,12 @@ from kingly_memory.ports import Clock, LocalStore, Transaction
 from kingly_memory.router.apart import apart
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.right_of_way import RightOfWay, no_pause
-from kingly_memory.router.threads import courses, kin
+from kingly_memory.router.threads import courses, kin, roll
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Alike, Outline, Read
 from kingly_memory.router.threads.kin import Kin
 from kingly_memory.router.threads.pairs import WorkedOut
+from kingly_memory.router.threads.rolling import Rolling
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Keeper:
         self._was_searched = self._right_of_way.watch()
         self._project = project
         self._briefs = briefs
+        self._rolling = Rolling(store, briefs)
         self._store = store
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kingly-threads")
@@ -105,13 +107,20 @@ class Keeper:
 
     def _taken_over(self, worked_out: WorkedOut) -> int:
         until_s = time.monotonic() + worked_out.took_s * SHARE
-        if not self._lock.take() or not worked_out.holds(self._briefs.survey(self._now_s())):
+        if not self._lock.take():
+            return 0
+        is_rolled = self._rolling.is_begun(worked_out.found)
+        found = self._briefs.survey(self._now_s())
+        if not worked_out.holds(found):
             return 0
         names, count = list(worked_out.read), 0
         while count < len(names) and time.monotonic() < until_s and not self._is_stopped:
             some = names[count : count + TOGETHER]
             self._store.write(written({name: worked_out.read[name] for name in some}, self._project)).result()
             count += len(some)
+        if is_rolled and count == len(names):
+            new = {name: one.course for name, one in worked_out.read.items()}
+            self._rolling.finish({**found.current, **new}, until_s - time.monotonic())
         return count
 
     def stop(self) -> None:
@@ -144,6 +153,7 @@ class Keeper:
         keeping = Keeping(self._store, self._project, found, self._now_s())
         while await apart(self._thread, lambda: keeping.some(self._pause)):
             pass
+        await apart(self._thread, lambda: self._roll(found))
 
     async def _lead(self) -> bool:
         return await apart(self._thread, self._lock.take)
@@ -152,6 +162,10 @@ class Keeper:
         found = self._briefs.survey(self._now_s(), self._pause)
         self._rounds += 1
         return found if self._rounds % TIDIED else replace(found, over=self._briefs.strays(found, self._pause))
+
+    def _roll(self, found: Survey) -> None:
+        if self._lock.take():
+            self._rolling.look(found, self._now_s(), self._pause)
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
@@ -244,6 +258,7 @@ def written(read: Mapping[str, Read], project: str) -> Callable[[Transaction], N
             if any(transaction.is_said_in(project, name) for name, _ in one.course.contexts):
                 transaction.set_facet(COURSE, owner(project, context_id), one.course.to_json(project))
                 transaction.set_facet(TOPIC, owner(project, context_id), one.topic_json(project))
+        roll.note(transaction, project, read)
 
     return change
 
@@ -255,5 +270,6 @@ def _tidied(over: Sequence[str], project: str) -> Callable[[Transaction], None]:
         for context_id in over:
             for name in (COURSE, TOPIC):
                 transaction.set_facet(name, owner(project, context_id), None)
+        roll.drop(transaction, project)
 
     return change

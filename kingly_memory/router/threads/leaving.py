@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts
-from kingly_memory.router.threads import roots
+from kingly_memory.router.threads import roll, roots
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
 from kingly_memory.router.threads.told import COURSE
 from kingly_memory.thread_files import FILE
@@ -34,11 +34,14 @@ def leave(transaction: Transaction, memories: Iterable[Memory], *, erased: bool 
     for project, context_id in sorted(places):
         if not transaction.is_said_in(project, context_id):
             _leave(transaction, project, context_id, erased=erased)
+    for project in {project for project, _ in places} if erased else ():
+        roll.drop(transaction, project)
 
 
 def _leave(transaction: Transaction, project: str, context_id: str, *, erased: bool) -> None:
     family = _family(transaction, project, context_id)
     left = [one for one in family if transaction.is_said_in(project, one)]
+    roll.drop(transaction, project)
     for one in family if not left else {context_id: family[context_id]}:
         if left and roots.into(family[one]) is None:
             continue  # what is said of it is said of those that go on as it
@@ -56,6 +59,7 @@ def clear(transaction: Transaction, project: str, context_id: str) -> None:
         return
     name = owner(project, context_id)
     _strip(transaction, name, {})
+    roll.drop(transaction, project)
     for facet in STANDING:
         transaction.set_facet(facet, name, None)
 

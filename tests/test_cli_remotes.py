@@ -1,0 +1,117 @@
+"""Remotes that a home knows, on the command line and over MCP."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kingly_memory.testing import ScriptedRemote
+from tests.cli_runner import Run, process, runner
+from tests.mcp_sessions import session
+
+NOBODY, OTHER = "http://127.0.0.1:9", "http://127.0.0.1:10"
+WAITING = f"1 memory for {NOBODY}, which is not named here"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("KINGLY_SEND_PAUSE_S", "0")
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def mistyped(run: Run) -> None:
+    """A memory that was stored with an address at which nobody listens."""
+    assert run("--remote", NOBODY, "store", "hello", "--significance", "0.8").code == 0
+
+
+def line(text: str, beginning: str) -> str:
+    return next((one for one in text.splitlines() if one.startswith(beginning)), "")
+
+
+@pytest.mark.usefixtures("mistyped")
+def test_status_shows_what_waits_for_a_remote_that_the_command_does_not_name(run: Run) -> None:
+    for named in ((), ("--remote", OTHER)):
+        said = run("status", *named).out
+        assert WAITING in line(said, "waiting")
+        assert f"`kingly-memory remotes forget {NOBODY}`" in line(said, "waiting")
+        assert run("status", "--json", *named).json["elsewhere"] == [{"endpoint": NOBODY, "waiting": 1}]
+    assert line(run("status", "--remote", NOBODY).out, "waiting") == ""
+
+
+@pytest.mark.usefixtures("mistyped")
+def test_status_tells_what_is_sent_when_a_remote_is_first_reached(run: Run) -> None:
+    outbox = line(run("status", "--remote", OTHER).out, "outbox")
+    assert outbox.endswith("empty; 1 earlier memory is sent when it is first reached")
+    run("sync", "--remote", OTHER)
+    assert "earlier" not in line(run("status", "--remote", OTHER).out, "outbox")
+
+
+@pytest.mark.usefixtures("mistyped")
+def test_doctor_notes_what_waits_elsewhere_with_the_remedy(run: Run) -> None:
+    checked = run("doctor", "--json")
+    [found] = [one for one in checked.json["findings"] if one["about"] == "waiting"]
+    assert (found["level"], checked.code) == ("note", 0)
+    assert f"kingly-memory remotes forget {NOBODY}" in found["to_do"]
+
+
+@pytest.mark.usefixtures("mistyped")
+def test_remotes_alone_lists_what_the_home_knows(run: Run) -> None:
+    known = {"endpoint": NOBODY, "name": None, "in_use": False, "delivered": 0, "waiting": 1, "dead": 0}
+    for words in (["remotes"], ["remotes", "list"]):
+        assert run(*words, "--json").json == {"remotes": [known]}
+        assert run("--json", *words).json == {"remotes": [known]}
+    heads, row = run("remotes").out.splitlines()
+    assert heads.split() == ["NAME", "IN", "USE", "DELIVERED", "WAITING", "DEAD", "ADDRESS"]
+    assert row.split() == ["-", "no", "0", "1", "0", NOBODY]
+
+
+def test_a_home_without_remotes_says_so(run: Run) -> None:
+    assert run("remotes").out == "no remote is known; name one with --remote\n"
+
+
+def test_a_remote_in_use_is_listed_under_its_name(run: Run) -> None:
+    with ScriptedRemote() as server:
+        named = ("--remote", f"team={server.url}")
+        assert run("store", "hello", "--require-remote", *named).code == 0
+        assert run("remotes", "--json", *named).json["remotes"] == [
+            {"endpoint": server.url, "name": "team", "in_use": True, "delivered": 1, "waiting": 0, "dead": 0}
+        ]
+
+
+@pytest.mark.usefixtures("mistyped")
+def test_a_remote_is_forgotten_however_its_address_is_written(run: Run) -> None:
+    done = run("remotes", "forget", "http://localhost:9/")
+    assert (done.code, done.out.splitlines()[0]) == (
+        0,
+        f"{NOBODY} is forgotten; 1 memory waited for it; all stay on this machine",
+    )
+    assert line(run("status").out, "waiting") == ""
+    assert run("remotes", "--json").json == {"remotes": []}
+    assert run("list", "--json").json["memories"]
+
+
+@pytest.mark.usefixtures("mistyped")
+def test_forgetting_is_refused_for_what_is_in_use_or_not_known(run: Run) -> None:
+    used = run("remotes", "forget", NOBODY, "--remote", NOBODY)
+    assert (used.code, "in use here" in used.err) == (2, True)
+    unknown = run("remotes", "forget", "http://me:secret@127.0.0.1:11")
+    assert (unknown.code, NOBODY in unknown.err, "secret" in unknown.err) == (2, True, False)
+    assert run("status", "--json").json["elsewhere"]
+
+
+def test_from_a_mistyped_address_to_a_clean_home_in_processes_of_their_own(tmp_path: Path) -> None:
+    in_home = partial(process, KINGLY_HOME=str(tmp_path / "home"), KINGLY_SEND_PAUSE_S="0")
+    in_home("--remote", NOBODY, "store", "hello", "--significance", "0.8")
+    assert WAITING in in_home("status").out
+    assert in_home("remotes", "forget", NOBODY).code == 0
+    assert "waiting" not in in_home("status").out
+
+
+async def test_mcp_tells_what_waits_elsewhere(run: Run, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    run("--remote", NOBODY, "store", "hello", "--significance", "0.8", "--home", str(home))
+    async with session(home) as host:
+        assert (await host.ok("memory_status"))["elsewhere"] == [{"endpoint": NOBODY, "waiting": 1}]

@@ -1,0 +1,358 @@
+"""Remotes that a home knows: what waits for those that are not in use is told, and one can be taken out of the home."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kingly_memory import InvalidInput
+from kingly_memory.errors import StoreUnwritable
+from kingly_memory.models import DeliveryState, JsonObject, MemoryType, Query, Standing
+from kingly_memory.ports import RemoteHit, Transaction
+from kingly_memory.router.delivering import known, outbox
+from kingly_memory.router.delivering.delivery import outbox_of_links
+from kingly_memory.testing import FakeRemote, ManualClock
+from tests.federation_bench import facet_at, federated, name_of
+from tests.router_bench import PromptStore, held
+
+DAY_S = 86_400.0
+T = TypeVar("T")
+
+
+class MortalStore(PromptStore):
+    """Dies after so many more changes, where a number is said."""
+
+    left: int | None = None
+
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.die()
+        return super().write(change)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> PromptStore:
+    return PromptStore(tmp_path / "home")
+
+
+@pytest.fixture
+def gone(clock: ManualClock) -> FakeRemote:
+    remote = FakeRemote(clock=clock)
+    remote.down = True
+    return remote
+
+
+@pytest.fixture
+def team(clock: ManualClock) -> FakeRemote:
+    return FakeRemote(clock=clock)
+
+
+def again(disk: PromptStore) -> PromptStore:
+    return PromptStore(disk.home)
+
+
+def rows_of(disk: PromptStore, label: str) -> list[JsonObject]:
+    """Everything that the store holds of a remote, but for the last change that it may know of."""
+    name, reader = name_of(label), disk.reader
+    found = [reader.threads.named(f"delivery:{one}", 1_000) for one in (name, outbox_of_links(name))]
+    found += [[pair for pair in reader.threads.named(one, 1_000) if pair[0] == name] for one in ("remote", "link")]
+    return [{"owner": owner, "facet": facet} for some in found for owner, facet in some]
+
+
+# --- what is told ---------------------------------------------------------------------------------------------------
+
+
+async def test_status_tells_what_waits_for_a_remote_that_is_not_in_use(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
+) -> None:
+    async with federated(disk, {"gone": gone}, clock) as memory:
+        await memory.store("hello")
+        assert "elsewhere" not in memory.status()
+    for remotes in ({}, {"team": team}):
+        async with federated(again(disk), remotes, clock) as memory:
+            await memory.sync()
+            assert memory.status()["elsewhere"] == [{"endpoint": "fake://gone", "waiting": 1}]
+
+
+async def test_status_is_silent_of_a_remote_for_which_nothing_waits(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        await memory.store("hello")
+        await memory.sync()
+    async with federated(again(disk), {}, clock) as memory:
+        assert "elsewhere" not in memory.status()
+        assert [one.to_json() for one in await memory.remotes()] == [
+            {"endpoint": "fake://team", "name": None, "in_use": False, "delivered": 1, "waiting": 0, "dead": 0}
+        ]
+
+
+async def test_the_remotes_in_use_come_first_and_each_says_what_it_has_got_and_what_waits(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
+) -> None:
+    async with federated(disk, {"a": gone}, clock) as memory:
+        await memory.store("stays here", significance=0.2)
+        await memory.store("hello")
+        forgotten = await memory.store("told and forgotten")
+    async with federated(again(disk), {"team": team}, clock) as memory:
+        await memory.sync()
+        await memory.forget(forgotten.id)
+        await memory.sync()
+        listed = await memory.remotes()
+    assert [(one.endpoint, one.label, one.in_use, one.delivered, one.waiting) for one in listed] == [
+        ("fake://team", "team", True, 1, 0),
+        ("fake://a", None, False, 0, 1),
+    ]
+
+
+async def test_copies_of_what_was_found_at_a_remote_are_not_counted_as_brought_there(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    team.elsewhere = [RemoteHit("r1", "of somebody else", 0.9, None)]
+    async with federated(disk, {"team": team}, clock) as memory:
+        await memory.store("somebody of ours")
+        await memory.sync()
+        assert len(await memory.search("somebody")) == 2
+    async with federated(again(disk), {}, clock) as memory:
+        assert [one["facet"]["state"] for one in rows_of(disk, "team") if "remote_id" in one["facet"]] == [
+            "delivered",
+            "delivered",
+        ]
+        assert [one.delivered for one in await memory.remotes()] == [1]
+
+
+async def test_status_tells_what_is_sent_at_first_contact(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with federated(disk, {}, clock) as memory:
+        await memory.store("before the remote")
+        await memory.store("of no weight", significance=0.2)
+        assert "earlier" not in memory.status()["outbox"]
+    later = federated(again(disk), {"team": gone}, clock)
+    assert later.status()["outbox"]["earlier"] == 1
+    monkeypatch.setattr(known, "COUNTED", 1)
+    assert later.status()["outbox"]["earlier"] is None
+    async with later:
+        await later.sync()
+        assert later.status()["outbox"]["pending"] == 1
+        assert "earlier" not in later.status()["outbox"]
+
+
+async def test_status_promises_nothing_to_a_remote_that_a_policy_does_not_name(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
+) -> None:
+    async with federated(disk, {}, clock) as memory:
+        await memory.store("before the remotes", tags=["mine"])
+    says = "tag:mine=home, *=team"
+    status = federated(again(disk), {"team": team, "home": gone}, clock, says=says).status()
+    assert {label: one["outbox"].get("earlier") for label, one in status["remotes"].items()} == {
+        "team": None,
+        "home": 1,
+    }
+    assert "earlier" not in status["remotes"]["team"]["outbox"]
+
+
+# --- taking one out -------------------------------------------------------------------------------------------------
+
+
+async def test_a_forgotten_remote_leaves_nothing_but_the_memories(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote, gone: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        one, other = await memory.store("one"), await memory.store("other")
+        await memory.link_memories(one.id, other.id)
+        await memory.sync()
+        team.down = True
+        await memory.store("waits")
+        await memory.sync()
+    async with federated(again(disk), {"home": gone}, clock) as memory:
+        told = await memory.forget_remote("fake://team")
+        assert (told.delivered, told.waiting, told.in_use) == (2, 1, False)
+        assert rows_of(disk, "team") == []
+        later = await memory.store("later")
+        assert facet_at(disk, "team", later.id) is None
+        assert len(await memory.list()) == 4
+        assert [one.endpoint for one in await memory.remotes()] == ["fake://home"]
+
+
+async def test_a_working_memory_is_not_held_back_for_a_forgotten_remote(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote
+) -> None:
+    async with federated(disk, {"gone": gone}, clock) as memory:
+        await memory.store("at hand", type=MemoryType.WORKING)
+    await clock.advance(30 * DAY_S)
+    async with federated(again(disk), {}, clock) as memory:
+        assert (await memory.sweep()).erased == 0
+        await memory.forget_remote("fake://gone")
+        assert (await memory.sweep()).erased == 1
+
+
+async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote, team: FakeRemote
+) -> None:
+    async with federated(disk, {"gone": gone}, clock) as memory:
+        await memory.store("hello")
+    async with federated(again(disk), {"team": team}, clock) as memory:
+        for address in ("fake://team", "team"):
+            with pytest.raises(InvalidInput, match="in use here"):
+                await memory.forget_remote(address)
+        with pytest.raises(InvalidInput, match="it knows fake://gone besides") as refused:
+            await memory.forget_remote("http://me:secret@127.0.0.1:1")
+        assert "secret" not in str(refused.value)
+        assert memory.status()["elsewhere"]
+        await memory.forget_remote("fake://gone")
+        with pytest.raises(InvalidInput, match="it knows none"):
+            await memory.forget_remote("fake://gone")
+
+
+async def test_a_forget_that_was_cut_between_its_batches_can_be_repeated(
+    disk: PromptStore, clock: ManualClock, gone: FakeRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with federated(disk, {"gone": gone}, clock) as memory:
+        for number in range(7):
+            await memory.store(f"memory {number}")
+    monkeypatch.setattr(known, "FORGOTTEN_AT_ONCE", 3)
+    for waiting in (4, 1):
+        dying = MortalStore(disk.home)
+        async with federated(dying, {}, clock) as memory:
+            dying.left = 1
+            with pytest.raises(StoreUnwritable):
+                await memory.forget_remote("fake://gone")
+        async with federated(again(disk), {}, clock) as memory:
+            [cut] = await memory.remotes()
+            assert cut.waiting == waiting
+            stored = await memory.store("stored meanwhile")
+            assert facet_at(disk, "gone", stored.id) is None
+    async with federated(again(disk), {}, clock) as memory:
+        assert (await memory.forget_remote("fake://gone")).waiting == 1
+        assert (rows_of(disk, "gone"), await memory.remotes()) == ([], ())
+
+
+# --- naming it again ------------------------------------------------------------------------------------------------
+
+
+async def test_a_remote_that_is_named_again_gets_everything_as_it_is_by_then(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        for key in ("revised", "kept", "back"):
+            await memory.store(f"{key} at first", key=key)
+        await memory.sync()
+        await memory.forget("back")
+        await memory.sync()
+        await memory.restore("back")
+        await memory.sync()
+    await clock.advance(1)
+    async with federated(again(disk), {}, clock) as memory:
+        await memory.forget_remote("fake://team")
+        await memory.store("revised since", key="revised")
+        for text in ("back between", "back since"):  # its third revision: its third change was to be brought back
+            await memory.store(text, key="back")
+        await memory.store("new since", key="new")
+    await clock.advance(1)
+    async with federated(again(disk), {"team": team}, clock) as memory:
+        await memory.sync()
+        assert sorted(held(team)) == ["back since", "kept at first", "new since", "revised since"]
+        await memory.store("revised last", key="revised")
+        await memory.sync()
+        assert sorted(held(team)) == ["back since", "kept at first", "new since", "revised last"]
+        assert memory.status()["outbox"]["pending"] == 0
+
+
+async def test_a_link_that_was_changed_since_reaches_a_remote_that_is_named_again(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        for key in ("cause", "effect"):
+            await memory.store(key, key=key)
+        await memory.link_memories("cause", "effect", strength=0.5)
+        await memory.sync()
+    async with federated(again(disk), {}, clock) as memory:
+        await memory.forget_remote("fake://team")
+        await memory.link_memories("cause", "effect", strength=0.9)
+    async with federated(again(disk), {"team": team}, clock) as memory:
+        await memory.sync()
+        await memory.sync()
+    assert [link.strength for link in team.links] == [0.9]
+
+
+async def test_a_process_that_uses_it_makes_it_known_again_with_its_next_store(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as user:
+        await user.store("before")
+        await user.sync()
+        async with federated(again(disk), {}, clock) as other:
+            await other.forget_remote("fake://team")
+        await user.store("of no weight", significance=0.2)
+        assert rows_of(disk, "team") == []
+        await clock.advance(1)
+        receipt = await user.store("after")
+        assert receipt.delivery is DeliveryState.PENDING
+        await user.sync()
+        assert held(team) == ["before", "after"]
+        assert user.status()["outbox"]["earlier"] == 1
+    async with federated(again(disk), {"team": team}, clock) as user:
+        await user.sync()
+        assert "earlier" not in user.status()["outbox"]
+        assert [one.delivered for one in await user.remotes()] == [2]
+    assert held(team) == ["before", "after"]
+
+
+async def test_an_enrolment_under_way_ends_when_its_remote_is_forgotten(disk: PromptStore, clock: ManualClock) -> None:
+    async with federated(disk, {}, clock) as memory:
+        await memory.store("hello")
+        name, now_s = name_of("team"), clock.now().timestamp()
+        assert disk.write(outbox.enrol(name, "fake://team", "app")).result()
+        assert disk.write(known.forget(name, now_s)).result()
+        assert disk.write(outbox.enrol_backlog(name, "app", now_s, "")).result() is None
+        assert rows_of(disk, "team") == []
+
+
+# --- a law ----------------------------------------------------------------------------------------------------------
+
+LABELS = ("a", "b", "c")
+texts = st.tuples(st.sampled_from(["here", *LABELS]), st.booleans(), st.floats(0.0, 1.0))
+
+
+async def lived(folder: Path, lives: list[tuple[str, bool, float]], victim: str) -> None:
+    clock = ManualClock()
+    remotes = {label: FakeRemote(clock=clock) for label in LABELS}
+    for number, (label, is_down, significance) in enumerate(lives):
+        used = {} if label == "here" else {label: remotes[label]}
+        for remote in used.values():
+            remote.down = is_down
+        async with federated(PromptStore(folder), used, clock) as memory:
+            await memory.store(f"memory {number}", significance=significance)
+            await memory.sync()
+    store = PromptStore(folder)
+    before = {label: rows_of(store, label) for label in LABELS}
+    memories = store.reader.page(Query("", "app"), [Standing.LIVE], 100, None)
+    async with federated(store, {}, clock) as memory:
+        if before[victim]:
+            await memory.forget_remote(f"fake://{victim}")
+        after = {label: rows_of(store, label) for label in LABELS}
+        assert after == {**before, victim: []}
+        assert store.reader.page(Query("", "app"), [Standing.LIVE], 100, None) == memories
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(texts, max_size=5), st.sampled_from(LABELS))
+def test_forgetting_one_remote_changes_nothing_of_another(lives: list[tuple[str, bool, float]], victim: str) -> None:
+    with TemporaryDirectory() as folder:
+        asyncio.run(lived(Path(folder) / "home", lives, victim))
