@@ -31,7 +31,7 @@ from kingly_memory.router.archive import Archived
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
 from kingly_memory.router.right_of_way import RightOfWay
-from kingly_memory.router.threads import courses, keeper, pairs, suggesting
+from kingly_memory.router.threads import courses, keeper, pairs, roots, suggesting
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Course, Read
 from kingly_memory.router.threads.keeper import COLLECT_S, Keeper, Keeping
@@ -400,6 +400,13 @@ def test_two_who_write_like_threads_at_once_find_each_other(
     first.some()
     kept = courses.kept(store.reader, PROJECT, ["alpha", "beta"])
     assert {name: len(course.alike) for name, course in kept.items()} == {"alpha": 1, "beta": 0}
+
+
+@pytest.mark.parametrize("said", ["alpha", "beta", "gamma", "outside"])
+def test_threads_that_go_on_as_each_other_are_one(said: str) -> None:
+    """Whoever wrote that."""
+    into = {"alpha": "gamma", "gamma": "beta", "beta": "alpha", "outside": "gamma"}
+    assert roots.root(said, {name: {"into": target} for name, target in into.items()}) == "alpha"
 
 
 def test_a_thread_of_another_project_is_nobody_elses(store: PromptStore) -> None:

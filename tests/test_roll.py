@@ -507,7 +507,7 @@ class RolledMachine(Machine):
 
 TestRolls = RolledMachine.TestCase
 TestRolls.settings = settings(
-    max_examples=30, stateful_step_count=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

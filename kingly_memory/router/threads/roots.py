@@ -37,12 +37,14 @@ def threads(reader: StoreReader, project: str, context_ids: Iterable[str]) -> di
 
 
 def root(context_id: str, known: Mapping[str, JsonObject]) -> str:
-    """The thread that a context goes on as."""
-    seen = {context_id}
-    while (target := into(known.get(context_id, {}))) is not None and target not in seen:
-        seen.add(target)
-        context_id = target
-    return context_id
+    """The thread that a context goes on as. Those that go on as each other in a circle, which nobody here writes, are
+    one thread."""
+    passed = [context_id]
+    while (target := into(known.get(passed[-1], {}))) is not None:
+        if target in passed:
+            return min(passed[passed.index(target) :])
+        passed.append(target)
+    return passed[-1]
 
 
 def members(reader: StoreReader, project: str, thread_id: str) -> dict[str, JsonObject]:
