@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +22,8 @@ from kingly_memory.cognition.working import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router.threads import changes
+from kingly_memory.router.threads import changes, listing
+from kingly_memory.router.threads.pairs import LEAST_READ
 from kingly_memory.router.threads.views import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
@@ -174,6 +178,52 @@ async def test_status_says_how_heavy_the_threads_are_together(memory: MemoryRout
     assert [one.id for one in found.heaviest][:1] == ["t03"]
     assert [one["topic"] for one in found.focus] == ["deploys"]
     assert found.message == "12 active threads, 1 pinned; pressure 1.00, utilisation 0.40 of 30"
+
+
+async def test_of_many_threads_that_nobody_has_read_the_latest_are_listed_and_the_heavy_ones_weighed(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    for number in range(LEAST_READ + 6):
+        await talk(memory, f"t{number:02}", f"about number{number}")
+        clock.jump(60.0)
+    put(store, "attention", owner("app", "t00"), {"weight": 1.5, "pinned": True})
+    found = await memory.threads.status(within=0)
+    assert (found.active_threads, found.pinned, found.unread) == (LEAST_READ + 6, 1, 6)
+    assert found.total_weight == pytest.approx(LEAST_READ + 6.5)
+    assert [one.id for one in found.heaviest][:1] == ["t00"]
+    assert [one.id for one in found.latest][:1] == [f"t{LEAST_READ + 5:02}"]
+    assert "1 pinned, 6 not looked at yet; pressure" in found.message
+    assert [one.id for one in await memory.threads.list(2)] == [f"t{LEAST_READ + 5:02}", f"t{LEAST_READ + 4:02}"]
+    assert (await memory.threads.status(within=math.inf)).unread == 0
+    with pytest.raises(InvalidInput, match="within"):
+        await memory.threads.status(within=-1)
+
+
+async def test_a_list_goes_on_until_it_is_full_or_no_thread_is_left(
+    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The latest threads are archived ones, of which protected memories are left."""
+    monkeypatch.setattr(listing, "MOST_NEW", 0)
+    for name in ("old", "older"):
+        await talk(memory, name, f"about {name}")
+    for name in ("put away", "put away too"):
+        await talk(memory, name, f"about {name}", significance=1.0)
+    for name in ("put away", "put away too"):
+        put(store, "thread", owner("app", name), {"context_id": name, "archived_at": 2e9})
+    assert {one.id for one in await memory.threads.list(2)} == {"old", "older"}
+    assert {one.id for one in await memory.threads.list(9)} == {"old", "older"}
+
+
+async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_others(
+    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(listing, "MOST_NEW", 0)
+    for name in ("sound", "damaged", "damaged too"):
+        await talk(memory, name, f"about {name}")
+    with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as connection, connection:
+        connection.execute("UPDATE Cache SET value = '{}' WHERE key GLOB 'm:*' AND value LIKE '%about damaged%'")
+    assert [one.id for one in await memory.threads.list(1)] == ["sound"]
+    assert (await memory.threads.status(within=0)).unread == 0
 
 
 # --- what injection sees ----------------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ class Briefs:
         self.project = project
         self._look: _Look | None = None
         self._worked_out: Mapping[str, Course] = {}
+        self._nameless: frozenset[Talk] = frozenset()
         self.topics: Mapping[str, Kept] = {}
         """Of threads whose briefs are held, as far as they are still needed."""
 
@@ -129,7 +130,7 @@ class Briefs:
         """Every thread is looked at."""
         said = {token: context_id for course in known.values() for context_id, token in course.contexts}
         names = {**said, **({} if before is None else before.names)}
-        unnamed = [talk for talk in talks.values() if talk.context not in names]
+        unnamed = [one for one in talks.values() if one.context not in names and one not in self._nameless]
         names |= self._met(unnamed, asked)
         asked.pause()
         names = {token: names[token] for token in talks if token in names}
@@ -150,7 +151,7 @@ class Briefs:
         """Only what is not as it was is looked at. No thread goes on as another one than before."""
         found, names, heads, states = before.survey, before.names, before.survey.roots, before.states
         touched = [talk for talk in talks.values() if before.talks.get(talk.context) != talk]
-        unnamed = [talk for talk in talks.values() if talk.context not in names]
+        unnamed = [one for one in talks.values() if one.context not in names and one not in self._nameless]
         gone = before.talks.keys() - talks.keys()
         asked.pause()
         if touched or unnamed or gone:
@@ -212,14 +213,15 @@ class Briefs:
 
     def _met(self, talks: Sequence[Talk], asked: _Asked) -> dict[str, str]:
         """The contexts' ids by the store's names for them, from a memory of each; the latest of them."""
-        at = {talk.last: talk.context for talk in talks}
+        at = {talk.last: talk for talk in talks}
         places = list(at) if asked.most_new is None else nlargest(asked.most_new, at)
         named: dict[str, str] = {}
         for first in range(0, len(places), READ_AT_ONCE):
             asked.pause()
             for row in self._reader.rows_at(places[first : first + READ_AT_ONCE], math.inf):
                 if row.memory.scope.context_id is not None:
-                    named[at[row.position]] = row.memory.scope.context_id
+                    named[at[row.position].context] = row.memory.scope.context_id
+        self._nameless |= {at[place] for place in places if at[place].context not in named}
         return named
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nsmallest
@@ -14,8 +15,9 @@ from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.threads import courses, roots
-from kingly_memory.router.threads.briefs import Briefs, Survey, is_active, weights
+from kingly_memory.router.threads.briefs import MOST_NEW, Briefs, Survey, is_active, weights
 from kingly_memory.router.threads.courses import Course
+from kingly_memory.router.threads.pairs import LEAST_READ
 from kingly_memory.router.threads.roots import ATTENTION
 from kingly_memory.router.threads.telling import MOST_TOPICS, Gathered, Known
 from kingly_memory.router.threads.views import ACTIVE, ARCHIVED, MERGED, USUAL, Weighed, moment, weighed
@@ -59,7 +61,8 @@ class Glance:
 @dataclass(frozen=True, slots=True)
 class Overview:
     """How many threads are active and what they weigh. `context_pressure` is the seed's, `utilisation` the share of as
-    many threads as a normal compaction leaves; both from 0, and only the second goes beyond 1."""
+    many threads as a normal compaction leaves; both from 0, and only the second goes beyond 1. `unread` threads were
+    not looked at yet, and count as active ones of the usual weight."""
 
     active_threads: int
     total_weight: float
@@ -69,6 +72,7 @@ class Overview:
     heaviest: tuple[Glance, ...] = ()
     latest: tuple[Glance, ...] = ()
     focus: tuple[JsonObject, ...] = ()
+    unread: int = 0
 
     @property
     def context_pressure(self) -> float:
@@ -82,8 +86,9 @@ class Overview:
     def message(self) -> str:
         threads = f"{self.active_threads:,} active thread{'' if self.active_threads == 1 else 's'}"
         pinned = f", {self.pinned:,} pinned" if self.pinned else ""
+        unread = f", {self.unread:,} not looked at yet" if self.unread else ""
         return (
-            f"{threads}{pinned}; pressure {self.context_pressure:.2f}, "
+            f"{threads}{pinned}{unread}; pressure {self.context_pressure:.2f}, "
             f"utilisation {self.utilisation:.2f} of {self.most_active}"
         )
 
@@ -99,6 +104,7 @@ class Overview:
             "focus": list(self.focus),
             "heaviest": [one.to_json() for one in self.heaviest],
             "latest": [one.to_json() for one in self.latest],
+            "unread": self.unread,
         }
 
 
@@ -116,17 +122,30 @@ class Seen(NamedTuple):
         return -self.weighed.weight, *self.latest_first()
 
 
-def overview(briefs: Briefs, reader: StoreReader, project: str, now_s: float, most_active: int) -> Overview:
-    found = briefs.survey(now_s)
-    active = [one for one in _seen(reader, project, now_s, found) if one.status == ACTIVE]
+def overview(
+    briefs: Briefs, reader: StoreReader, project: str, now_s: float, most_active: int, *, within_s: float = math.inf
+) -> Overview:
+    """Threads of which there is no brief are read for about so many seconds: those that weigh something else than
+    usual, then the latest."""
+    deadline_s = time.monotonic() + within_s
+    found = briefs.survey(now_s, most_new=None if within_s == math.inf else MOST_NEW)
+    heavy, reading = weights(reader, project, found), _Reading(briefs, reader, now_s, found)
+    by_weight = sorted(found.waiting, key=lambda name: name not in heavy)
+    for number, name in enumerate(by_weight):
+        if name not in heavy and number >= LEAST_READ and time.monotonic() >= deadline_s:
+            break
+        reading.read(name)
+    active = [one for one in _seen(reading.told, heavy, found) if one.status == ACTIVE]
+    unread = found.unmet + reading.left
     return Overview(
-        len(active),
-        math.fsum(one.weighed.weight for one in active),
+        len(active) + unread,
+        math.fsum(one.weighed.weight for one in active) + unread,
         sum(one.weighed.pinned for one in active),
         reader.counts(project)["archived"],
         most_active,
         heaviest=tuple(_glance(one, found) for one in nsmallest(SHOWN, active, key=Seen.heaviest_first)),
         latest=tuple(_glance(one, found) for one in nsmallest(SHOWN, active, key=Seen.latest_first)),
+        unread=unread,
     )
 
 
@@ -134,30 +153,71 @@ def of_status(
     briefs: Briefs, reader: StoreReader, project: str, now_s: float, *, status: str | None, limit: int
 ) -> list[Glance]:
     """The latest ones of that status, or of all for None, the latest first."""
+    if status == ACTIVE:
+        return _active(briefs, reader, project, now_s, limit)
     found = briefs.survey(now_s)
-    seen = _seen(reader, project, now_s, found)
+    reading = _Reading(briefs, reader, now_s, found)
+    for name in found.waiting:
+        reading.read(name)
+    seen = _seen(reading.told, weights(reader, project, found), found)
     wanted = [one for one in seen if status in (None, one.status)]
     glances = [_glance(one, found) for one in nsmallest(limit, wanted, key=Seen.latest_first)]
-    if status != ACTIVE:
-        known = {one.course.context_id for one in seen}
-        others = (*_archived(reader, project, now_s, found, known), *_merged(found))
-        glances += (one for one in others if status in (None, one.status))
+    known = {one.course.context_id for one in seen}
+    others = (*_archived(reader, project, now_s, found, known), *_merged(found))
+    glances += (one for one in others if status in (None, one.status))
     return [_titled(one, reader, project) for one in nsmallest(limit, glances, key=_latest_first)]
 
 
-def _seen(reader: StoreReader, project: str, now_s: float, found: Survey) -> list[Seen]:
-    read = {name: courses.read(reader, project, outline, now_s) for name, outline in found.waiting.items()}
-    told = {**found.current, **{name: one.course for name, one in read.items() if one is not None}}
-    heavy = weights(reader, project, found)
+def _active(briefs: Briefs, reader: StoreReader, project: str, now_s: float, limit: int) -> list[Glance]:
+    """Of threads without a brief only as many are read as may be among the latest."""
+    while True:
+        found = briefs.survey(now_s, most_new=MOST_NEW + limit)
+        reading, count = _Reading(briefs, reader, now_s, found), 0
+        for name in found.waiting:
+            count += reading.read(name) == ACTIVE
+            if count == limit:
+                break
+        if count == limit or not found.unmet:
+            break
+    active = [one for one in _seen(reading.told, weights(reader, project, found), found) if one.status == ACTIVE]
+    return [_glance(one, found) for one in nsmallest(limit, active, key=Seen.latest_first)]
+
+
+class _Reading:
+    """The briefs that are there, and those that are worked out here."""
+
+    def __init__(self, briefs: Briefs, reader: StoreReader, now_s: float, found: Survey) -> None:
+        self.told = dict(found.current)
+        self.left = len(found.waiting)
+        self._held = briefs.worked_out(found, now_s)
+        self._briefs = briefs
+        self._reader = reader
+        self._now_s = now_s
+        self._found = found
+
+    def read(self, name: str) -> str | None:
+        """Of a thread that waits. Says its status; None where nothing is left of it."""
+        course = self._held.get(name)
+        if course is None:
+            read = courses.read(self._reader, self._briefs.project, self._found.waiting[name], self._now_s)
+            course = None if read is None else read.course
+        self.left -= 1
+        if course is None or course.is_over:
+            return None
+        self.told[name] = course
+        return _status(course, self._found)
+
+
+def _seen(told: Mapping[str, Course], heavy: Mapping[str, Sequence[JsonObject]], found: Survey) -> list[Seen]:
     return [
-        Seen(
-            course,
-            ACTIVE if is_active(course, found.facets.get(name, NOTHING)) else ARCHIVED,
-            weighed(heavy[name]) if name in heavy else USUAL,
-        )
+        Seen(course, _status(course, found), weighed(heavy[name]) if name in heavy else USUAL)
         for name, course in told.items()
         if not course.is_over
     ]
+
+
+def _status(course: Course, found: Survey) -> str:
+    return ACTIVE if is_active(course, found.facets.get(course.context_id, NOTHING)) else ARCHIVED
 
 
 def _glance(one: Seen, found: Survey) -> Glance:

@@ -34,7 +34,7 @@ from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadV
 MOST_LISTED = 1_000
 MESSAGES = 20
 """That are shown of a thread unless somebody says how many."""
-SUGGESTED_WITHIN_S = 0.1
+WITHIN_S = 0.1
 RECALLED = 5
 EACH = 3
 """Messages that are shown of each thread found."""
@@ -226,26 +226,29 @@ class Threads:
         views = [await self._recalled(one, about, desk) for one, about in found.items()]
         return Recalled(said, tuple(one for one in views if one is not None), back, left)
 
-    async def status(self) -> Overview:
-        """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
+    async def status(self, within: float = WITHIN_S) -> Overview:
+        """How many threads are active, what they weigh, what is in focus. Threads of which there is no brief yet are
+        read for about `within` seconds, as for `suggestions`. Raises InvalidInput, StoreError."""
+        within_s = _seconds(within)
         desk, reader = await self._desk(), self._access.reader
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
         def look() -> Overview:
             active = self._in_focus(reader, desk.project, desk.agent)
             told = tuple(one.told() for one in active)
-            return replace(listing.overview(self._briefs, reader, desk.project, desk.now_s, most), focus=told)
+            found = listing.overview(self._briefs, reader, desk.project, desk.now_s, most, within_s=within_s)
+            return replace(found, focus=told)
 
         return await self._access.read(look)
 
-    async def suggestions(self, context: str | None = None, within: float = SUGGESTED_WITHIN_S) -> Suggestions:
+    async def suggestions(self, context: str | None = None, within: float = WITHIN_S) -> Suggestions:
         """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
         command that does it. Hints to recall are for a `context`: what is being worked on, in a few words. Threads of
         which there is no brief yet are read for about `within` seconds, the latest first; `unread` says how many are
         left for the next call, and a process that stays reads them meanwhile. `math.inf` reads all of them. Changes
         nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
         desk = self._access.desk()
-        within_s = within if within == math.inf else intake.seconds("within", within)
+        within_s = _seconds(within)
         asked = None if context is None else intake.query(context, project=desk.project, limit=RELATED)
         if asked is not None and not asked.text.strip():
             raise InvalidInput("context", "is empty; say what you are working on, or leave it out")
@@ -407,6 +410,10 @@ class Threads:
             count += await self._access.write(changes.bring_back(name, ids[at : at + RESTORED_AT_ONCE], desk))
         self._access.wake(*ids)
         return count, len(ids) - count
+
+
+def _seconds(within: float) -> float:
+    return within if within == math.inf else intake.seconds("within", within)
 
 
 def _name(row: Row | None, project: str, facets: Mapping[str, JsonObject]) -> Named | None:
