@@ -40,6 +40,27 @@ class SlowToTell(PromptStore):
         return silent
 
 
+class SlowToBegin(PromptStore):
+    """Begins its first change only when it is told to."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self._waiting: list[Callable[[], None]] = []
+        self._is_first = True
+
+    def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        if not self._is_first:
+            return super().write(change)
+        self._is_first = False
+        done: Future[T] = Future()
+        self._waiting.append(lambda: done.set_result(PromptStore.write(self, change).result()))
+        return done
+
+    def begin(self) -> None:
+        for waiting in self._waiting:
+            waiting()
+
+
 def keeper(store: LocalStore, clock: ManualClock) -> LinkKeeper:
     return LinkKeeper(REMOTE, store=store, clock=clock, settings=CALM, events=Events(), chance=lambda: 0.5)
 
@@ -116,6 +137,25 @@ async def test_a_call_that_began_before_the_remote_answered_does_not_break_the_l
     assert (link.is_connected, link.current().failures) == (True, 0)
     await link.failed(error, tries=3, since_s=clock.monotonic())
     assert not link.is_connected
+
+
+@pytest.mark.requirement("KNG-046")
+@pytest.mark.parametrize("each", [True, False])
+@pytest.mark.parametrize("error", [RemoteUnavailable("the reply is not JSON"), RemoteUnauthorised(401)], ids=repr)
+async def test_a_failure_that_is_written_down_only_after_the_remote_has_answered_does_not_break_the_link(
+    tmp_path: Path, error: RemoteError, each: bool
+) -> None:
+    """On a busy machine the store takes its time, and a remote may come back meanwhile."""
+    clock = ManualClock()
+    store = SlowToBegin(tmp_path / "home")
+    link = keeper(store, clock)
+    failing = asyncio.create_task(link.failed(error, tries=3, since_s=clock.monotonic(), each=each))
+    await asyncio.sleep(0)
+    clock.tick(1)
+    assert await link.probe(FakeRemote(clock=clock), forced=True)
+    store.begin()
+    await failing
+    assert (link.is_connected, link.current().failures) == (True, 0)
 
 
 @pytest.mark.requirement("KNG-046")

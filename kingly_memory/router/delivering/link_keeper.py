@@ -82,29 +82,42 @@ class LinkKeeper:
         if self.current().failures:
             await self._change(lambda link: replace(link, failures=0, last_error=None))
 
-    async def failed(self, error: RemoteError, *, tries: int = 1, since_s: float | None = None) -> None:
+    async def failed(self, error: RemoteError, *, since_s: float, tries: int = 1, each: bool = False) -> None:
         """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline.
 
-        `since_s`: when the call began, on the monotonic clock. Of calls that failed side by side one counts, and none
-        of a call that began before the remote last answered: it may have failed on what is over.
+        `since_s`: when the call began, on the monotonic clock. None counts that began before the remote last answered:
+        it may have failed on what is over. Of calls that failed side by side one counts, or `each`.
         """
-        if since_s is None:
-            await self._strain(error, tries)
-            return
         async with self._failing:
             if since_s < self._answered_s:
                 return
-            if since_s >= self._failed_s or isinstance(error, RemoteUnauthorised):
+            if each or since_s >= self._failed_s or isinstance(error, RemoteUnauthorised):
                 self._failed_s = self._clock.monotonic()
-                await self._strain(error, tries)
+                await self._suffer(error, since_s, tries=tries)
 
-    async def _strain(self, error: RemoteError, tries: int) -> None:
-        """A remote that is only too slow for a search is probed at once, with the patience that deliveries have."""
+    async def _suffer(self, error: RemoteError, since_s: float, *, tries: int | None = None) -> None:
+        """Count what failed; `tries` None is enough by itself. A remote that is only too slow for a search is probed at
+        once, with the patience that deliveries have."""
         reason, unauthorised = error.reason, isinstance(error, RemoteUnauthorised)
-        strain = await self._change(lambda link: strained(link, reason, tries))
-        if unauthorised or (strain is not None and strain.failures >= self._settings.offline_after):
-            slow = isinstance(error, RemoteUnavailable) and error.timed_out and not unauthorised
-            await self._go_offline(reason, unauthorised=unauthorised, interval_s=0.0 if slow else None)
+        is_slow = isinstance(error, RemoteUnavailable) and error.timed_out and not unauthorised
+        now_s, pause_s = self._now_s(), 0.0 if is_slow and tries is not None else self._interval_s()
+        was: LinkState | None = None
+
+        def move(before: Link) -> Link | None:
+            nonlocal was
+            was = before.state
+            if since_s < self._answered_s:  # asked here, where nothing comes between: it may have answered meanwhile
+                return None
+            after = before if tries is None else strained(before, reason, tries)
+            if tries is None or unauthorised or after.failures >= self._settings.offline_after:
+                return broken(after, reason, now_s, pause_s, unauthorised=unauthorised)
+            return after
+
+        moved = await self._change(move)
+        if moved is not None and moved.state is LinkState.OFFLINE and was is not LinkState.OFFLINE:
+            working = "working locally" if self._label == UNNAMED else "going on without it"
+            log.warning("%s is offline, %s: %s", called(self._label), working, reason)
+            self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason, self._named))
 
     async def probe(self, remote: Remote, *, forced: bool = False) -> bool:
         """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
@@ -115,10 +128,8 @@ class LinkKeeper:
             async with self.asking():
                 info = await remote.connect()
         except RemoteError as error:
-            if began_s < self._answered_s:  # it may have failed on what is over
-                return self.is_connected
-            await self._go_offline(error.reason, unauthorised=isinstance(error, RemoteUnauthorised))
-            return False
+            await self._suffer(error, began_s)
+            return self.is_connected
         await self._go_connected(info)
         return True
 
@@ -209,15 +220,6 @@ class LinkKeeper:
         except asyncio.CancelledError:
             await asyncio.shield(self._change(lambda link: given_back(link, now_s) if taken else None))
             raise
-
-    async def _go_offline(self, reason: str, *, unauthorised: bool, interval_s: float | None = None) -> None:
-        now_s, pause_s = self._now_s(), self._interval_s() if interval_s is None else interval_s
-        was = self.current().state
-        await self._change(lambda link: broken(link, reason, now_s, pause_s, unauthorised=unauthorised))
-        if was is not LinkState.OFFLINE:
-            working = "working locally" if self._label == UNNAMED else "going on without it"
-            log.warning("%s is offline, %s: %s", called(self._label), working, reason)
-            self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason, self._named))
 
     async def _go_connected(self, info: RemoteInfo) -> None:
         self._answered_s = self._clock.monotonic()

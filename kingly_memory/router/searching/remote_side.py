@@ -47,7 +47,7 @@ class RemoteSide:
         except RemoteError as error:
             log.warning("%s did not answer %s, answering without it: %s", called(self.label), what, error)
             if self._is_a_failure(error, began_s, patient):
-                await self._noted(self.link.failed(error))
+                await self._noted(self.link.failed(error, since_s=began_s, each=True))
             raise
         self._connecting_since_s = None
         await self._noted(self.link.succeeded())
