@@ -328,6 +328,11 @@ class ThreadRows(Protocol):
         """Every context that has live memories. About 2 ms for 1,000 memories, hardly any of it the interpreter's."""
         ...
 
+    def talked_last(self, project: str) -> dict[str, float]:
+        """When the latest live memory of each context was made or revised (Unix seconds; infinity where a memory does
+        not say that), by the store's name for the context. About 5 ms for 1,000 memories."""
+        ...
+
     def seen(self, project: str) -> Seen | None:
         """What `talks` has said last."""
         ...
@@ -370,6 +375,10 @@ class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
 
     @property
     def threads(self) -> ThreadRows: ...
+
+    def context_token(self, context_id: str) -> str:
+        """The store's own name for a context, as in `Talk`."""
+        ...
 
 
 class LocalStore(Protocol):

@@ -44,7 +44,7 @@ def test_status_shows_what_waits_for_a_remote_that_the_command_does_not_name(run
 @pytest.mark.usefixtures("mistyped")
 def test_status_tells_what_is_sent_when_a_remote_is_first_reached(run: Run) -> None:
     outbox = line(run("status", "--remote", OTHER).out, "outbox")
-    assert outbox.endswith("empty; 1 earlier memory is sent when it is first reached")
+    assert outbox.endswith("empty; 1 earlier memory is sent by the next `sync`")
     run("sync", "--remote", OTHER)
     assert "earlier" not in line(run("status", "--remote", OTHER).out, "outbox")
 
@@ -82,8 +82,9 @@ def test_a_remote_in_use_is_listed_under_its_name(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("mistyped")
-def test_a_remote_is_forgotten_however_its_address_is_written(run: Run) -> None:
-    done = run("remotes", "forget", "http://localhost:9/")
+@pytest.mark.parametrize("address", ["http://localhost:9/", "127.0.0.1:9"])
+def test_a_remote_is_forgotten_however_its_address_is_written(run: Run, address: str) -> None:
+    done = run("remotes", "forget", address)
     assert (done.code, done.out.splitlines()[0]) == (
         0,
         f"{NOBODY} is forgotten; 1 memory waited for it; all stay on this machine",

@@ -87,7 +87,7 @@ def test_a_short_sync_says_that_nobody_answered_in_time(run: Run) -> None:
         remote = f"http://127.0.0.1:{hung.getsockname()[1]}"
         run("store", "x", "--remote", remote, "--wait", "0")
         ran = run("sync", "--remote", remote, "--timeout", "0.5")
-    assert (ran.code, ran.out.count("the remote did not take everything: no answer in the time")) == (1, 1)
+    assert (ran.code, ran.out.count("the remote is offline: no answer in the time")) == (1, 1)
 
 
 def test_sync_without_an_answer_says_so_and_fails(run: Run) -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.models import DeliveryState, JsonObject, MemoryType, Query, Standing
-from kingly_memory.ports import RemoteHit, Transaction
+from kingly_memory.models import DeliveryState, JsonObject, LinkState, MemoryType, Query, Standing
+from kingly_memory.ports import RemoteHit, RemoteInfo, Transaction
 from kingly_memory.router.delivering import known, outbox
 from kingly_memory.router.delivering.delivery import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -38,6 +38,14 @@ class MortalStore(PromptStore):
             if self.left < 0:
                 self.die()
         return super().write(change)
+
+
+class Silent(FakeRemote):
+    """Never says whether it is there."""
+
+    async def connect(self) -> RemoteInfo:
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 @pytest.fixture
@@ -211,12 +219,12 @@ async def test_only_a_known_remote_that_is_not_in_use_is_forgotten(
         for address in ("fake://team", "team"):
             with pytest.raises(InvalidInput, match="in use here"):
                 await memory.forget_remote(address)
-        with pytest.raises(InvalidInput, match="it knows fake://gone besides") as refused:
+        with pytest.raises(InvalidInput, match="forgotten are fake://gone") as refused:
             await memory.forget_remote("http://me:secret@127.0.0.1:1")
         assert "secret" not in str(refused.value)
         assert memory.status()["elsewhere"]
         await memory.forget_remote("fake://gone")
-        with pytest.raises(InvalidInput, match="it knows none"):
+        with pytest.raises(InvalidInput, match="there is none to be forgotten"):
             await memory.forget_remote("fake://gone")
 
 
@@ -306,12 +314,77 @@ async def test_a_process_that_uses_it_makes_it_known_again_with_its_next_store(
         assert receipt.delivery is DeliveryState.PENDING
         await user.sync()
         assert held(team) == ["before", "after"]
-        assert user.status()["outbox"]["earlier"] == 1
-    async with federated(again(disk), {"team": team}, clock) as user:
-        await user.sync()
         assert "earlier" not in user.status()["outbox"]
         assert [one.delivered for one in await user.remotes()] == [2]
     assert held(team) == ["before", "after"]
+
+
+async def test_a_process_that_uses_it_brings_everything_there_again_when_it_is_told_to_sync(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        await memory.store("earlier", key="e")
+        assert (await memory.sync()).pending == 0
+        while not disk.write(known.forget(name_of("team"), clock.now().timestamp())).result():
+            pass
+        assert memory.status()["remotes"]["team"]["outbox"]["earlier"] == 1
+        report = await memory.sync()
+        assert (report.pending, report.reason) == (0, None)
+        assert "earlier" not in memory.status()["remotes"]["team"]["outbox"]
+        assert [one.delivered for one in await memory.remotes()] == [1]
+
+
+async def test_a_sync_without_time_does_not_say_that_all_is_well(disk: PromptStore, clock: ManualClock) -> None:
+    async with federated(disk, {}, clock) as memory:
+        await memory.store("earlier")
+    async with federated(again(disk), {"team": Silent(clock=clock)}, clock) as memory:
+        report = await memory.sync(timeout=0)
+        assert (report.link, report.reason) == (LinkState.OFFLINE, "team: not contacted yet")
+
+
+async def test_a_receipt_tells_that_a_memory_waits_for_a_remote_that_is_not_named(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        await memory.sync()
+    async with federated(again(disk), {}, clock) as memory:
+        told = [(await memory.store("hello", significance=one)).reason for one in (0.8, 0.2)]
+    assert told == [
+        "no remote is named here; it waits for one that this home knows",
+        "significance 0.2 is not above 0.3",
+    ]
+
+
+async def test_whatever_the_clock_said_when_it_was_forgotten_it_ends_up_with_the_newest_text(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        await memory.store("at first", key="revised")
+        await memory.sync()
+    earlier_s = clock.now().timestamp() - DAY_S
+    async with federated(again(disk), {}, clock) as memory:
+        assert await memory._write(known.forget(name_of("team"), earlier_s))
+        await memory.store("revised since", key="revised")
+    async with federated(again(disk), {"team": team}, clock) as memory:
+        await memory.sync()
+    assert held(team) == ["revised since"]
+
+
+async def test_what_is_forgotten_before_it_was_sent_again_is_forgotten_there_too(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as user:
+        await user.store("before", key="before")
+        await user.store("of no weight", key="light", significance=0.2)
+        await user.sync()
+        async with federated(again(disk), {}, clock) as other:
+            await other.forget_remote("fake://team")
+        await user.forget("light")
+        assert rows_of(disk, "team") == []
+        await user.forget("before")
+        await user.sync()
+        assert held(team) == []
+        assert [(one.in_use, one.waiting) for one in await user.remotes()] == [(True, 0)]
 
 
 async def test_an_enrolment_under_way_ends_when_its_remote_is_forgotten(disk: PromptStore, clock: ManualClock) -> None:

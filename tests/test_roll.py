@@ -22,6 +22,7 @@ from kingly_memory.adapters.local import parsing, rows, sql, thread_rows
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.thread_rows import ThreadRows
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.ids import MemoryId
 from kingly_memory.intake import draft
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import JsonObject, Standing
@@ -690,6 +691,17 @@ async def test_a_roll_that_was_begun_and_not_written_is_written_later(
     assert await kept.round() == {"a", "b", "c"}
 
 
+async def test_a_roll_that_went_while_all_threads_stayed_as_they_were_is_written_anew(kept: Kept) -> None:
+    await kept.say("a", "b", "c")
+    await kept.round()
+    behind(kept.store, "a")
+    [owner] = [one for one in roll.pages(kept.store.reader.threads, PROJECT) if not one[-4:].isdigit()]
+    kept.store.write(lambda transaction: transaction.set_facet(ROLL, owner, {"behind": 7})).result()
+    behind(kept.store, "a")
+    assert pages(kept.store) == {}
+    assert await kept.round() == {"a", "b", "c"}
+
+
 async def test_no_roll_is_written_while_many_threads_come(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     await kept.say("a", "b", "c")
     begin = rolling.Rolling._begin
@@ -717,6 +729,19 @@ async def test_what_is_tidied_away_goes_from_the_roll_too(kept: Kept, monkeypatc
     known = roll.read(kept.store.reader, PROJECT)
     assert known is not None
     assert "b" not in known.courses
+
+
+async def test_what_was_tidied_away_is_not_tidied_away_again(kept: Kept) -> None:
+    await kept.say("a", "b", "c")
+    [resting] = await kept.say("d")
+    await kept.round()
+    kept.store.write(
+        lambda transaction: archive.shelve(transaction, {MemoryId(resting): Archived(1.0, "test", "to see")})
+    ).result()
+    assert await kept.round() == {"a", "b", "c"}
+    version = kept.store.reader.threads.version()
+    await kept.round()
+    assert kept.store.reader.threads.version() == version
 
 
 @pytest.mark.parametrize("erased", [False, True])
@@ -747,14 +772,14 @@ async def test_what_was_worked_out_for_somebody_is_written_as_a_roll_too(
     monkeypatch.setattr(keeper, "SHARE", 1e9)
     await kept.say("a", "b", "c")
     kept.memory._keeper = kept.keeper
-    await kept.memory.threads.suggestions()
+    await kept.memory.threads.suggestions(within=math.inf)
     assert kept.rolled() == {"a", "b", "c"}
     before = pages(kept.store)
     await kept.say("d")
-    await kept.memory.threads.suggestions()
+    await kept.memory.threads.suggestions(within=math.inf)
     assert (kept.rolled(), pages(kept.store)) == ({"a", "b", "c"}, before)
     await kept.say("a", "b")
-    await kept.memory.threads.suggestions()
+    await kept.memory.threads.suggestions(within=math.inf)
     assert kept.rolled() == {"a", "b", "c", "d"}
 
 
@@ -766,6 +791,6 @@ async def test_what_was_worked_out_is_no_roll_when_it_would_take_too_long(
     monkeypatch.setattr(rolling, "COST_S", 1e12)
     await kept.say("a", "b", "c")
     kept.memory._keeper = kept.keeper
-    await kept.memory.threads.suggestions()
+    await kept.memory.threads.suggestions(within=math.inf)
     assert kept.rolled() == set()
     assert await kept.round() == {"a", "b", "c"}

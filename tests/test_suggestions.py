@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,9 @@ from kingly_memory import MemoryRouter, Settings, intake
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
 from kingly_memory.cli import suggestions as suggesting_command
 from kingly_memory.errors import InvalidInput
-from kingly_memory.router.threads import courses, pairs
+from kingly_memory.router.threads import courses, kin, listing, pairs, suggesting
 from kingly_memory.router.threads.briefs import Briefs
+from kingly_memory.router.threads.keeper import Keeper
 from kingly_memory.router.threads.pairs import LEAST_READ
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.testing import ManualClock
@@ -232,7 +234,7 @@ def test_advice_rests_on_pressure_and_utilisation_together() -> None:
         "Consider merging similar threads to reduce pressure",
         "Healthy state; similar threads may be merged",
         "More than 30 threads are active; ai_compact() archives the idle and the lightest",
-        "More than 30 threads are active; merge similar ones, or ai_compact() does it for all",
+        "More than 30 threads are active; merge similar ones; ai_compact() does, and archives the idle",
     ]
 
 
@@ -301,7 +303,7 @@ async def test_every_command_works_and_then_is_suggested_no_more(memory: MemoryR
     assert told.recall_hints
     for one in (*told.recall_hints, *told.merge_candidates, *told.split_candidates):
         await eval(one["command"], verbs)  # noqa: S307  # our own call
-    after = await memory.threads.suggestions("deploys wait for reviews")
+    after = await memory.threads.suggestions("deploys wait for reviews", within=math.inf)
     assert (after.merge_candidates, after.split_candidates, after.recall_hints) == ((), (), ())
 
 
@@ -335,8 +337,9 @@ async def test_of_many_threads_without_briefs_all_are_compared(
     await talk(memory, "one", *TOPICS["deploys"])
     await talk(memory, "two", *TOPICS["deploys"])
     await talk(memory, "three", *TOPICS["garden"])
+    monkeypatch.delattr(kin, "alike")
     for _ in range(2):
-        [candidate] = (await memory.threads.suggestions()).merge_candidates
+        [candidate] = (await memory.threads.suggestions(within=math.inf)).merge_candidates
         assert (candidate["thread_a"], candidate["thread_b"]) == ("one", "two")
 
 
@@ -371,9 +374,9 @@ async def test_weights_and_names_are_those_of_the_threads(memory: MemoryRouter) 
     assert told.health["context_pressure"] == round(status.context_pressure, 4)
 
 
-@pytest.mark.parametrize("context", ["", "  "])
-async def test_an_empty_context_is_refused(memory: MemoryRouter, context: str) -> None:
-    with pytest.raises(InvalidInput, match="is empty; say what you are working on, or leave it out"):
+@pytest.mark.parametrize("context", ["", "  ", 5])
+async def test_a_context_that_says_nothing_is_refused(memory: MemoryRouter, context: Any) -> None:
+    with pytest.raises(InvalidInput, match="context: is empty or no text; say what you are working on, or leave it"):
         await memory.threads.suggestions(context)
 
 
@@ -444,6 +447,36 @@ async def test_who_does_not_wait_is_told_of_the_latest_threads_and_how_many_are_
     assert [one["command"] for one in told[-1].merge_candidates] == ["ai_merge('old', 'late')"]
     assert told[0].merge_candidates == ()
     assert (await memory.threads.suggestions(within=math.inf)) == told[-1]
+
+
+@pytest.mark.parametrize("verb", ["status", "suggestions"])
+async def test_who_waits_longer_is_told_of_more(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    for room in (suggesting, listing):
+        monkeypatch.setattr(room, "MOST_NEW", 1)
+    for number in range(6):
+        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
+    assert [(await getattr(memory.threads, verb)(within=seconds)).unread for seconds in (0, 60)] == [5, 0]
+
+
+async def test_who_does_not_wait_for_threads_does_not_wait_for_what_is_written_of_them_either(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggesting, "WORTH_S", -1.0)
+    took_over: list[object] = []
+
+    async def noted(keeper: Keeper, worked_out: object) -> int:
+        took_over.append(worked_out)
+        return 0
+
+    monkeypatch.setattr(Keeper, "take_over", noted)
+    await talk(memory, "one", *TOPICS["deploys"])
+    await memory.threads.suggestions(within=60)
+    assert took_over == []
+    await memory.store("and more", context_id="one")
+    await memory.threads.suggestions(within=math.inf)
+    assert len(took_over) == 1
 
 
 async def test_what_answers_a_context_is_hinted_at_though_nobody_has_read_it(memory: MemoryRouter) -> None:

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import draft
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Transaction
-from kingly_memory.router.threads import changes, listing
+from kingly_memory.ports import Row, Transaction
+from kingly_memory.router import records
+from kingly_memory.router.threads import changes, courses, listing
 from kingly_memory.router.threads.pairs import LEAST_READ
 from kingly_memory.router.threads.views import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -199,6 +201,30 @@ async def test_of_many_threads_that_nobody_has_read_the_latest_are_listed_and_th
         await memory.threads.status(within=-1)
 
 
+async def test_the_latest_are_listed_however_late_they_were_stored_and_only_those_are_read(
+    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.store("about the first", key="first", context_id="first")
+    for number in range(4):
+        clock.jump(60.0)
+        await talk(memory, f"t{number}", f"about number{number}")
+    clock.jump(-86_400.0)  # as of what is imported
+    for number in range(3):
+        await talk(memory, f"old {number}", f"of earlier number{number}")
+    clock.jump(2 * 86_400.0)
+    await memory.store("about the first, and more", key="first", context_id="first")
+    read: list[str] = []
+    reading = courses.read
+
+    def noted(*how: Any) -> courses.Read | None:
+        read.append(how[2].context_id)
+        return reading(*how)
+
+    monkeypatch.setattr(courses, "read", noted)
+    assert [one.id for one in await memory.threads.list(2)] == ["first", "t3"]
+    assert read == ["first", "t3"]
+
+
 async def test_a_list_goes_on_until_it_is_full_or_no_thread_is_left(
     memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +238,24 @@ async def test_a_list_goes_on_until_it_is_full_or_no_thread_is_left(
         put(store, "thread", owner("app", name), {"context_id": name, "archived_at": 2e9})
     assert {one.id for one in await memory.threads.list(2)} == {"old", "older"}
     assert {one.id for one in await memory.threads.list(9)} == {"old", "older"}
+
+
+async def test_a_memory_that_moves_while_threads_are_met_takes_no_thread_along(
+    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.store("deploys wait for reviews", context_id="stays")
+    await memory.store("tomatoes like water", key="moves", context_id="stays")
+    rows_at = store.reader.rows_at
+
+    def then(*how: Any) -> list[Row]:
+        monkeypatch.setattr(store.reader, "rows_at", rows_at)
+        moved = draft("tomatoes like water", content_limit_bytes=100, key="moves", context_id="goes")
+        store.write(records.store(moved, memory._desk())).result()
+        return rows_at(*how)
+
+    monkeypatch.setattr(store.reader, "rows_at", then)
+    await memory.threads.list()
+    assert {one.id: one.messages for one in await memory.threads.list()} == {"stays": 1, "goes": 1}
 
 
 async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_others(

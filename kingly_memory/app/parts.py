@@ -41,11 +41,11 @@ def checked(place: Place) -> Place:
 
 
 def remote_name(address: str) -> str | None:
-    """What the store calls the remote at that address; None for what is no address."""
+    """What the store calls the remote at that address, with or without its scheme; None for what is no address."""
     from kingly_memory.adapters.remote.endpoint import endpoint
 
     try:
-        return endpoint(address).remote_name
+        return endpoint(address if "://" in address else f"http://{address}").remote_name
     except InvalidInput:
         return None
 

@@ -239,7 +239,7 @@ def _recommendation(active: int, most_active: int, merging: int, splitting: int,
     if active > most_active and not merging:
         return f"More than {most_active} threads are active; {COMPACT} archives the idle and the lightest"
     if active > most_active:
-        return f"More than {most_active} threads are active; merge similar ones, or {COMPACT} does it for all"
+        return f"More than {most_active} threads are active; merge similar ones; {COMPACT} does, and archives the idle"
     if is_pressing and merging:
         return "Consider merging similar threads to reduce pressure"
     if splitting:

@@ -221,9 +221,9 @@ def _earlier(outbox: JsonObject) -> str:
     """What was stored before the remote was named."""
     count = outbox.get("earlier", 0)
     if count is None:
-        return "; earlier memories above 0.3 are sent when it is first reached"
+        return "; earlier memories above 0.3 are sent by the next `sync`"
     are = "is" if count == 1 else "are"
-    return f"; {counted(count, 'earlier memory')} {are} sent when it is first reached" if count else ""
+    return f"; {counted(count, 'earlier memory')} {are} sent by the next `sync`" if count else ""
 
 
 def _states(given: list[str] | None) -> tuple[str, ...]:

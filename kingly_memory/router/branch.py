@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from uuid import uuid4
 
@@ -21,6 +21,8 @@ from kingly_memory.router.landing import Landing
 from kingly_memory.router.searching.keepsakes import Keepsakes
 from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.settings import Settings
+
+NO_TIME = "earlier memories were not looked through in the time that there was"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Branch:
         self.drainer = Drainer(depot, leads=part.leads, stop_leading=part.stop_leading)
         self._clock = ground.clock
         self._enrolled = asyncio.Event()
+        self._undone = asyncio.Event()
         self._pause_s = ground.settings.usage_flush_s
         self._enrolment = Enrolment(
             part.name,
@@ -100,15 +103,34 @@ class Branch:
 
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
-        await self._enrolment.complete(begun, self._pause_s)
-        self._enrolled.set()
-        await self.drainer.run()
+        await self._enrol(begun)
+        enrolling = asyncio.create_task(self._enrol_again())
+        try:
+            await self.drainer.run()
+        finally:
+            enrolling.cancel()
+            await asyncio.wait({enrolling})
 
     async def sync(self, timeout_s: float) -> SyncReport:
         """Send everything that waits, what was stored before the remote was named included."""
         end_s = self._clock.monotonic() + timeout_s
-        await self._clock.wait(self._enrolled, timeout_s)
-        return await self.drainer.sync(max(0.0, end_s - self._clock.monotonic()))
+        if self._enrolled.is_set() and self._enrolment.is_undone():
+            self._enrolled.clear()
+            self._undone.set()
+        is_enrolled = await self._clock.wait(self._enrolled, timeout_s)
+        report = await self.drainer.sync(max(0.0, end_s - self._clock.monotonic()))
+        return report if is_enrolled or report.reason else replace(report, reason=NO_TIME)
+
+    async def _enrol(self, begun: Future[bool]) -> None:
+        await self._enrolment.complete(begun, self._pause_s)
+        self._enrolled.set()
+
+    async def _enrol_again(self) -> None:
+        """Whenever somebody has taken the remote out of the home, and it is wanted there all the same."""
+        while True:
+            await self._undone.wait()
+            self._undone.clear()
+            await self._enrol(self._enrolment.begin())
 
 
 def _side(part: RemotePart, ground: Ground) -> RemoteSide:

@@ -25,6 +25,7 @@ from kingly_memory.router.delivering.outbox import (
     is_told_nothing,
     remotes_of,
     set_delivery,
+    told_before,
     withhold,
 )
 from kingly_memory.router.delivering.routes import Routes
@@ -153,8 +154,8 @@ def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     editions.renew(transaction, memory, new_id(desk.now))
     leave(transaction, [memory])
     in_use = () if desk.routes is None else (route.name for route in desk.routes.known)
-    for remote in {*remotes_of(transaction, desk.project), *in_use}:
-        _forget_at(transaction, remote, memory.id, desk.now_s)
+    for remote in {*_remotes(transaction, memory, desk), *in_use}:
+        _forget_at(transaction, remote, memory, desk)
 
 
 def _forget_with(transaction: Transaction, memory: Memory, desk: Desk) -> Iterator[MemoryId]:
@@ -263,7 +264,8 @@ def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
 def receipt(transaction: Transaction, memory: Memory, routes: Routes | None) -> Receipt:
     """Where the memory stands, as of this transaction."""
     if routes is None:
-        return receipt_of(memory, {}, None)
+        known = (delivery_of(transaction, one, memory.id) for one in remotes_of(transaction, memory.scope.project))
+        return receipt_of(memory, {}, None, waits=any(one is not None and one.waits for one in known))
     return receipt_of(memory, {one.name: delivery_of(transaction, one.name, memory.id) for one in routes.known}, routes)
 
 
@@ -416,9 +418,11 @@ def _outdone(before: Delivery | None, memory: Memory) -> Delivery | None:
     return None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
 
 
-def _forget_at(transaction: Transaction, remote: str, memory_id: MemoryId, now_s: float) -> None:
-    before = delivery_of(transaction, remote, memory_id)
+def _forget_at(transaction: Transaction, remote: str, memory: Memory, desk: Desk) -> None:
+    before = delivery_of(transaction, remote, memory.id)
+    if before is None and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, desk):
+        before = told_before(transaction, remote, memory, desk.now_s)  # as it was about to be told once more
     if before is None:
         return
     unsent = before.untried and before.state is not DeliveryState.LEASED
-    set_delivery(transaction, remote, memory_id, None if unsent else delivery.wanted(before, 0, now_s))
+    set_delivery(transaction, remote, memory.id, None if unsent else delivery.wanted(before, 0, desk.now_s))

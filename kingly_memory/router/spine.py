@@ -203,17 +203,20 @@ class Spine:
     async def _keep_threads(self) -> None:
         """The task that keeps threads in brief."""
         await self._clock.sleep(THREADS_AFTER_S)
+        await self._thread_keeper().run()
+
+    def _thread_keeper(self) -> Keeper:
         from kingly_memory.router.threads.keeper import Keeper
 
-        project, lock = self._station.project, self._keeping
-        self._keeper = Keeper(
-            project, self._briefs, store=self._store, clock=self._clock, lock=lock, right_of_way=self._right_of_way
-        )
-        await self._keeper.run()
+        if self._keeper is None:
+            project, lock = self._station.project, self._keeping
+            self._keeper = Keeper(
+                project, self._briefs, store=self._store, clock=self._clock, lock=lock, right_of_way=self._right_of_way
+            )
+        return self._keeper
 
     async def _write_down(self, worked_out: WorkedOut) -> None:
-        if self._keeper is not None:
-            await self._keeper.take_over(worked_out)
+        await self._thread_keeper().take_over(worked_out)
 
     async def _stop_keeper(self) -> None:
         if self._keeper is not None:

@@ -132,13 +132,10 @@ class View:
         return {label: f"offline: {link.last_error}" for label, link in links.items()}
 
     def _link(self, route: Route) -> Link:
-        from kingly_memory.router.delivering.link import Link
+        from kingly_memory.router.delivering.link import Link, as_shown
 
         found = self._store.reader.facets("link", [route.link])
-        link = Link.from_json(found[route.link]) if found else Link()
-        if link.state is LinkState.CONNECTED and link.effects is None:  # nobody has ever answered
-            return Link(LinkState.OFFLINE, next_probe=0.0, last_error=link.last_error or "not contacted yet")
-        return link
+        return as_shown(Link.from_json(found[route.link]) if found else Link())
 
     def answers_alone(self) -> bool:
         """True when no remote would be asked now: none is named, or all are offline and no probe is due."""

@@ -67,7 +67,8 @@ class SuggestionTools:
             str | None, Field(description="What is being worked on, in a few words: hints what to recall for it")
         ] = None,
     ) -> SuggestionsShown:
-        """See which threads to merge, split or recall, and whether there are too many. Changes nothing.
+        """See which threads to merge, split or recall, and whether there are too many. Changes nothing. While `unread`
+        is above 0, not all threads were looked at: ask again in a minute.
 
         Example: {"context": "working on authentication"}
         """

@@ -108,6 +108,10 @@ def any_context(digests: Iterable[str]) -> str:
     return _any_token([f"c{digest}" for digest in digests])
 
 
+def context_digest(context_id: str) -> str:
+    return _context(context_id)[1:]
+
+
 def context_in_tag(context_id: str) -> str:
     """How the context's token stands in the tag of a memory row."""
     return f" {_context(context_id)} "

@@ -330,6 +330,13 @@ TALKS_OF = (
     f"WHERE rowid IN (SELECT rowid FROM km_text WHERE km_text MATCH ?3) "
     f"AND raw = ?1 AND {_OWN.format(row='')} GROUP BY 1"
 )
+TALKED_LAST = (
+    f"SELECT {_CONTEXT.format(row='')}, max(CASE WHEN json_valid(value) "
+    "THEN max(json_extract(value, '$.created_at'), json_extract(value, '$.updated_at')) END) "
+    f"FROM Cache INDEXED BY Cache_key_raw WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')} "
+    "GROUP BY 1"
+)
+"""By the texts, which sort like the times: all are of one zone."""
 VERSION = "PRAGMA data_version"
 NAMED = (
     "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"

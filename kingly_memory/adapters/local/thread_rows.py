@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from kingly_memory.adapters.local import parsing, rows, sql
@@ -44,6 +46,10 @@ class ThreadRows:
             talks = {row[0]: Talk._make(row) for row in self._connections.rows(sql.TALKS, (1, _own(project)))}
         self._known = {project: _Known(talks, now_s - _LATE_S)}
         return list(talks.values())
+
+    def talked_last(self, project: str) -> dict[str, float]:
+        found = self._connections.rows(sql.TALKED_LAST, (1, _own(project)))
+        return {context: _time_s(said) for context, said in found}
 
     def seen(self, project: str) -> Seen | None:
         known = self._known.get(project)
@@ -98,6 +104,13 @@ class ThreadRows:
             raw = self._connections.rows(sql.SHARING, (rows.any_term(terms), _own(project), _ROWS_SHARING, limit))
             found += [Talk(str(context), int(count), 0, int(last)) for context, count, last in raw]
         return found
+
+
+def _time_s(said: object) -> float:
+    try:
+        return datetime.fromisoformat(str(said)).timestamp()
+    except (ValueError, OverflowError):
+        return math.inf
 
 
 def _own(project: str) -> str:

@@ -46,6 +46,10 @@ class Delivery:
         return cls(**{**known, "state": DeliveryState(known["state"])})
 
     @property
+    def waits(self) -> bool:
+        return self.state in {DeliveryState.PENDING, DeliveryState.LEASED}
+
+    @property
     def untried(self) -> bool:
         """True when nothing of the memory can have reached the remote."""
         return self.remote_id is None and self.first_sent == 0

@@ -13,6 +13,7 @@ from kingly_memory.models import DeliveryState, JsonObject, LinkState
 from kingly_memory.router.delivering.convoy import Convoy, Pace
 from kingly_memory.router.delivering.courier import Courier, Depot
 from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivering.link import as_shown
 from kingly_memory.router.delivering.link_sender import LinkSender
 from kingly_memory.router.delivering.sender import Sender
 
@@ -237,7 +238,8 @@ class Drainer:
 
     def _report(self, waited: int, died: int) -> SyncReport:
         """`waited` and `died` are how many memories were waiting and dead before."""
-        link, waiting, dead = self._link.current(), self._sender.count("pending", "leased"), self._sender.count("dead")
+        link = as_shown(self._link.current())
+        waiting, dead = self._sender.count("pending", "leased"), self._sender.count("dead")
         reason = None
         if waiting or link.state is LinkState.OFFLINE:
             reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list`"

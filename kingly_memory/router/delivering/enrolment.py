@@ -45,6 +45,12 @@ class Enrolment:
         """Queue it at the store. What is stored after this call finds the remote known."""
         return self._store.write(outbox.enrol(self._remote, self._endpoint, self._project, self._said))
 
+    def is_undone(self) -> bool:
+        """Whether the remote is known for this project no more, or was made known again without what was stored
+        before."""
+        known = self._store.reader.facets("remote", [self._remote]).get(self._remote)
+        return known is None or self._project not in known["projects"] or self._project in known["backlog"]
+
     async def complete(self, begun: Future[bool], pause_s: float) -> None:
         """Bring it to an end, for as often as it takes while the store cannot be written."""
         said = False

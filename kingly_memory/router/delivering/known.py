@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
-from kingly_memory.router.delivering.outbox import PARTED, changes_before
+from kingly_memory.router.delivering.outbox import PARTED, changes_before, made_s
 from kingly_memory.router.delivering.routes import NOTHING, UNNAMED, Route, Routes
 
 MOST_KNOWN = 1_000
@@ -79,11 +79,10 @@ def chosen(known: Sequence[KnownRemote], address: str, name: str | None) -> Know
     found = next((one for one in known if name == one.name or address in (one.endpoint, one.label)), None)
     if found is None:
         others = [one.endpoint for one in known if not one.in_use]
-        told = f"it knows {' and '.join(others)} besides those in use" if others else "it knows none but those in use"
-        raise InvalidInput("address", f"is that of no remote that this home knows; {told}")
+        told = f"those that may be forgotten are {' and '.join(others)}" if others else "there is none to be forgotten"
+        raise InvalidInput("address", f"this home knows no such remote (any more); {told}")
     if found.in_use:
-        told = "is that of a remote in use here; leave it out of --remote and KINGLY_REMOTE, then forget it"
-        raise InvalidInput("address", told)
+        raise InvalidInput("address", "that remote is in use here; leave it out of --remote and KINGLY_REMOTE first")
     return found
 
 
@@ -105,7 +104,8 @@ def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
         for name, owner in batch:
             last = max(last, _change(transaction.facet(name, owner)))
             transaction.set_facet(name, owner, None)
-        transaction.set_facet(PARTED, remote, {"changes": last, "at": now_s})
+        ids = [owner for name, owner in batch if name == f"delivery:{remote}"]
+        transaction.set_facet(PARTED, remote, {"changes": last, "at": _latest_s(transaction, remote, ids, now_s)})
         is_over = len(batch) == len(rows)
         if is_over:
             _forget_link(transaction, remote)
@@ -122,6 +122,12 @@ def _forget_link(transaction: Transaction, remote: str) -> None:
     for owner in transaction.owners("link"):
         if owner.partition(":")[0] == remote:
             transaction.set_facet("link", owner, None)
+
+
+def _latest_s(transaction: Transaction, remote: str, ids: Iterable[str], now_s: float) -> float:
+    """Now, or when the last of the memories was made that it may have: the clock may have been set back since."""
+    before = (transaction.facet(PARTED, remote) or {}).get("at", now_s)
+    return max(now_s, float(before), *(made_s(one, now_s) for one in ids))
 
 
 def _change(facet: JsonObject | None) -> int:

@@ -38,6 +38,13 @@ class Link:
         return cls(**{**known, "state": LinkState(data["state"])})
 
 
+def as_shown(link: Link) -> Link:
+    """Until somebody has been answered, nobody knows that there is a connection."""
+    if link.state is LinkState.CONNECTED and link.effects is None:
+        return Link(LinkState.OFFLINE, next_probe=0.0, last_error=link.last_error or "not contacted yet")
+    return link
+
+
 def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthorised: bool = False) -> Link:
     """Offline, with the next probe one interval away."""
     return replace(

@@ -144,17 +144,23 @@ def set_delivery(transaction: Transaction, remote: str, memory_id: str, value: D
 
 
 def begun(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery:
-    """The first delivery of a memory to a remote.
+    """The first delivery of a memory to a remote."""
+    return told_before(transaction, remote, memory, now_s) or delivery.wanted(None, memory.revision, now_s)
 
-    One that was taken out of the home and is named again may have the memory, and answers its first store with what it
-    was told then: so the newest change follows under a number that was never used there.
-    """
+
+def told_before(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery | None:
+    """The same to one that was taken out of the home and is named again, where it may have the memory: it answers the
+    first store with what it was told then, so the newest change follows under a number that was never used there."""
     parted = transaction.facet(PARTED, remote)
-    is_dated = memory.id[14:15] == "7"  # ids from elsewhere do not say when they were made
-    if parted is None or (is_dated and id_time_s(memory.id) > parted["at"]):
-        return delivery.wanted(None, memory.revision, now_s)
+    if parted is None or made_s(memory.id, 0.0) > parted["at"]:
+        return None
     change = max(memory.revision, changes_before(transaction, remote) + 1)
     return Delivery(wanted=change, due=now_s, first_sent=1)
+
+
+def made_s(memory_id: str, unknown_s: float) -> float:
+    """When the memory got its id, in Unix seconds. Ids from elsewhere do not say that."""
+    return id_time_s(memory_id) if memory_id[14:15] == "7" else unknown_s
 
 
 def changes_before(transaction: Transaction, remote: str) -> int:

@@ -26,8 +26,11 @@ class Standing(NamedTuple):
         return {"delivery": self.state.value, "remote_id": self.remote_id, "reason": self.reason}
 
 
-def receipt_of(memory: Memory, facets: Mapping[str, Delivery | None], routes: Routes | None) -> Receipt:
-    """The receipt of a memory with these delivery facets, by the remotes' stable names."""
+def receipt_of(
+    memory: Memory, facets: Mapping[str, Delivery | None], routes: Routes | None, *, waits: bool = False
+) -> Receipt:
+    """The receipt of a memory with these delivery facets, by the remotes' stable names. `waits`: for a remote that is
+    not named here."""
     each = [] if routes is None else [_at(memory, route, facets.get(route.name), routes) for route in routes.known]
     state = next((one for one in _MATTERS_MOST if any(one is at.state for at in each)), DeliveryState.LOCAL_ONLY)
     is_plain = routes is None or routes.is_plain
@@ -38,16 +41,16 @@ def receipt_of(memory: Memory, facets: Mapping[str, Delivery | None], routes: Ro
         layers=("local", *(at.label for at in each if at.state is DeliveryState.DELIVERED)),
         delivery=state,
         remote_id=next((at.remote_id for at in each if at.remote_id is not None), None),
-        reason=_reason(memory, each, state),
+        reason=_reason(memory, each, waits=waits),
         remotes={} if is_plain else {at.label: at.to_json() for at in each},
     )
 
 
-def _reason(memory: Memory, each: Sequence[Standing], state: DeliveryState) -> str:
+def _reason(memory: Memory, each: Sequence[Standing], *, waits: bool) -> str:
     if memory.significance <= REMOTE_ABOVE:
         return f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
     if not each:
-        return "no remote is named"
+        return f"no remote is named{' here; it waits for one that this home knows' if waits else ''}"
     if len(each) == 1:
         return each[0].reason
     told = [at for at in each if at.reason != NOT_NAMED]

@@ -21,9 +21,9 @@ STRIDE = 1_000
 LOOKED_AT = 1_000
 """The same of what is only compared."""
 READ_AT_ONCE = 16
-MOST_NEW = 64
-"""Contexts that are met for the first time by who has no time for all of them, the latest: more than can be read
-meanwhile."""
+MOST_NEW, NEW_EACH_S = 64, 1_000
+"""Contexts that are met for the first time by who has no time for all of them, the latest: so many, and as many more as
+may be read in each second that there is."""
 MOST_VERSIONS = 16
 """Of the store, in which a look is known to be true: each thread that reads has its own."""
 
@@ -219,10 +219,15 @@ class Briefs:
         for first in range(0, len(places), READ_AT_ONCE):
             asked.pause()
             for row in self._reader.rows_at(places[first : first + READ_AT_ONCE], math.inf):
-                if row.memory.scope.context_id is not None:
-                    named[at[row.position].context] = row.memory.scope.context_id
+                context_id, token = row.memory.scope.context_id, at[row.position].context
+                if context_id is not None and self._reader.context_token(context_id) == token:  # and has not moved
+                    named[token] = context_id
         self._nameless |= {at[place] for place in places if at[place].context not in named}
         return named
+
+
+def most_new(least: int, within_s: float) -> int | None:
+    return None if within_s == math.inf else least + int(max(within_s, 0.0) * NEW_EACH_S)
 
 
 def is_active(course: Course, facet: JsonObject) -> bool:

@@ -41,7 +41,7 @@ TIDIED = 10
 RESTS = 20.0
 """Looking over all threads takes longer the more there are: so many times as long nothing is looked at."""
 MOST_REST_S = 600.0
-SHARE = 0.25
+SHARE = 0.5
 """Of the time that somebody has waited for briefs to be worked out: what it may take besides to write them down."""
 
 
@@ -194,8 +194,9 @@ class Keeping:
         """Read and write some threads; False when there are none left. What `pause` raises ends it between two."""
         pause()
         over, self._over = self._over[:BATCH], self._over[BATCH:]
-        if over:
-            self._store.write(_tidied(over, self._project)).result()
+        there = courses.kept(self._store.reader, self._project, over)  # each look names them until something changes
+        if there:
+            self._store.write(_tidied(list(there), self._project)).result()
         some, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
         some = self._unwritten(some)
         if some:

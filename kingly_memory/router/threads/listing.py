@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from heapq import nsmallest
+from heapq import heapify, heappush, heappushpop, nlargest, nsmallest
 from typing import NamedTuple
 
 from kingly_memory.attention import pins
@@ -15,7 +15,7 @@ from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.threads import courses, roots
-from kingly_memory.router.threads.briefs import MOST_NEW, Briefs, Survey, is_active, weights
+from kingly_memory.router.threads.briefs import MOST_NEW, Briefs, Survey, is_active, most_new, weights
 from kingly_memory.router.threads.courses import Course
 from kingly_memory.router.threads.pairs import LEAST_READ
 from kingly_memory.router.threads.roots import ATTENTION
@@ -128,7 +128,7 @@ def overview(
     """Threads of which there is no brief are read for about so many seconds: those that weigh something else than
     usual, then the latest."""
     deadline_s = time.monotonic() + within_s
-    found = briefs.survey(now_s, most_new=None if within_s == math.inf else MOST_NEW)
+    found = briefs.survey(now_s, most_new=most_new(MOST_NEW, within_s))
     heavy, reading = weights(reader, project, found), _Reading(briefs, reader, now_s, found)
     by_weight = sorted(found.waiting, key=lambda name: name not in heavy)
     for number, name in enumerate(by_weight):
@@ -169,18 +169,30 @@ def of_status(
 
 
 def _active(briefs: Briefs, reader: StoreReader, project: str, now_s: float, limit: int) -> list[Glance]:
-    """Of threads without a brief only as many are read as may be among the latest."""
-    while True:
-        found = briefs.survey(now_s, most_new=MOST_NEW + limit)
-        reading, count = _Reading(briefs, reader, now_s, found), 0
-        for name in found.waiting:
-            count += reading.read(name) == ACTIVE
-            if count == limit:
-                break
-        if count == limit or not found.unmet:
+    """Of threads without a brief only those are read that may be among the latest."""
+    found = briefs.survey(now_s)
+    reading, known = _Reading(briefs, reader, now_s, found), found.current.values()
+    latest = nlargest(limit, (one.last_s for one in known if not one.is_over and _status(one, found) == ACTIVE))
+    heapify(latest)
+    for name, last_s in _by_time(reader, project, found, limit):
+        if len(latest) == limit and last_s <= latest[0]:
             break
+        if reading.read(name) == ACTIVE:
+            (heappush if len(latest) < limit else heappushpop)(latest, reading.told[name].last_s)
     active = [one for one in _seen(reading.told, weights(reader, project, found), found) if one.status == ACTIVE]
     return [_glance(one, found) for one in nsmallest(limit, active, key=Seen.latest_first)]
+
+
+def _by_time(reader: StoreReader, project: str, found: Survey, limit: int) -> list[tuple[str, float]]:
+    """The threads in waiting, the latest first, and when each may have been active last (Unix seconds)."""
+    if len(found.waiting) <= limit:
+        return [(name, math.inf) for name in found.waiting]
+    last_s = reader.threads.talked_last(project)
+    times = {
+        name: max((last_s.get(token, math.inf) for _, token in one.contexts), default=math.inf)
+        for name, one in found.waiting.items()
+    }
+    return sorted(times.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 class _Reading:

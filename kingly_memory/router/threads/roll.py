@@ -133,7 +133,7 @@ def announce(project: str) -> Callable[[Transaction], bool]:
 def note(transaction: Transaction, project: str, context_ids: Iterable[str]) -> None:
     """The briefs of these threads have been written: they are no more as the roll has them."""
     there, owner = pages(transaction, project), latest_owner(project) + _BEHIND
-    if not there or there == [latest_owner(project) + _BEGUN]:
+    if not is_written(transaction, project):
         return
     noted = transaction.facet(ROLL, owner) if owner in there else {_BEHIND: []}
     names = (noted or {}).get(_BEHIND)
@@ -155,6 +155,11 @@ def drop(transaction: Transaction, project: str) -> None:
 def pages(rows: Transaction | ThreadRows, project: str) -> list[str]:
     """The owners of the pages that are there, of what is announced too."""
     return rows.owners(ROLL, latest_owner(project))
+
+
+def is_written(rows: Transaction | ThreadRows, project: str) -> bool:
+    """Whether there are pages that are not merely announced."""
+    return pages(rows, project) not in ([], [latest_owner(project) + _BEGUN])
 
 
 def _checked(page: JsonObject, project: str, place: int) -> tuple[int, float]:

@@ -46,7 +46,8 @@ class Rolling:
         before it is looked whether that is true."""
         if _count(found) < LEAST:
             return False
-        if not _is_much(len(found.waiting), found) and roll.pages(self._store.reader.threads, self._briefs.project):
+        project, rows = self._briefs.project, self._store.reader.threads
+        if not _is_much(len(found.waiting), found) and roll.is_written(rows, project):
             return False
         self._begin()
         return True
@@ -97,7 +98,7 @@ class Rolling:
     def _known(self, pause: Pause) -> Mapping[str, Course]:
         """The briefs that the roll has."""
         project = self._briefs.project
-        if not roll.pages(self._store.reader.threads, project):
+        if not roll.is_written(self._store.reader.threads, project):
             return {}
         if self._written is None:
             rolled = roll.read(self._store.reader, project, pause)

@@ -23,6 +23,7 @@ from kingly_memory.router.threads.briefs import (
     Survey,
     Version,
     is_active,
+    most_new,
     until_s,
     weights,
 )
@@ -40,7 +41,7 @@ LEAST_RELATED = 0.2
 SEARCH_S = 0.1
 MOST_MET = 10
 """Threads that answer a context and were not read yet: they are read for the hints, the best ones."""
-WORTH_S = 1.0
+WORTH_S = 0.25
 """What has taken so long to work out is written down, so that the next process has it."""
 
 
@@ -90,9 +91,9 @@ class Suggesting:
 
     def _looked(self, before: _Look | None, now_s: float, deadline_s: float) -> _Look:
         reader, project = self._reader, self._project
-        found = self._briefs.survey(now_s, most_new=None if deadline_s == math.inf else MOST_NEW)
+        found = self._briefs.survey(now_s, most_new=most_new(MOST_NEW, deadline_s - time.monotonic()))
         comparing = Comparing(reader, project, found, now_s, deadline_s=deadline_s, held=self._briefs.topics)
-        told = {**found.current, **self._worked_out(comparing, found, now_s)}
+        told = {**found.current, **self._worked_out(comparing, found, now_s, is_patient=deadline_s == math.inf)}
         attention = weights(reader, project, found)
         plain = _plain(told, found.facets.keys() | attention.keys(), before)
         threads = {**plain, **_marked(told, found.facets, attention)}
@@ -107,12 +108,14 @@ class Suggesting:
         is_same = before is not None and (threads, pairs, found.facets) == (before.threads, before.pairs, before.facets)
         return look._replace(versions=before.versions) if before is not None and is_same else look
 
-    def _worked_out(self, comparing: Comparing, found: Survey, now_s: float) -> Mapping[str, Course]:
-        """The briefs of threads in waiting."""
+    def _worked_out(
+        self, comparing: Comparing, found: Survey, now_s: float, *, is_patient: bool
+    ) -> Mapping[str, Course]:
+        """The briefs of threads in waiting. Only who is patient waits for them to be written down too."""
         known, began = self._briefs.worked_out(found, now_s), time.perf_counter()
         new = comparing.compared([one for name, one in found.waiting.items() if name not in known])
         took_s = time.perf_counter() - began
-        if took_s > WORTH_S:
+        if is_patient and took_s > WORTH_S:
             self.unwritten = WorkedOut(found, comparing.read(new), took_s)
         whole = known | new
         self._briefs.hold(whole, comparing.topics(whole))

@@ -249,9 +249,10 @@ class Threads:
         nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
         desk = self._access.desk()
         within_s = _seconds(within)
+        said: object = context
+        if said is not None and not (isinstance(said, str) and said.strip()):
+            raise InvalidInput("context", "is empty or no text; say what you are working on, or leave it out")
         asked = None if context is None else intake.query(context, project=desk.project, limit=RELATED)
-        if asked is not None and not asked.text.strip():
-            raise InvalidInput("context", "is empty; say what you are working on, or leave it out")
         found = await self._access.read(lambda: self._suggesting.suggest(asked, desk.now_s, within_s))
         unwritten, self._suggesting.unwritten = self._suggesting.unwritten, None
         if unwritten is not None and self._write_down is not None:
