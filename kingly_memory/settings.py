@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from kingly_memory.errors import InvalidSetting
+from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RetrievalMode
 
 if TYPE_CHECKING:  # read where several remotes are named
@@ -308,7 +308,7 @@ class Place:
         folder = nearest_project(here)
         named_home = home or env.get("KINGLY_HOME") or None
         if named_home is not None:
-            chosen_home = _absolute(named_home)
+            chosen_home = _absolute(_path("home", named_home))
         elif folder is not None:
             chosen_home = folder / HOME_FOLDER
         else:
@@ -408,6 +408,12 @@ class ModelPlace:
         if not model:
             raise InvalidSetting("llm_model", "KINGLY_LLM_URL is set and names no model; set KINGLY_LLM_MODEL too")
         return cls(url, model, env.get("KINGLY_LLM_TOKEN") or None)
+
+
+def _path(name: str, value: object) -> str | os.PathLike[str]:
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidInput(name, f"expected a path, not {type(value).__name__}")
+    return value
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:

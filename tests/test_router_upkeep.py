@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,20 @@ def test_closing_ends_the_calls_of_other_threads(tmp_path: Path) -> None:
         begun.wait()
     waiting.join(10)
     assert ended == [RouterClosed]
+
+
+@pytest.mark.parametrize("timeout", [-1, "soon", float("nan")])
+async def test_only_a_length_of_time_can_be_given_to_a_sync_remote_or_not(
+    disk: PromptStore, clock: ManualClock, timeout: Any
+) -> None:
+    async with router_over(disk, None, clock) as memory:
+        with pytest.raises(InvalidInput, match="timeout"):
+            await memory.sync(timeout=timeout)
+
+
+def test_a_home_that_is_no_path_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="home: expected a path, not int"):
+        SyncMemoryRouter.open(5)  # type: ignore[arg-type]  # what callers get wrong
 
 
 async def test_sync_counts_what_was_delivered_and_names_what_was_refused(disk: PromptStore, clock: ManualClock) -> None:

@@ -78,9 +78,10 @@ class Upkeep(Spine):
         """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
         InvalidInput."""
         self._check_open()
+        timeout_s = intake.seconds("timeout", timeout)
         if not self._remotes.branches:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
-        return await self._remotes.sync(intake.seconds("timeout", timeout), self._view.routes(remote))
+        return await self._remotes.sync(timeout_s, self._view.routes(remote))
 
     def status(self) -> JsonObject:
         """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
