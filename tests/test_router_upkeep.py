@@ -160,13 +160,13 @@ def test_closing_ends_the_calls_of_other_threads(tmp_path: Path) -> None:
     assert ended == [RouterClosed]
 
 
-@pytest.mark.parametrize("timeout", [-1, "soon", float("nan")])
+@pytest.mark.parametrize("seconds", [-1, "soon", float("nan")])
 async def test_only_a_length_of_time_can_be_given_to_a_sync_remote_or_not(
-    disk: PromptStore, clock: ManualClock, timeout: Any
+    disk: PromptStore, clock: ManualClock, seconds: Any
 ) -> None:
     async with router_over(disk, None, clock) as memory:
-        with pytest.raises(InvalidInput, match="timeout"):
-            await memory.sync(timeout=timeout)
+        with pytest.raises(InvalidInput, match="seconds"):
+            await memory.sync(timeout=seconds)
 
 
 def test_a_home_that_is_no_path_is_refused() -> None:
