@@ -86,3 +86,39 @@ async def test_closing_calls_it_off_and_says_so_to_whoever_waits(work: Work) -> 
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == [str(RemoteUnavailable("the connection is being closed"))] * 2
     await together.aclose()
+
+
+@pytest.mark.requirement("KNG-046")
+@pytest.mark.parametrize(
+    ("error", "anew", "begun"),
+    [
+        (RemoteUnavailable("connection reset"), True, 2),
+        (RemoteUnavailable("connection reset"), False, 1),
+        (RemoteUnavailable("no answer in time", timed_out=True), True, 1),
+        (ValueError("of the work itself"), True, 1),
+    ],
+    ids=repr,
+)
+async def test_who_wants_to_know_how_it_is_now_has_it_done_again_when_what_was_under_way_fails(
+    error: Exception, anew: bool, begun: int
+) -> None:
+    """A connection that was begun while the remote was in trouble says nothing about it afterwards."""
+    count, over = 0, asyncio.Event()
+
+    async def work() -> int:
+        nonlocal count
+        count += 1
+        if count == 1:
+            await over.wait()
+            raise error
+        return count
+
+    together = Together(work)
+    earlier = asyncio.create_task(together.done())
+    await asyncio.sleep(0)
+    several = [asyncio.create_task(together.done(anew=anew)) for _ in range(3)]
+    await asyncio.sleep(0)
+    over.set()
+    found = await asyncio.gather(earlier, *several, return_exceptions=True)
+    assert found == [error, *([2, 2, 2] if begun == 2 else [error] * 3)]
+    assert count == begun

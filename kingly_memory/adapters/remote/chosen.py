@@ -61,7 +61,7 @@ class ChosenRemote:
         return f"<ChosenRemote {self._server or self._dialects[0].address}>"
 
     async def connect(self) -> RemoteInfo:
-        return await self._choosing.done()
+        return await self._choosing.done(anew=True)
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
         server = await self._ready()
