@@ -11,12 +11,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
-from weakref import WeakSet, finalize
+from weakref import WeakValueDictionary, finalize
 
 from kingly_memory.adapters.local import inspection, sql
 from kingly_memory.adapters.local.damage import Inode, Malformed, Recovery, primary_code, read_failure
@@ -33,7 +33,11 @@ _LATE_LOOKS, _LATE_S = 20, 0.002
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class _Opened:
-    """A connection, closed when its thread has ended. Another process than `pid`, a fork, does not use it."""
+    """A connection, closed when its thread has ended. Another process than `pid`, a fork, does not use it.
+
+    To close it inside a statement would crash the interpreter: its thread takes it for each statement, and whoever
+    closes it meanwhile leaves that to the thread.
+    """
 
     connection: sqlite3.Connection
     inode: Inode | None
@@ -41,10 +45,28 @@ class _Opened:
     pid: int = field(default_factory=os.getpid)
     closed: bool = False
     number: int = field(default_factory=partial(next, count()))
+    _busy: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self) -> bool:
+        """False once it is closed."""
+        self._busy.acquire()
+        if not self.closed:
+            return True
+        self._busy.release()
+        return False
+
+    def give_back(self) -> None:
+        self._busy.release()
+        if self.closed:
+            self.close()
 
     def close(self) -> None:
         self.closed = True
-        self.connection.close()
+        if self._busy.acquire(blocking=False):
+            try:
+                self.connection.close()
+            finally:
+                self._busy.release()
 
 
 class _Local(threading.local):
@@ -65,7 +87,7 @@ class Connections:
         self._wal = str(folder.wal)
         self._recover = recover
         self._local = _Local()
-        self._all: WeakSet[_Opened] = WeakSet()
+        self._all: WeakValueDictionary[int, _Opened] = WeakValueDictionary()
 
     def rows(self, statement: str, values: Iterable[Any], enough: Enough | None = None) -> list[Any]:
         """All rows of the answer, or those up to the first that is `enough`. Raises StoreDamaged, StoreUntrusted."""
@@ -80,18 +102,18 @@ class Connections:
 
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""
-        opened = self._mended(self._current)
-        return 0 if opened is None else inspection.layout_of(opened.connection)
+
+        def look() -> int:
+            with self._taken() as opened:
+                return 0 if opened is None else inspection.layout_of(opened.connection)
+
+        return self._mended(look)
 
     @contextmanager
     def until(self, deadline_s: float) -> Iterator[list[bool]]:
         """Interrupt SQLite at the deadline (monotonic). The body is left early then, and the list no longer empty."""
         cut: list[bool] = []
-        opened = self._mended(self._current)
-        if opened is None:
-            yield cut
-            return
-        opened.connection.set_progress_handler(_is_over(deadline_s), _STEPS_BETWEEN_LOOKS)
+        opened = self._mended(lambda: self._limited(_is_over(deadline_s)))
         try:
             yield cut
         except sqlite3.OperationalError as error:
@@ -99,13 +121,15 @@ class Connections:
                 raise
             cut.append(True)
         finally:
-            with suppress(sqlite3.ProgrammingError):  # closed when the store was replaced meanwhile
+            if opened is not None and opened.take():
                 opened.connection.set_progress_handler(None, 0)
+                opened.give_back()
 
     def close(self) -> None:
-        """Close the connections of all threads. One that asks again gets a new one."""
-        for opened in list(self._all):
-            if opened.pid == os.getpid():
+        """Close the connections of all threads, each at the end of its statement. Who asks again gets another."""
+        for known in self._all.valuerefs():  # a list, whatever other threads open meanwhile
+            opened = known()
+            if opened is not None and opened.pid == os.getpid():
                 opened.close()
 
     def _mended(self, look: Callable[[], T]) -> T:
@@ -119,17 +143,34 @@ class Connections:
                 raise damage from error
             return look()
 
+    def _limited(self, is_over: Callable[[], bool]) -> _Opened | None:
+        with self._taken() as opened:
+            if opened is not None:
+                opened.connection.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
+            return opened
+
     def _fetch(self, statement: str, values: tuple[Any, ...], enough: Enough | None) -> list[Any]:
-        opened = self._current()
-        if opened is None:
-            return []
+        with self._taken() as opened:
+            if opened is None:
+                return []
+            try:
+                cursor = opened.connection.execute(statement, values)
+                return cursor.fetchall() if enough is None else _up_to(cursor, enough)
+            except sqlite3.Error as error:
+                if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
+                    raise
+                raise self._worded(error, opened.inode) from error
+
+    @contextmanager
+    def _taken(self) -> Iterator[_Opened | None]:
+        """The connection of this thread, which nobody else closes meanwhile; None when there is no store."""
+        while (opened := self._current()) is not None and not opened.take():
+            """Another thread closed it in between."""
         try:
-            cursor = opened.connection.execute(statement, values)
-            return cursor.fetchall() if enough is None else _up_to(cursor, enough)
-        except sqlite3.Error as error:
-            if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
-                raise
-            raise self._worded(error, opened.inode) from error
+            yield opened
+        finally:
+            if opened is not None:
+                opened.give_back()
 
     def _current(self) -> _Opened | None:
         """The connection of this thread to the file that lies in the store now."""
@@ -143,7 +184,7 @@ class Connections:
             return None
         opened = self._local.opened = self._open(inode)
         if opened is not None:
-            self._all.add(opened)
+            self._all[opened.number] = opened
             finalize(opened, opened.connection.close).atexit = False
         return opened
 
