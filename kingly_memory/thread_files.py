@@ -26,7 +26,7 @@ class ImportedThread:
     ids are in `pinned` are never to be swept away.
 
     `into` names the thread that it went on as. `is_alone`: it is one memory that was said in no context, and has its
-    id.
+    id. `ahead`: how many of its times lay in the future and were taken as the time of reading.
     """
 
     path: Path
@@ -39,14 +39,17 @@ class ImportedThread:
     into: str | None = None
     last_active: datetime | None = None
     is_alone: bool = False
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFocus:
-    """What a focus.json says is in focus, in its own form."""
+    """What a focus.json says is in focus, in its own form. `ahead`: how many of its times lay in the future and were
+    taken as the time of reading."""
 
     path: Path
     focus: JsonObject
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)

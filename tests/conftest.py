@@ -1,4 +1,5 @@
-"""What every test gets: a folder of its own for home, data and working directory, and none of the caller's settings."""
+"""What every test gets: a folder of its own for home, data and working directory, and none of the caller's settings.
+What most tests of routers ask for: a clock and a store."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore
 
 pytest_plugins = ["tests.requirements_plugin"]
 
@@ -38,3 +42,14 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setenv("XDG_DATA_HOME", str(user_home / "data"))
     monkeypatch.chdir(work)
     return work
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PromptStore:
+    """Of a router that somebody else closes."""
+    return PromptStore(tmp_path / "home")

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,14 @@ FOCUS = {
         {"topic": "thread_old", "weight": 0.6, "set_at": "2026-02-01T08:05:00"},
     ],
     "last_updated": "2026-02-01T08:05:00",
+}
+MARCH = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+FAR = "9999-12-31T23:59:59"
+AHEAD = {
+    **THREAD,
+    "messages": [*THREAD["messages"], {"content": "Said last", "source": "prompt", "timestamp": FAR}],
+    "ratings": [*THREAD["ratings"], {"useful": True, "timestamp": FAR, "reason": None}],
+    "last_active": FAR,
 }
 
 
@@ -147,8 +155,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return runner(capsys, monkeypatch)
 
 
-def parsed(data: Any, name: str = "thread.json") -> ImportedThread:
-    return ai_threads.thread(data, Path(name), LIMIT)
+def parsed(data: Any, name: str = "thread.json", now: datetime | None = None) -> ImportedThread:
+    return ai_threads.thread(data, Path(name), LIMIT, now)
 
 
 def folder(tmp_path: Path, *threads: Any, focus: Any = None) -> Path:
@@ -488,6 +496,55 @@ def test_a_forgotten_message_stays_forgotten(home: Home) -> None:
     assert [standing for _, standing in home.memories()] == [Standing.FORGOTTEN]
 
 
+# --- times in the future ----------------------------------------------------------------------------------------------
+
+
+def test_what_lies_in_the_future_is_said_at_the_time_of_the_import(home: Home) -> None:
+    thread = parsed(AHEAD, now=MARCH)
+    home.take_in(thread)
+    [*earlier, (last, _)] = home.memories()
+    assert (thread.ahead, thread.last_active, last.created_at, last.updated_at) == (3, MARCH, MARCH, MARCH)
+    assert [memory for memory, _ in earlier if memory.created_at >= MARCH] == []
+    assert home.facet("ratings", AHEAD["id"])["ratings"][-1]["timestamp"] == "2026-03-01T12:00:00"
+    assert home.document(AHEAD["id"]) == {**AHEAD, "relevance_score": home.document(AHEAD["id"])["relevance_score"]}
+
+
+def test_times_of_the_past_are_believed(home: Home) -> None:
+    assert parsed(THREAD, now=MARCH) == parsed(THREAD)
+    assert parsed(AHEAD).ahead == 0
+
+
+@pytest.mark.parametrize("status", ["active", "archived"])
+def test_a_file_of_the_future_that_is_imported_later_again_changes_nothing(home: Home, status: str) -> None:
+    home.take_in(parsed({**AHEAD, "status": status}, now=MARCH))
+    before = home.image()
+    again = home.take_in(parsed({**AHEAD, "status": status}, now=MARCH + timedelta(days=30)))
+    assert again == [{"stored": 0, "revised": 0, "unchanged": 3, "kept": 0}]
+    assert home.image() == before
+
+
+def test_a_focus_of_the_future_is_set_only_where_nothing_is_in_focus(home: Home, tmp_path: Path) -> None:
+    far = {"active_focus": [{"topic": "solana", "weight": 0.8, "set_at": FAR}], "last_updated": FAR}
+    root = folder(tmp_path, focus=far)
+    [first], [later] = (
+        list(ai_threads.read(root, content_limit_bytes=LIMIT, now=now)) for now in (MARCH, MARCH + timedelta(days=1))
+    )
+    assert isinstance(first, ImportedFocus)
+    assert first.ahead == 2
+    assert home.take_in(first, later) == [True, False]
+    assert home.take_in(ImportedFocus(Path("f"), {**FOCUS, "last_updated": "2026-03-01T13:00:00"})) == [True]
+
+
+def test_a_thread_of_the_future_is_not_in_front_for_ever_and_the_import_says_so(run: Run, tmp_path: Path) -> None:
+    ran = run("import", str(folder(tmp_path, AHEAD)))
+    assert (ran.code, "3 dates in the future taken as the time of the import\n" in ran.out) == (0, True)
+    run("store", "Basil grows beside tomatoes", "--context", "garden")
+    listed = run("threads", "list", "--json").json["threads"]
+    assert [one["id"] for one in listed] == ["garden", AHEAD["id"]]
+    assert "9999" not in run("threads", "list").out + run("suggestions").out
+    assert run("import", str(tmp_path / ".ai"), "--json").json["future_times"] == 3
+
+
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -543,12 +600,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 @pytest.mark.requirement("SMT-029", "SMT-049")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=_thread)
-@example(data=THREAD)
-def test_export_after_import_is_the_identity_on_whole_files(shared: Home, data: dict[str, Any]) -> None:
+@given(data=_thread, now=st.sampled_from([None, MARCH]))
+@example(data=THREAD, now=None)
+@example(data=AHEAD, now=MARCH)
+def test_export_after_import_is_the_identity_on_whole_files(
+    shared: Home, data: dict[str, Any], now: datetime | None
+) -> None:
     project = f"p{next(_numbers)}"
     said = {**data, "id": "t"}
-    shared.take_in(parsed(json.loads(json.dumps(said))), project=project)
+    shared.take_in(parsed(json.loads(json.dumps(said)), now=now), project=project)
     given = shared.document("t", project)
     assert isinstance(given.pop("relevance_score"), float)
     said.pop("relevance_score", None)
@@ -664,6 +724,15 @@ def test_links_pipes_folders_and_other_files_are_not_read(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("name", ["link.json", "renamed"])
+def test_a_link_that_is_named_itself_is_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.json").write_text(json.dumps(OLD))
+    (tmp_path / name).symlink_to("secret.json")
+    [thread] = source(tmp_path / name, content_limit_bytes=LIMIT).entries
+    assert isinstance(thread, ImportedThread)
+    assert thread.id == "thread_old"
+
+
 def test_a_linked_folder_of_threads_is_not_followed(tmp_path: Path) -> None:
     root = folder(tmp_path, OLD)
     (tmp_path / "elsewhere").mkdir()
@@ -774,6 +843,47 @@ def test_import_finds_out_what_it_is_given(run: Run, tmp_path: Path, path: str) 
         int("focus" not in path),
         True if path in (".ai", ".ai/focus.json") else None,
     )
+
+
+MALFORMED = [
+    ({"id": "a", "messages": ["plain"]}, "messages[0]: is not an object"),
+    ({"messages": ["plain"]}, "messages[0]: is not an object"),
+    ({"id": "a", "messages": {"a": 1}}, "messages: is not a list"),
+    ({"title": "a", "messages": "plain"}, "messages: is not a list"),
+    ({"id": "a", "content": "b", "messages": ["plain"]}, "messages[0]: is not an object"),
+    ({"id": "a", "memories": {"id": "b"}, "messages": [1]}, "messages[0]: is not an object"),
+    ({"title": {"value": "a"}, "messages": [1]}, "messages[0]: is not an object"),
+    ({"id": "a", "messages": {"value": "b"}}, "messages: is not a list"),
+    ({"id": "a", "active_focus": {"solana": 1}}, "active_focus: is not a list"),
+]
+ONLY_BY_PLACE = [
+    ({"id": "a"}, "messages: holds no text, and the thread has no title either"),
+    ({"messages": {"a": 1}}, "messages: is not a list"),
+    ({"id": {"value": "a"}}, "id: expected text, not dict"),
+    ({"id": "a", "content": "b"}, "messages: holds no text, and the thread has no title either"),
+    ([{"key": "id", "value": "a"}], "is not an object"),
+    (5, "is not an object"),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "message"),
+    [(path, *case) for path in (".ai/threads/0.json", "saved.json", "memory.json") for case in MALFORMED]
+    + [(".ai/threads/0.json", *case) for case in ONLY_BY_PLACE]
+    + [(".ai/focus.json", {"id": "a"}, None), (".ai/focus.json", [], "focus: is not an object")],
+)
+def test_a_malformed_thread_that_is_named_itself_is_refused_and_nothing_is_written(
+    run: Run, tmp_path: Path, path: str, data: Any, message: str | None
+) -> None:
+    run("store", "the real id rule", "--key", "id")
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(data, indent=2 if path == "saved.json" else None))
+    ran = run("import", str(file), "--json")
+    assert (ran.code, ran.json["format"]) == (0 if message is None else 1, "ai")
+    assert [one["message"] for one in ran.json["problems"]] == ([] if message is None else [message])
+    assert run("get", "id", "--json").json["content"] == "the real id rule"
+    assert run("status", "--json").json["memories"]["total"] == 1
 
 
 def test_import_of_a_project_folder_takes_in_its_notes_and_its_threads(run: Run, tmp_path: Path) -> None:

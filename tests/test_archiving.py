@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,6 @@ from kingly_memory.models import Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
 from tests.test_sweep_machine import LASTING
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
 
 
 @pytest.fixture

@@ -90,6 +90,19 @@ def test_an_old_memory_file_can_be_imported(run: Run, tmp_path: Path) -> None:
     assert run("get", "editor", "--json").json["content"] == "vim"
 
 
+@pytest.mark.requirement("KNG-087")
+def test_values_by_key_are_imported_from_a_memory_file_or_when_it_is_said_that_they_are(
+    run: Run, tmp_path: Path
+) -> None:
+    run("store", "the real id rule", "--key", "id")
+    for name in ("package.json", "memory.json"):
+        (tmp_path / name).write_text(json.dumps({"id": name}))
+    refused = run("import", str(tmp_path / "package.json"))
+    assert (refused.code, run("get", "id", "--json").json["content"]) == (2, "the real id rule")
+    assert run("import", str(tmp_path / "package.json"), "--format", "legacy", "--json").json["revised"] == 1
+    assert run("import", str(tmp_path / "memory.json"), "--json").json["revised"] == 1
+
+
 @pytest.mark.parametrize("name", ["memories.jsonl", "notes", "locomo.json"])
 def test_an_import_can_be_repeated(run: Run, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -156,7 +169,10 @@ def test_many_problems_are_counted_rather_than_listed(run: Run, tmp_path: Path) 
     file.write_text("x\n" * 30)
     ran = run("import", str(file))
     assert ran.err.count("\n") == transfer.PROBLEMS_SHOWN + 1
-    assert ran.err.endswith("and 10 more parts that could not be used\n")
+    assert ran.err.endswith("and 10 more parts that could not be used; repeat the command with --json to see all\n")
+    told = run("import", str(file), "--json")
+    assert len(told.json["problems"]) == 30
+    assert told.err.endswith("and 10 more parts that could not be used\n")
 
 
 @pytest.mark.parametrize(

@@ -192,16 +192,6 @@ def test_pairs_are_found_as_if_all_had_been_compared(threads: list[Thread], thre
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(store, None, clock, settings=LASTING) as router:
         yield router

@@ -47,11 +47,6 @@ def dissent(debate_id: str, content: str = "A month of double writes is too shor
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(PromptStore(tmp_path / "home"), None, clock) as opened:
         yield opened

@@ -37,11 +37,6 @@ TIERS = tuple(Tier)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(PromptStore(tmp_path / "home"), None, clock) as opened_router:
         yield opened_router

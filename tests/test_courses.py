@@ -262,11 +262,6 @@ TestBriefs.settings = settings(
 )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
 def briefs(store: PromptStore) -> dict[str, JsonObject]:
     """As they lie in the store, by owner."""
     return dict(store.reader.threads.named(COURSE, 1_000))

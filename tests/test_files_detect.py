@@ -24,6 +24,11 @@ LOCOMO = [{"sample_id": "s", "conversation": {}}]
         ("one.json", '{"content": "a"}', Format.JSONL),
         ("memory.json", '[{"key": "a", "value": "b"}]', Format.LEGACY),
         ("memory.json", '{"a": {"value": "b"}}', Format.LEGACY),
+        ("memory.json", '{"id": "a", "title": "b"}', Format.LEGACY),
+        ("old.json", '{"a": {"value": "b"}, "messages": {"value": "c"}}', Format.LEGACY),
+        ("old.json", '{"memories": {"a": "b"}}', Format.LEGACY),
+        ("old.json", '{"key": "a", "value": "b"}', Format.LEGACY),
+        ("one.json", '{"content": "a", "messages": []}', Format.JSONL),
         ("locomo.json", json.dumps(LOCOMO), Format.LOCOMO),
         ("locomo.json", json.dumps(LOCOMO, indent=2), Format.LOCOMO),
         ("one.json", json.dumps(LOCOMO[0]), Format.LOCOMO),
@@ -58,6 +63,8 @@ def test_a_format_that_is_named_is_taken_at_its_word(tmp_path: Path, format_name
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('{"id": "a", "title": "b"}', "file: .* may hold anything; `--format legacy` imports each of its fields"),
+        ('{"name": "a", "scripts": {"value": "b"}}', "file: .* may hold anything; `--format legacy` imports each"),
         ("7", "file: .* holds nothing that can be imported; name its format with --format"),
         ("hello", "json: .*file cannot be read: Expecting value at line 1, column 1"),
         ("", "json: .*file is empty"),

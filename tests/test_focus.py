@@ -371,6 +371,19 @@ async def test_a_key_and_a_merged_thread_name_what_they_are_in(tmp_path: Path, c
 
 
 @pytest.mark.requirement("SMT-008")
+async def test_a_thread_that_is_archived_is_named_and_said_to_be_out_of_view(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with await attended(tmp_path, clock) as memory:
+        receipt = await memory.store("Tomatoes ripen in August", context_id="garden", origin="user")
+        await memory.archive(receipt.id)
+        focused = await memory.attention.focus("garden")
+        assert (focused.threads, focused.thread_id) == (0, "garden")
+        gone = "It names the thread garden, of which nothing is in view: it is archived, or has ended."
+        assert focused.message.endswith(f"0 threads will be prioritized. {gone}")
+
+
+@pytest.mark.requirement("SMT-008")
 async def test_a_topic_that_is_the_id_of_a_thread_besides_names_it(tmp_path: Path, clock: ManualClock) -> None:
     async with await attended(tmp_path, clock) as memory:
         await memory.store("Refunds take a day", context_id="payments", origin="user")
@@ -382,6 +395,7 @@ async def test_a_topic_that_is_the_id_of_a_thread_besides_names_it(tmp_path: Pat
         assert "Refunds take a day" in (await memory.inject("anything else?")).text
         weightless = await memory.attention.focus("payments", 0)
         assert weightless.message.endswith("it lifts nothing. It names the thread payments.")
+        assert weightless.threads == 0
         assert (await memory.attention.focus("invoices")).thread_id is None
 
 

@@ -102,7 +102,8 @@ def test_for_programs_it_is_one_object(told: Run) -> None:
 def test_a_session_gets_a_note_once_and_shares_that_with_the_hook(told: Run, isolated_environment: Path) -> None:
     assert RULE in told("inject", PROMPT, "--session", "s1").out
     again = told("inject", PROMPT, "--session", "s1")
-    assert (again.out, again.err) == ("", "kingly-memory: nothing is put in\n")
+    why = "1 × this session has seen it, 1 × neither the user nor this agent said it, 1 × not relevant enough"
+    assert (again.out, again.err) == ("", f"kingly-memory: nothing is put in: {why}\n")
     given = event("UserPromptSubmit", isolated_environment, prompt=PROMPT, session_id="s1")
     assert noted(hook("UserPromptSubmit", given)) == ""
 

@@ -24,11 +24,6 @@ Verb = Callable[[MemoryRouter], Awaitable[Any]]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path / "home")
 

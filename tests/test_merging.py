@@ -256,11 +256,6 @@ def test_joining_loses_nothing_and_says_nothing_new() -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with MemoryRouter.open(tmp_path / "home", project="app", settings=LASTING, clock=clock) as router:
         yield router

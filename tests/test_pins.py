@@ -99,11 +99,6 @@ def clock() -> ManualClock:
     return ManualClock(AT)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
 def attention(store: PromptStore, pinned: Pinned) -> list[dict[str, Any] | None]:
     """What lies beside the thread, and beside its memory."""
     names = [owner("app", pinned.thread_id), pinned.receipt.id]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,11 +134,6 @@ def elsewhere(store: PromptStore, clock: ManualClock) -> MemoryRouter:
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock(AT)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
 
 
 def injected(store: PromptStore, memory_id: str, unused: int = 0, at: datetime | None = None) -> None:

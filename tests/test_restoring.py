@@ -24,16 +24,6 @@ DAY_S = 86_400.0
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(store, None, clock, settings=QUICK) as router:
         yield router

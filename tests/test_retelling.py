@@ -99,16 +99,6 @@ def test_a_summary_from_a_file_may_say_anything_of_itself(changed: dict[str, Any
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
 async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(store, None, clock, settings=NARROW) as opened:
         yield opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import shutil
 import sqlite3
@@ -31,6 +32,7 @@ from kingly_memory.router import archive, records
 from kingly_memory.router.archive import Archived
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
+from kingly_memory.router.right_of_way import no_pause
 from kingly_memory.router.threads import keeper, leaving, roll, rolling, suggesting, told
 from kingly_memory.router.threads.briefs import Briefs
 from kingly_memory.router.threads.courses import Course
@@ -102,6 +104,23 @@ def everything(store: PromptStore) -> str:
     """All that lies in the store beside memories."""
     with closing(sqlite3.connect(store.home / "store" / "cache.db")) as connection:
         return str(connection.execute("SELECT value FROM Cache WHERE key NOT LIKE 'm:%'").fetchall())
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_only_for_who_waits_for_a_first_look_the_collector_is_put_off(
+    store: PromptStore, monkeypatch: pytest.MonkeyPatch, is_waited_for: bool
+) -> None:
+    was_on: list[bool] = []
+    read = roll.read
+
+    def noted(*how: Any) -> Rolled | None:
+        was_on.append(gc.isenabled())
+        return read(*how)
+
+    monkeypatch.setattr(roll, "read", noted)
+    Briefs(store.reader, PROJECT).survey(0.0, no_pause if is_waited_for else lambda: None)
+    assert was_on == [not is_waited_for]
+    assert gc.isenabled()
 
 
 # --- what is written is read ------------------------------------------------------------------------------------------

@@ -41,11 +41,6 @@ def clock() -> WatchedClock:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(store, None, clock) as opened:
         yield opened

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter, Settings, intake
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
 from kingly_memory.cli import suggestions as suggesting_command
+from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.router.threads import courses, kin, listing, pairs, suggesting
 from kingly_memory.router.threads.briefs import Briefs
@@ -239,16 +240,6 @@ def test_advice_rests_on_pressure_and_utilisation_together() -> None:
 
 
 # --- through the router -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture
@@ -503,6 +494,57 @@ async def test_of_a_thread_that_another_goes_on_as_the_hint_is_for_the_whole(mem
     told = briefs.suggest(asked, memory._clock.now().timestamp(), 0.0)
     assert told.unread == 0  # the one that was left has been read for the hint
     assert [hint["thread_count"] for hint in told.recall_hints] == [1]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_a_hint_counts_all_active_threads_about_its_topic_whether_they_answer_or_not(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock, is_kept: bool
+) -> None:
+    await talk(memory, "asked", "The fresnel lens of the lighthouse is cracked", "The lighthouse has a keeper")
+    for name in ("printer", "orders", "travel"):
+        await talk(memory, name, TOPICS[name][0], "A lighthouse", "The lighthouse", "Lighthouse again")
+    await memory.store("A lighthouse on its rock", context_id="put away", significance=1.0)
+    await memory.store("The lighthouse, once more", context_id="lighthouse", type="working")
+    clock.jump(86_400)
+    put_away = {"context_id": "put away", "archived_at": 2e9}
+    store.write(lambda transaction: transaction.set_facet("thread", owner("app", "put away"), put_away)).result()
+    await memory.threads.rename("travel", "On the way")
+    if is_kept:
+        await kept(memory, clock)
+    told = await memory.threads.suggestions("fresnel lens")
+    [hint] = told.recall_hints
+    assert (hint["topic"], hint["thread_count"], hint["last_mentioned"]) == ("lighthouse", 4, "1 day ago")
+    assert told.health["active_threads"] == 4
+    assert told.health == (await memory.threads.suggestions()).health
+
+
+async def test_a_thread_that_drifted_and_of_which_nobody_has_said_anything_may_be_split(memory: MemoryRouter) -> None:
+    for name in ("garden", "printer", "orders", "travel"):
+        await talk(memory, "mixed", *TOPICS[name])
+    told = await memory.threads.suggestions()
+    assert [one["command"] for one in told.split_candidates] == ["ai_split('mixed')"]
+
+
+async def test_a_thread_whose_latest_memories_have_ended_is_hinted_at_by_none_of_what_was_before(
+    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older one that lasts is found, while the brief is of the latest ones alone."""
+    monkeypatch.setattr(courses, "READ_MOST", 2)
+    await memory.store("To begin with", context_id="old", type="episodic")
+    await memory.store("The fresnel lens of the lighthouse is cracked", context_id="old")
+    for number in range(3):
+        await memory.store(f"Step {number} of the run", context_id="old", type="episodic")
+    clock.jump(30 * 86_400)
+    for number in range(LEAST_READ):
+        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
+    told = await memory.threads.suggestions("fresnel lens", within=0)
+    assert (told.unread, told.recall_hints) == (1, ())
+
+
+async def test_a_thread_without_a_topic_is_hinted_at_by_its_title(memory: MemoryRouter) -> None:
+    await talk(memory, "one", "So be it")
+    told = await memory.threads.suggestions("so be it")
+    assert [(hint["topic"], hint["thread_count"]) for hint in told.recall_hints] == [("So be it", 1)]
 
 
 @pytest.mark.parametrize("within", [-1, math.nan, "soon", True])

@@ -105,11 +105,6 @@ def test_a_long_text_costs_no_more_than_its_beginning() -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path / "home")
 

@@ -19,11 +19,6 @@ from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 

@@ -24,11 +24,6 @@ LASTING = Settings(durability="process", semantic_lifetime_s=10_000 * DAY_S, pro
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with MemoryRouter.open(tmp_path / "home", project="app", settings=LASTING, clock=clock) as router:
         yield router

@@ -29,16 +29,6 @@ OURS = ("thread", "attention", "ratings", "context")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(store, None, clock) as router:
         yield router

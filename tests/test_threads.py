@@ -37,16 +37,6 @@ OURS = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PromptStore:
-    return PromptStore(tmp_path / "home")
-
-
-@pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with memory_over(store, None, clock, settings=LASTING) as router:
         yield router
@@ -165,6 +155,40 @@ async def test_lists_name_threads_by_status_the_latest_first(
     assert (await memory.threads.get("old")).to_json()["status"] == "archived"
     with pytest.raises(InvalidInput, match="status: 'gone' is unknown; choose one of active, archived"):
         await memory.threads.list(status="gone")
+
+
+async def test_threads_whose_memories_have_ended_are_listed_as_they_are_shown(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await talk(memory, "working", "the phone rings", type="working")
+    await talk(memory, "ended", "we met", "we talked", "we left", type="episodic", tags=["x"])
+    await talk(memory, "joined", "we met again", type="episodic")
+    await memory.threads.merge("ended", "joined")
+    await memory.threads.rename("ended", "The meeting")
+    clock.jump(8 * DAY_S)
+    await talk(memory, "lasting", "deploys need two reviews")
+    for router in (memory, memory):
+        archived = await router.threads.list(status="archived")
+        shown = await router.threads.get("ended")
+        assert [(one.id, one.title, one.status, one.messages, one.last_active, one.topics) for one in archived] == [
+            ("ended", shown.title, shown.status, shown.message_count, shown.last_active, shown.topics)
+        ]
+        assert (shown.title, shown.message_count) == ("The meeting", 4)
+        assert [one.id for one in await router.threads.list(status="all")] == ["lasting", "ended", "joined"]
+        assert [one.id for one in await router.threads.list()] == ["lasting"]
+        assert [one.id for one in await router.threads.list(status="merged-into")] == ["joined"]
+        await memory.sweep(["lifetimes"])
+    assert {one.id for one in await memory.threads.list(status="archived")} == {"ended"}
+
+
+async def test_what_has_ended_of_a_thread_counts_with_what_lies_in_the_archive(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    [first, _] = await talk(memory, "t", "we met", "we talked", type="episodic")
+    store.write(lambda transaction: transaction.restand([first], Standing.ARCHIVED)).result()
+    clock.jump(8 * DAY_S)
+    [listed] = await memory.threads.list(status="archived")
+    assert listed.messages == (await memory.threads.get("t")).archived_count == 2
 
 
 @pytest.mark.requirement("SMT-026")
@@ -536,7 +560,9 @@ async def test_what_compaction_merges_is_seen_as_one_and_undone_by_either_way(
         ("a", "b", "thread_b: 'b' was merged into 'a' already; name that one"),
         ("c", "b", "thread_b: 'b' was merged into 'a' already; name that one"),
         ("b", "c", "thread_a: 'b' was merged into 'a' already; name that one"),
-        ("a", "of b", "thread_b: 'of b' is in 'a' already"),
+        ("a", "of b", "thread_b: 'of b' names the thread 'a' itself, through a memory of it; name two threads"),
+        ("of c", "c", "thread_a: 'of c' names the thread 'c' itself, through a memory of it; name two threads"),
+        ("of a", "of b", "thread_b: 'of a' and 'of b' are memories of one thread, 'a'; name two threads"),
         ("", "a", "thread_a: is empty"),
     ],
 )

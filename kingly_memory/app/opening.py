@@ -120,7 +120,7 @@ class MemoryRouter(Views):
         http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
         Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
         `remote_policy` says which memories go where: docs/federation.md.
-        `token_file`, of mode 0600, is read again when the remote refuses its token.
+        `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
         Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted; an unusable remote is only logged.
         """
         place = Place.resolve(home, remote, token, project, agent, token_file=token_file)

@@ -159,12 +159,13 @@ def token_of(place: Place) -> str | Callable[[], str] | None:
 
 
 def _token_mark(place: Place) -> str:
-    """Four hex digits: too few to find the token by, or to know it from a guess."""
+    """Four hex digits: too few to find the token by, or to know it from a guess. Of a file that cannot serve they are
+    its name's: it is not to be taken for no token at all."""
     token = token_of(place)
     try:
         shown = token() if callable(token) else token
     except (InvalidInput, InvalidSetting, OSError):  # whoever shows it says what is wrong with it
-        return ""
+        shown = str(place.token_file)
     return "" if not shown else sha256(shown.encode(errors="replace")).hexdigest()[:4]
 
 

@@ -63,11 +63,6 @@ class Focus:
         """Whether the thread has anything to do with the topic."""
         return any(_ways(self, thread))
 
-    def is_about(self, thread: Thread) -> bool:
-        """Whether the topic is one of the thread's."""
-        by_topic, _, _ = _ways(self, thread)
-        return by_topic
-
     def names(self, thread: Thread) -> bool:
         """Whether the topic is a name of the thread itself."""
         return thread.id == self.thread or folded(thread.id) == folded(self.topic)

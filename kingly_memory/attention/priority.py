@@ -33,8 +33,8 @@ def priority(similarity: float, thread: Thread | None, focuses: Sequence[Focus])
         return Priority(similarity, thread.weight, thread.relevance)
     from kingly_memory.attention.focus import boost
 
-    counted = lifting(similarity, thread, focuses)
-    return Priority(similarity, thread.weight, thread.relevance, boost(thread, counted) if counted else 0.0)
+    counted = focuses if similarity > 0 else naming(thread, focuses)
+    return Priority(similarity, thread.weight, thread.relevance, boost(thread, counted))
 
 
 def lifting(similarity: float, thread: Thread | None, focuses: Sequence[Focus]) -> list[Focus]:

@@ -414,7 +414,7 @@ COMMANDS = (
         "Recall the threads on a topic, or the one of that id; archived ones too.",
         f"{_ROOM}.threads:recall",
         (
-            argument("topic", "a topic, or the id of a thread", metavar="TOPIC", nargs="+"),
+            argument("topic", "a topic, or the id or title of a thread", metavar="TOPIC", nargs="+"),
             limit("how many threads (default 5)", 5),
             argument("--restore", "bring back what was archived of the thread of that id", action="store_true"),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -57,9 +58,15 @@ def inject(options: Namespace, out: Output) -> int:
             explain=options.explain,
         )
     if not found.text and not out.as_json:
-        out.note("nothing is put in")
+        out.note(f"nothing is put in{_why(found)}")
     out.show(found.to_json(), _lines(found, prompt, options.explain))
     return 0
+
+
+def _why(found: Injection) -> str:
+    """What kept out those that were looked at."""
+    kept_out = Counter(why.value for why in found.left_out.values())
+    return "".join(f"{', ' if number else ': '}{count} × {why}" for number, (why, count) in enumerate(kept_out.items()))
 
 
 def _lines(found: Injection, prompt: str, explain: bool) -> Iterator[str]:

@@ -26,9 +26,19 @@ from kingly_memory.cli.output import (
     width,
     wrapped,
 )
-from kingly_memory.cli.place import command, named_options, place_of, reading, routing
+from kingly_memory.cli.place import command, is_about_a_token, named_options, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import DeliveryState, Hit, JsonObject, Memory, Receipt, Results, RetrievalMode, Source
+from kingly_memory.models import (
+    DeliveryState,
+    Hit,
+    JsonObject,
+    LinkState,
+    Memory,
+    Receipt,
+    Results,
+    RetrievalMode,
+    Source,
+)
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
@@ -64,16 +74,17 @@ def store(options: Namespace, out: Output) -> int:
             wait=_wait_s(options, place),
             require_remote=options.require_remote,
         )
-        refusing = _refusing(router.status()) if receipt.delivery is DeliveryState.PENDING else []
+        is_pending = receipt.delivery is DeliveryState.PENDING
+        refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
     advice = f"nothing is sent to {', '.join(refusing)} until a token is accepted; see `{command(options, 'doctor')}`"
     out.show(receipt.to_json(), [*receipt_lines(receipt), *([f"  {advice}"] if refusing else [])])
     return 0
 
 
-def _refusing(status: JsonObject) -> list[str]:
-    """The remotes that refuse our token."""
+def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[str]:
+    """The remotes whose links are so."""
     links = status.get("remotes") or {"the remote": status["link"]}
-    return [label for label, link in links.items() if "token was not accepted" in (link["last_error"] or "")]
+    return [label for label, link in links.items() if are(link)]
 
 
 def search(options: Namespace, out: Output) -> int:
@@ -144,10 +155,12 @@ def forget(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
     with routing(place, out) as router:
         memory = router.forget(options.memory)
+        away = _links_that(router.status(), lambda link: link["state"] == LinkState.OFFLINE)
     if memory is None:
         raise NothingUnder(options.memory)
+    later = [f"  not reached now: {', '.join(away)}; what was sent there is forgotten there later"] if away else []
     undo = f"undo: kingly-memory restore {memory.id}{_place_options(options)}"
-    out.show(memory.to_json(), [f"forgotten: {summary(memory)}", undo])
+    out.show(memory.to_json(), [f"forgotten: {summary(memory)}", *later, undo])
     return 0
 
 

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
 from kingly_memory.cli.memories import LAST_POSITION
-from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
+from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
 
 if TYPE_CHECKING:
     from kingly_memory.router.threads.listing import Glance
     from kingly_memory.router.threads.views import Message, ThreadView
 
+_STATE = 16
+"""Columns that the status of a thread has, and its name at least."""
+_GAPS = 8
+"""Columns between those before the title."""
 _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
 def threads(options: Namespace, out: Output) -> int:
     """The threads, under a line that says how they do."""
+    from kingly_memory.router.threads.verbs import MOST_LISTED
+
+    most = options.limit
     with routing(place_of(options, out), out) as router:
-        found = router.threads.list(options.limit, options.status)
+        found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most, options.status)
         status = router.threads.status()
-    told = {"threads": [one.to_json() for one in found], "status": status.to_json()}
-    out.show(told, [status.message, *(_table(found) or [_none(options)])])
+    told = {"threads": [one.to_json() for one in found[:most]], "status": status.to_json()}
+    lines = [status.message, *(_table(found[:most]) or [_none(options)])]
+    if len(found) > most:
+        lines.append(f"more: the same with --limit {min(2 * most, MOST_LISTED)}")
+    elif most == len(found) == MOST_LISTED:
+        lines.append(f"no more than {MOST_LISTED:,} threads are listed")
+    out.show(told, lines)
     return 0
 
 
@@ -56,8 +68,10 @@ def split(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
         done = router.threads.split(options.thread, options.topic)
     rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
-    lines = [f"split {options.thread} into {len(rows)}", *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
-    out.show(done.to_json(), lines)
+    told = f"split {options.thread} into {len(rows)}"
+    if not done.is_left:
+        told = f"parted from {done.thread_id}, of which nothing else is left"
+    out.show(done.to_json(), [told, *table(rows, ("THREAD", "MESSAGES", "TITLE"))])
     return 0
 
 
@@ -86,7 +100,17 @@ def _table(found: Iterable[Glance]) -> list[str]:
         for one in found
     ]
     heads = ("THREAD", "STATUS", "MESSAGES", "WEIGHT", "ACTIVE", "TITLE")
-    return table(rows, heads) if rows else []
+    return table(_fitting(rows, heads), heads) if rows else []
+
+
+def _fitting(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> list[tuple[str, ...]]:
+    """With the names of threads cut where the columns after them would not fit: first of what a thread was merged
+    into."""
+    longest = [max(len(one_line(cell)) for cell in column) for column in zip(heads, *rows, strict=True)]
+    room = width() - sum(longest[2:-1]) - _GAPS
+    state = max(room - longest[0], _STATE)
+    name = max(room - min(longest[1], state), _STATE)
+    return [(shortened(one_line(one[0]), name), shortened(one_line(one[1]), state), *one[2:]) for one in rows]
 
 
 def _state(one: Glance) -> str:

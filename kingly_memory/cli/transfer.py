@@ -60,7 +60,7 @@ def import_path(options: Namespace, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
     limit = Settings.from_environment(home=place.home).content_limit_bytes
-    found = source(path, content_limit_bytes=limit, format_name=options.format)
+    found = source(path, content_limit_bytes=limit, format_name=options.format, now=datetime.now(UTC))
     sources = [found] if found.beside is None else [found, found.beside]
     tally = Tally("+".join(one.format for one in sources), sources[-1].inside)
     with routing(place, out) as router:
@@ -77,7 +77,8 @@ def import_path(options: Namespace, out: Output) -> int:
     for problem in tally.problems[:PROBLEMS_SHOWN]:
         out.note(str(problem))
     if len(tally.problems) > PROBLEMS_SHOWN:
-        out.note(f"and {len(tally.problems) - PROBLEMS_SHOWN:,} more parts that could not be used")
+        more = f"and {len(tally.problems) - PROBLEMS_SHOWN:,} more parts that could not be used"
+        out.note(more if out.as_json else f"{more}; repeat the command with --json to see all")
     return FAILED if tally.problems else 0
 
 
@@ -95,6 +96,8 @@ class Tally:
     threads: int = 0
     in_threads: int = 0
     focus_set: bool | None = None
+    ahead: int = 0
+    """Times of threads and of the focus that lie in the future."""
     problems: list[Problem] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -119,10 +122,13 @@ class Tally:
             "revised": self.revised,
             "unchanged": self.unchanged,
             "kept": self.kept,
-            **({"threads": self.threads, "focus_set": self.focus_set} if self.has_threads else {}),
+            **(self._of_threads() if self.has_threads else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
+
+    def _of_threads(self) -> JsonObject:
+        return {"threads": self.threads, "focus_set": self.focus_set, "future_times": self.ahead}
 
     def lines(self, waiting: int) -> Iterator[str]:
         took = duration(time.monotonic() - self.began)
@@ -133,6 +139,8 @@ class Tally:
         if self.has_threads:
             where = "" if self.inside is None else f" of {counted(self.in_threads, 'memory')} from {self.inside}"
             yield f"{counted(self.threads, 'thread')}{where}{FOCUS_TOLD[self.focus_set]}"
+        if self.ahead:
+            yield f"{counted(self.ahead, 'date')} in the future taken as the time of the import"
         if waiting:
             yield f"{counted(waiting, 'memory')} on the way to the remote; `kingly-memory sync` sees to it now"
 
@@ -220,5 +228,6 @@ def _take_in_thread(found: ImportedThread | ImportedFocus, router: SyncMemoryRou
             tally.add(router.remember_thread(found))
             tally.threads += 1
             tally.in_threads += tally.done - before
+        tally.ahead += found.ahead
     except InvalidInput as error:
         tally.problems.append(Problem(found.path, "", str(error)))

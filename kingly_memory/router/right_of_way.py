@@ -19,6 +19,10 @@ PATIENCE, PATIENT_S = 2.0, 1.0
 """Work that somebody waits for gives way for so many times as long as it takes itself, and for some seconds besides."""
 
 
+Pause = Callable[[], None]
+"""Called between two bites of work."""
+
+
 def no_pause() -> None:
     """Between two bites of work that somebody waits for."""
 

@@ -13,7 +13,7 @@ from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router.right_of_way import Patience, RightOfWay, no_pause
+from kingly_memory.router.right_of_way import Patience, Pause, RightOfWay, no_pause
 
 PAGE = 64
 """Memories read at a time: fewer cost more, since every page looks for its beginning in the index."""
@@ -82,7 +82,7 @@ class Subjects:
                 yield one
             offset += len(ids)
 
-    def of(self, rows: Sequence[Row], pause: Callable[[], None] = no_pause) -> list[Subject]:
+    def of(self, rows: Sequence[Row], pause: Pause = no_pause) -> list[Subject]:
         ids, facets = [row.memory.id for row in rows], {}
         for name in FACETS:
             facets[name] = self._reader.facets(name, ids)

@@ -113,7 +113,7 @@ class AttentionTools:
         weight_boost: Annotated[Number, Field(description="Weight beyond that of others, from 0 to 0.5")] = BOOST,
     ) -> PinSet:
         """Keep something important: a new thread that weighs more, and that nothing takes away until ai_unpin. Sessions
-        that begin with a hook begin with it; beside a prompt it must fit like anything else.
+        that begin with a hook of the same agent begin with it; beside a prompt it must fit like anything else.
 
         Example: {"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}
         """

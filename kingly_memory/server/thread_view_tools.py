@@ -114,7 +114,7 @@ class ThreadsMerged(BaseModel):
 
 
 class ThreadSplit(BaseModel):
-    """What became of the thread, itself first."""
+    """What became of the thread, itself first if anything of it is left."""
 
     success: bool = True
     message: Message

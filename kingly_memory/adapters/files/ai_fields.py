@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,29 @@ COUNT_LIMIT = 2**53
 MOST_TOPICS, MOST_DRIFTS, MOST_RATINGS, MOST_FOCUSES = 100, 1_000, 1_000, 50
 RATINGS_KEPT = 100
 """The latest ones count; a thread's file may hold more."""
+
+
+@dataclass(slots=True)
+class Times:
+    """The times of one file, of which none can be later than `now`; without a `now` all are believed. `ahead` names the
+    fields that lie in the future."""
+
+    now: datetime | None = None
+    ahead: set[str] = field(default_factory=set)
+
+    def at(self, where: str, value: Any) -> datetime | None:
+        """A time; one in the future is taken as now."""
+        at = point_in_time(where, value)
+        if at is None or self.now is None or at <= self.now:
+            return at
+        self.ahead.add(where)
+        return self.now
+
+    def written(self, where: str, value: Any) -> str | None:
+        """The same, as it was written if it was in ISO 8601; else in that form."""
+        at = self.at(where, value)
+        is_iso = isinstance(value, str) and not value.isdecimal() and where not in self.ahead
+        return None if at is None else value if is_iso else seed_time(at)
 
 
 def plain(value: Any, where: str = "", depth: int = METADATA_DEPTH) -> Any:
@@ -102,23 +126,22 @@ def title(value: Any) -> str | None:
     return " ".join(printable.split())[:KEY_LIMIT].strip() or None
 
 
-def ratings(value: Any) -> list[JsonObject]:
+def ratings(value: Any, times: Times) -> list[JsonObject]:
     """The latest ratings as {useful, timestamp, reason}; a plain true or false was given without the other two."""
-    return [_rating(f"ratings[{place}]", one) for place, one in enumerate(listed("ratings", value, MOST_RATINGS))][
-        -RATINGS_KEPT:
-    ]
+    given = enumerate(listed("ratings", value, MOST_RATINGS))
+    return [_rating(f"ratings[{place}]", one, times) for place, one in given][-RATINGS_KEPT:]
 
 
-def focus(value: Any) -> JsonObject:
+def focus(value: Any, times: Times) -> JsonObject:
     """A focus.json in its own form. Of a topic that is there twice, what was said last. Raises InvalidInput."""
     data = mapping("focus", value)
     found = (
-        _focus(f"active_focus[{place}]", one)
+        _focus(f"active_focus[{place}]", one, times)
         for place, one in enumerate(listed("active_focus", data.get("active_focus"), MOST_FOCUSES))
     )
     by_topic = {one["topic"].casefold(): one for one in found}
     updated = data.get("last_updated")
-    return {"active_focus": list(by_topic.values()), "last_updated": _iso("last_updated", updated)}
+    return {"active_focus": list(by_topic.values()), "last_updated": times.written("last_updated", updated)}
 
 
 def latest(moments: Iterable[datetime | None]) -> datetime | None:
@@ -130,13 +153,13 @@ def seed_time(at: datetime) -> str:
     return at.astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
-def _rating(where: str, value: Any) -> JsonObject:
+def _rating(where: str, value: Any, times: Times) -> JsonObject:
     if isinstance(value, bool):
         return {"useful": value, "timestamp": None, "reason": None}
     data = mapping(where, value)
     if not isinstance(data.get("useful"), bool):
         raise InvalidInput(f"{where}.useful", "is neither true nor false")
-    timestamp = _iso(f"{where}.timestamp", data.get("timestamp"))
+    timestamp = times.written(f"{where}.timestamp", data.get("timestamp"))
     return {
         "useful": data["useful"],
         "timestamp": timestamp,
@@ -144,7 +167,7 @@ def _rating(where: str, value: Any) -> JsonObject:
     }
 
 
-def _focus(where: str, value: Any) -> JsonObject:
+def _focus(where: str, value: Any, times: Times) -> JsonObject:
     data = mapping(where, value)
     try:
         topic = label("topic", data.get("topic"))
@@ -153,13 +176,8 @@ def _focus(where: str, value: Any) -> JsonObject:
     if topic is None:
         raise InvalidInput(f"{where}.topic", "is missing")
     weight = number(f"{where}.weight", data.get("weight"), 0.8, 1.0)
-    return {**data, "topic": topic, "weight": weight, "set_at": _iso(f"{where}.set_at", data.get("set_at"))}
-
-
-def _iso(where: str, value: Any) -> str | None:
-    """A time as it was written, if it was in ISO 8601; else in that form."""
-    at = point_in_time(where, value)
-    return None if at is None else value if isinstance(value, str) and not value.isdecimal() else seed_time(at)
+    set_at = times.written(f"{where}.set_at", data.get("set_at"))
+    return {**data, "topic": topic, "weight": weight, "set_at": set_at}
 
 
 def _below(where: str, name: str) -> str:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files import ai_fields as fields
-from kingly_memory.adapters.files.reading import Problem, json_value, opened, point_in_time
+from kingly_memory.adapters.files.ai_fields import Times
+from kingly_memory.adapters.files.legacy import are_pairs
+from kingly_memory.adapters.files.reading import Problem, json_value, opened
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft, Imported, draft, label, tag_list
 from kingly_memory.models import JsonObject, Standing
@@ -21,6 +23,7 @@ from kingly_memory.thread_files import ImportedFocus, ImportedThread, message_id
 
 FORMAT = "ai"
 FOLDER, THREADS, FOCUS = ".ai", "threads", "focus.json"
+ACTIVE_FOCUS = "active_focus"
 SUFFIX = ".json"
 
 FILE_LIMIT_BYTES = 16 * 1_048_576
@@ -43,6 +46,11 @@ MESSAGE, TITLE = "thread_message", "thread_title"
 without any."""
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_FIELDS = tuple(
+    "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
+    "last_active merged_into".split()
+)
+"""The seed's own."""
 _FILE_OR_JSON = ("file", "json")
 """What names no field of the file."""
 
@@ -69,32 +77,45 @@ def in_project(path: Path) -> Path | None:
 
 
 def looks_like(content: Any) -> bool:
-    """True for the value of a thread's file or of a focus.json."""
+    """True for the value of a thread's file or of a focus.json, whatever is wrong with it: who is wrong here takes its
+    fields for keys, and writes over the memories that have them."""
     if not isinstance(content, Mapping):
         return False
-    held = content.get("messages")
-    is_thread = isinstance(held, list) and (not held or isinstance(held[0], Mapping)) and "content" not in content
-    return is_thread or isinstance(content.get("active_focus"), list)
+    is_memory = isinstance(content.get("content"), str) and "id" not in content
+    if is_memory or are_pairs(content):
+        return False
+    told = [name for name in _FIELDS if name in content]
+    is_thread = isinstance(content.get("messages"), list) or ("messages" in told and len(told) > 1)
+    return is_thread or ACTIVE_FOCUS in content
 
 
-def read(path: Path, *, content_limit_bytes: int) -> Iterator[AiEntry]:
-    """What is in focus and the threads, by file name; or what one file holds. Other files and hidden ones are left out;
-    symbolic links are not followed: each makes a Problem, as does each file that is refused."""
+def has_place(path: Path) -> bool:
+    """True for a file that lies where threads and the focus do, whatever it holds."""
+    folder = Path(os.path.realpath(path.parent))
+    if folder.name == FOLDER:
+        return path.name == FOCUS
+    return folder.name == THREADS and folder.parent.name == FOLDER and path.name.endswith(SUFFIX)
+
+
+def read(path: Path, *, content_limit_bytes: int, now: datetime | None = None) -> Iterator[AiEntry]:
+    """What is in focus and the threads, by file name; or what one file holds, a link to it followed. In a folder other
+    files and hidden ones are left out, and symbolic links are not followed: each makes a Problem, as does each file
+    that is refused. Times beyond `now` are not believed."""
     if not path.is_dir():
-        yield _attempt(path, partial(_either, content_limit_bytes=content_limit_bytes))
+        yield _attempt(path, partial(_either, content_limit_bytes=content_limit_bytes, now=now))
         return
     folder = path / THREADS
     if os.path.lexists(path / FOCUS):
-        yield _attempt(path / FOCUS, _focus)
+        yield _attempt(path / FOCUS, partial(_focus, now=now))
     elif not os.path.lexists(folder):
         folder = path
     if folder.is_symlink():
         yield Problem(folder, "", "is a symbolic link and was not followed")
     elif folder.is_dir():
-        yield from _threads(folder, content_limit_bytes)
+        yield from _threads(folder, content_limit_bytes, now)
 
 
-def _threads(folder: Path, content_limit_bytes: int) -> Iterator[AiEntry]:
+def _threads(folder: Path, content_limit_bytes: int, now: datetime | None) -> Iterator[AiEntry]:
     try:
         with os.scandir(folder) as found:
             names = sorted(one.name for one in found if _is_thread_file(one))
@@ -104,7 +125,7 @@ def _threads(folder: Path, content_limit_bytes: int) -> Iterator[AiEntry]:
     known: dict[str, str] = {}
     for name in names:
         path = folder / name
-        one = _attempt(path, partial(_thread, content_limit_bytes=content_limit_bytes))
+        one = _attempt(path, partial(_thread, content_limit_bytes=content_limit_bytes, now=now))
         if isinstance(one, ImportedThread) and known.setdefault(one.id, name) != name:
             one = Problem(path, "", f"id: is that of {known[one.id]} too")
         yield one
@@ -114,19 +135,25 @@ def _is_thread_file(one: os.DirEntry[str]) -> bool:
     return one.name.endswith(SUFFIX) and not one.name.startswith(".") and not one.is_dir(follow_symlinks=False)
 
 
-def _focus(path: Path) -> ImportedFocus:
-    return ImportedFocus(path, fields.focus(_document(path)))
+def _focus(path: Path, *, now: datetime | None) -> ImportedFocus:
+    return _in_focus(_document(path), path, now)
 
 
-def _thread(path: Path, *, content_limit_bytes: int) -> ImportedThread:
-    return thread(_document(path), path, content_limit_bytes)
+def _thread(path: Path, *, content_limit_bytes: int, now: datetime | None) -> ImportedThread:
+    return thread(_document(path), path, content_limit_bytes, now)
 
 
-def _either(path: Path, *, content_limit_bytes: int) -> ImportedThread | ImportedFocus:
+def _either(path: Path, *, content_limit_bytes: int, now: datetime | None) -> ImportedThread | ImportedFocus:
     data = _document(path, follow=True)
-    if isinstance(data, Mapping) and "active_focus" in data and "messages" not in data:
-        return ImportedFocus(path, fields.focus(data))
-    return thread(data, path, content_limit_bytes)
+    is_focus = isinstance(data, Mapping) and ACTIVE_FOCUS in data and "messages" not in data
+    if is_focus or (path.name == FOCUS and has_place(path)):
+        return _in_focus(data, path, now)
+    return thread(data, path, content_limit_bytes, now)
+
+
+def _in_focus(data: Any, path: Path, now: datetime | None) -> ImportedFocus:
+    times = Times(now)
+    return ImportedFocus(path, fields.focus(data, times), len(times.ahead))
 
 
 def _attempt(path: Path, build: Callable[[Path], ImportedThread | ImportedFocus]) -> AiEntry:
@@ -147,14 +174,15 @@ def _document(path: Path, *, follow: bool = False) -> Any:
     return json_value(content, strict=True)
 
 
-def thread(data: Any, path: Path, content_limit_bytes: int) -> ImportedThread:
-    """A thread from its file's JSON value; without an id it is called as its file. Raises InvalidInput."""
+def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime | None = None) -> ImportedThread:
+    """A thread from its file's JSON value; without an id it is called as its file, and what was said beyond `now` was
+    said now. Raises InvalidInput."""
     found = fields.mapping("file", data)
     said = _said({name: one for name, one in found.items() if name != "messages"})
     thread_id = label("id", said.get("id")) or label("id", path.stem) or ""
     messages = fields.listed("messages", found.get("messages"), MOST_MESSAGES)
     is_alone = _is_alone(thread_id, said, messages)
-    reading = _Reading(thread_id, said, content_limit_bytes, None if is_alone else thread_id)
+    reading = _Reading(thread_id, said, content_limit_bytes, None if is_alone else thread_id, Times(now))
     reading.read(messages)
     if not reading.memories:
         reading.keep_title()
@@ -169,6 +197,7 @@ def thread(data: Any, path: Path, content_limit_bytes: int) -> ImportedThread:
         reading.into,
         reading.last_active,
         is_alone,
+        len(reading.times.ahead),
     )
 
 
@@ -186,6 +215,7 @@ class _Reading:
     said: JsonObject
     content_limit_bytes: int
     context_id: str | None
+    times: Times
     memories: list[Imported] = field(default_factory=list)
     pinned: set[str] = field(default_factory=set)
     blank: list[tuple[int, JsonObject]] = field(default_factory=list)
@@ -219,12 +249,12 @@ class _Reading:
 
     @property
     def last_active(self) -> datetime | None:
-        said = point_in_time("last_active", self.said.get("last_active"))
+        said = self.times.at("last_active", self.said.get("last_active"))
         return fields.latest([said, *(one.draft.created_at for one in self.memories)])
 
     def read(self, messages: Sequence[Any]) -> None:
-        began = point_in_time("created_at", self.said.get("created_at"))
-        self.at = began or point_in_time("last_active", self.said.get("last_active"))
+        began = self.times.at("created_at", self.said.get("created_at"))
+        self.at = began or self.times.at("last_active", self.said.get("last_active"))
         for place, message in enumerate(messages):
             where = f"messages[{place}]"
             self._take(where, place, fields.plain(fields.mapping(where, message), where))
@@ -241,7 +271,7 @@ class _Reading:
             self.blank.append((place, message))
             return
         name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
-        at = point_in_time(f"{where}.{name}", message.get(name)) or self.at
+        at = self.times.at(f"{where}.{name}", message.get(name)) or self.at
         record = message.get("record")
         record = dict(record) if isinstance(record, Mapping) else {}
         fields.text(f"{where}.source", message.get("source"))
@@ -316,7 +346,7 @@ def _said(found: JsonObject) -> JsonObject:
 def _facets(said: JsonObject, reading: _Reading) -> dict[str, JsonObject]:
     weight = fields.number("weight", said.get("weight"), 1.0, fields.WEIGHT_LIMIT)
     is_pinned = reading.is_pinned or bool(reading.pinned)
-    rated = fields.ratings(said.get("ratings"))
+    rated = fields.ratings(said.get("ratings"), reading.times)
     told = {
         "title": fields.title(said.get("title")),
         "topics": fields.texts("topics", said.get("topics"), fields.MOST_TOPICS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -43,8 +44,11 @@ class Source:
     inside: Path | None = None
 
 
-def source(path: Path, *, content_limit_bytes: int, format_name: str | None = None) -> Source:
-    """Open a path for import. `format_name` settles what the path is; without one, its content does.
+def source(
+    path: Path, *, content_limit_bytes: int, format_name: str | None = None, now: datetime | None = None
+) -> Source:
+    """Open a path for import. `format_name` settles what the path is; without one, its content does. Times of a thread
+    that lie beyond `now` are not believed.
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
@@ -55,9 +59,9 @@ def source(path: Path, *, content_limit_bytes: int, format_name: str | None = No
             return _from_document(document(cache), cache, Format.KINGLY, content_limit_bytes)
         inside = ai_threads.in_project(path)
         if given is None and inside is not None:
-            return _project(path, inside, content_limit_bytes)
+            return _project(path, inside, content_limit_bytes, now)
         if given is Format.AI or (given is None and ai_threads.is_folder_of_threads(path)):
-            return _threads(path, content_limit_bytes, inside)
+            return _threads(path, content_limit_bytes, now, inside)
         if given not in (None, Format.NOTES):
             raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
@@ -66,13 +70,13 @@ def source(path: Path, *, content_limit_bytes: int, format_name: str | None = No
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
     if given is Format.JSONL or (given is None and path.name.lower().endswith(JSONL_SUFFIXES)):
         return _from_lines(path, content_limit_bytes)
+    if given is Format.AI or (given is None and ai_threads.has_place(path)):
+        return _threads(path, content_limit_bytes, now)
     if given is None and _begins_with_a_memory(path):
         return _from_lines(path, content_limit_bytes)
-    if given is Format.AI:
-        return _threads(path, content_limit_bytes)
     content = document(path)
     if given is None and ai_threads.looks_like(content):
-        return _threads(path, content_limit_bytes)
+        return _threads(path, content_limit_bytes, now)
     return _from_document(content, path, given or _shape(content, path), content_limit_bytes)
 
 
@@ -87,15 +91,16 @@ def _from_lines(path: Path, content_limit_bytes: int) -> Source:
     return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
 
 
-def _threads(path: Path, content_limit_bytes: int, inside: Path | None = None) -> Source:
+def _threads(path: Path, content_limit_bytes: int, now: datetime | None, inside: Path | None = None) -> Source:
     if not path.is_dir():
         opened(path).close()
-    return Source(Format.AI, ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes), inside=inside)
+    entries = ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes, now=now)
+    return Source(Format.AI, entries, inside=inside)
 
 
-def _project(path: Path, inside: Path, content_limit_bytes: int) -> Source:
+def _project(path: Path, inside: Path, content_limit_bytes: int, now: datetime | None) -> Source:
     """The notes of a project folder and the threads inside it; these alone where it has no notes."""
-    threads = _threads(path, content_limit_bytes, inside)
+    threads = _threads(path, content_limit_bytes, now, inside)
     written = notes.read(path, content_limit_bytes=content_limit_bytes)
     first = next(written, None)
     return threads if first is None else Source(Format.NOTES, chain([first], written), beside=threads)
@@ -113,7 +118,8 @@ def _begins_with_a_memory(path: Path) -> bool:
         data = json_value(first or b"")
     except InvalidInput:
         return False
-    return isinstance(data, Mapping) and isinstance(data.get("content"), str)
+    is_memory = isinstance(data, Mapping) and isinstance(data.get("content"), str)
+    return is_memory and not ai_threads.looks_like(data)
 
 
 def _shape(content: Any, path: Path) -> Format:
@@ -121,6 +127,10 @@ def _shape(content: Any, path: Path) -> Format:
         return Format.LOCOMO
     if kingly_layout.looks_like(content) or path.name == kingly_layout.QUICK_CACHE:
         return Format.KINGLY
-    if isinstance(content, list | dict):
+    if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):
         return Format.LEGACY
+    if isinstance(content, dict):
+        raise InvalidInput(
+            "file", f"{path} may hold anything; `--format legacy` imports each of its fields as the memory of that key"
+        )
     raise InvalidInput("file", f"{path} holds nothing that can be imported; name its format with --format")

@@ -12,8 +12,24 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
 
 FORMAT = "legacy"
+NAME = "memory.json"
 
 _FIELDS = {"key", "value", "category", "timestamp"}
+
+
+def looks_like(content: Any) -> bool:
+    """True for a list, and for an object that says which are its values. One of bare values by key may be anything,
+    and each of its names would write over the memory that has it for a key."""
+    if not isinstance(content, Mapping):
+        return isinstance(content, list)
+    if isinstance(content.get("memories"), list | dict) or {"key", "value"} <= set(content):
+        return True
+    return are_pairs(content)
+
+
+def are_pairs(content: Mapping[str, Any]) -> bool:
+    """Whether every name is a key with a `{value, …}`."""
+    return all(isinstance(one, Mapping) and "value" in one for one in content.values())
 
 
 def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:

@@ -48,10 +48,12 @@ class Focused:
         else:
             threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
             yield f"{'At least ' if self.more else ''}{threads} will be prioritized."
+        is_nothing = self.weight and not self.threads and not self.more
         if self.thread_id is not None:
-            beside = ", whose latest memories stand beside every prompt" if self.weight else ""
-            yield f"It names the thread {self.thread_id}{beside}."
-        if self.weight and not self.threads and not self.more:
+            beside = ", whose latest memories stand beside every prompt" if self.weight and not is_nothing else ""
+            gone = ", of which nothing is in view: it is archived, or has ended" if is_nothing else ""
+            yield f"It names the thread {self.thread_id}{beside}{gone}."
+        elif is_nothing:
             yield (
                 "So far nothing is about that: say a topic or tag of a thread, words of a title, the id of a thread or "
                 "the key of a memory."
@@ -163,7 +165,9 @@ class Attention:
         desk, reader = self._access.desk(), self._access.reader
         one, heavy = focus(topic, weight, desk.now)
         threads = await self._access.write(focuses.put(one, desk))
-        found = await self._access.read(lambda: affected.count(reader, desk.project, one, threads, desk.now_s))
+        found = affected.Affected(0)
+        if one.weight:
+            found = await self._access.read(lambda: affected.count(reader, desk.project, one, threads, desk.now_s))
         named_now = await self._access.read(lambda: focuses.naming(reader, desk.project, one))
         thread_id = named_now.thread or (one.topic if named_now.is_name else None)
         return Focused(one.topic, one.weight, found.threads, found.more, heavy.clamped, thread_id)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from typing import NamedTuple
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import StoreReader, Talk
+from kingly_memory.router.collector import put_off
+from kingly_memory.router.right_of_way import Pause, no_pause
 from kingly_memory.router.threads import courses, roll, roots
 from kingly_memory.router.threads.courses import COURSE, Course, Kept, Outline
 
@@ -66,15 +69,11 @@ class _Asked(NamedTuple):
     contexts are met for the first time at most."""
 
     now_s: float
-    pause: Callable[[], None]
+    pause: Pause
     most_new: int | None
 
     def left(self, unnamed: Sequence[Talk]) -> int:
         return 0 if self.most_new is None else max(len(unnamed) - self.most_new, 0)
-
-
-def no_pause() -> None:
-    """For who is waited for."""
 
 
 class Briefs:
@@ -90,7 +89,7 @@ class Briefs:
         self.topics: Mapping[str, Kept] = {}
         """Of threads whose briefs are held, as far as they are still needed."""
 
-    def survey(self, now_s: float, pause: Callable[[], None] = no_pause, most_new: int | None = None) -> Survey:
+    def survey(self, now_s: float, pause: Pause = no_pause, most_new: int | None = None) -> Survey:
         """`pause` is called after every millisecond or so of the interpreter. The same object as before says that all
         threads are as they were. With `most_new`, no more contexts than that are met for the first time."""
         version = self._reader.threads.version()
@@ -103,15 +102,16 @@ class Briefs:
         return look.survey
 
     def _looked(self, before: _Look | None, asked: _Asked) -> _Look:
-        known = self._known(asked.pause) if before is None else before.survey.current
-        talks = {talk.context: talk for talk in self._reader.threads.talks(self.project)}
+        with put_off() if before is None and asked.pause is no_pause else nullcontext():
+            known = self._known(asked.pause) if before is None else before.survey.current
+            talks = {talk.context: talk for talk in self._reader.threads.talks(self.project)}
         asked.pause()
         facets = self._thread_facets(asked.pause)
         if before is None or asked.now_s >= before.until_s or facets != before.survey.facets:
             return self._anew(before, known, talks, facets, asked)
         return self._gone_on(before, talks, asked)
 
-    def _known(self, pause: Callable[[], None]) -> Mapping[str, Course]:
+    def _known(self, pause: Pause) -> Mapping[str, Course]:
         """The briefs that are kept, true or not: all but the latest from the roll, where there is one."""
         rolled = roll.read(self._reader, self.project, pause)
         if rolled is None:
@@ -184,7 +184,7 @@ class Briefs:
         kept = courses.kept(self._reader, self.project, [root for root in states if root not in current])
         return {root: one for root, one in kept.items() if one.is_true(states.get(root), now_s)}
 
-    def strays(self, found: Survey, pause: Callable[[], None] = no_pause) -> tuple[str, ...]:
+    def strays(self, found: Survey, pause: Pause = no_pause) -> tuple[str, ...]:
         """The threads that are no more and whose briefs are there all the same, whoever wrote them."""
         return tuple(one for one in self._read_all(pause) if one not in found.current and one not in found.waiting)
 
@@ -198,11 +198,11 @@ class Briefs:
         """Keep in mind what was worked out of threads in waiting, instead of what was before."""
         self._worked_out, self.topics = worked_out, topics
 
-    def _read_all(self, pause: Callable[[], None]) -> dict[str, Course]:
+    def _read_all(self, pause: Pause) -> dict[str, Course]:
         read = (courses.from_json(facet, self.project) for _, facet in all_facets(self._reader, COURSE, pause))
         return {course.context_id: course for course in read if course is not None}
 
-    def _thread_facets(self, pause: Callable[[], None]) -> dict[str, JsonObject]:
+    def _thread_facets(self, pause: Pause) -> dict[str, JsonObject]:
         """By context. The owner says whether one is this project's."""
         found: dict[str, JsonObject] = {}
         for whose, facet in all_facets(self._reader, roots.THREAD, pause):
@@ -257,18 +257,21 @@ def until_s(several: Iterable[Course]) -> float:
     return min((one.ends_s for one in several if one.ends_s is not None), default=math.inf)
 
 
-def _states(talks: Iterable[Talk], heads: Mapping[str, str], pause: Callable[[], None]) -> dict[str, str]:
+def _states(talks: Iterable[Talk], heads: Mapping[str, str], pause: Pause) -> dict[str, str]:
     """Which state each thread is in: how many live memories its contexts have, and the sum of their marks."""
-    counts: dict[str, int] = {}
-    marks: dict[str, int] = {}
+    firsts: dict[str, Talk] = {}
+    sums: dict[str, tuple[int, int]] = {}
     for number, talk in enumerate(talks, 1):
         root = heads.get(talk.context)
-        if root is not None:
-            counts[root] = counts.get(root, 0) + talk.memories
-            marks[root] = marks.get(root, 0) + talk.mark
+        if root in firsts:  # seldom: most threads are one context
+            count, mark = sums.get(root, (firsts[root].memories, firsts[root].mark))
+            sums[root] = count + talk.memories, mark + talk.mark
+        elif root is not None:
+            firsts[root] = talk
         if number % LOOKED_AT == 0:
             pause()
-    return {root: f"{count}.{marks[root]}" for root, count in counts.items()}
+    states = {root: f"{talk.memories}.{talk.mark}" for root, talk in firsts.items()}
+    return states | {root: f"{count}.{mark}" for root, (count, mark) in sums.items()}
 
 
 def _outlines(
@@ -285,9 +288,7 @@ def _outlines(
     return {root: Outline(root, tuple(sorted(contexts[root])), states[root]) for root in ordered}
 
 
-def all_facets(
-    reader: StoreReader, name: str, pause: Callable[[], None] = no_pause
-) -> Iterator[tuple[str, JsonObject]]:
+def all_facets(reader: StoreReader, name: str, pause: Pause = no_pause) -> Iterator[tuple[str, JsonObject]]:
     """Every facet of that name, with its owner."""
     after, most = "", STRIDE if pause is no_pause else STEP
     while page := reader.threads.named(name, most, after):

@@ -74,9 +74,10 @@ def merge(kept: Named, gone: Named, desk: Desk) -> Callable[[Transaction], tuple
     return change
 
 
-def part(kept: str, children: Sequence[str], desk: Desk) -> Callable[[Transaction], None]:
-    """Those threads go on by themselves again, the latest to come first. Raises InvalidInput when none is there any
-    more."""
+def part(kept: str, children: Sequence[str], desk: Desk, *, is_erased: bool = False) -> Callable[[Transaction], None]:
+    """Those threads go on by themselves again, the latest to come first. When nothing else is left of the one that they
+    leave, what was said of it goes; `is_erased`: none of its own memories can come back, so that nothing stays. Raises
+    InvalidInput when none is there any more."""
 
     def change(transaction: Transaction) -> None:
         into = owner(desk.project, kept)
@@ -89,6 +90,12 @@ def part(kept: str, children: Sequence[str], desk: Desk) -> Callable[[Transactio
             raise InvalidInput("thread_id", f"{shown(kept)!r} was split by somebody else meanwhile")
         for one in there:
             _take_apart(transaction, into, one, owner(desk.project, one))
+        if roots.holds(transaction.facet(THREAD, into) or {}) or transaction.is_said_in(desk.project, kept):
+            return
+        if is_erased:
+            leaving.clear(transaction, desk.project, kept)
+        for facet in (THREAD, *leaving.TELLING):
+            transaction.set_facet(facet, into, None)
 
     return change
 

@@ -7,7 +7,7 @@ that is not, and several may write them at once. `topic:<owner>` has the weighte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router.right_of_way import no_pause
+from kingly_memory.router.right_of_way import Pause, no_pause
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.threads import told
 from kingly_memory.router.threads.telling import Gathered, saying
@@ -100,6 +100,10 @@ class Course(NamedTuple):
     def others(self) -> list[Alike]:
         return [Alike(*other) for other in self.alike]
 
+    def like(self, others: Iterable[Alike]) -> Course:
+        """The same with those for the others."""
+        return self._replace(alike=tuple((*other,) for other in others))
+
     def to_json(self, project: str) -> JsonObject:
         """The fields in their order, without their names: there are many of these, and they are read all together."""
         return {"project": project, "form": FORM, "course": list(self)}
@@ -160,9 +164,7 @@ class Read:
         return {**self.kept._asdict(), "project": project, "topic": dict(self.topic)}
 
 
-def read(
-    reader: StoreReader, project: str, outline: Outline, now_s: float, pause: Callable[[], None] = no_pause
-) -> Read | None:
+def read(reader: StoreReader, project: str, outline: Outline, now_s: float, pause: Pause = no_pause) -> Read | None:
     """What a thread's memories say; None when none is there by now. `pause` is called between bites of the work."""
     rows: dict[int, Row] = {}
     for context_id, _ in outline.contexts:
@@ -227,7 +229,7 @@ def _ends(subjects: Iterable[Subject]) -> Iterator[float]:
     return (one.lifetime.expires_at for one in subjects if one.lifetime is not None)
 
 
-def _read(subjects: Sequence[Subject], outline: Outline, now_s: float, pause: Callable[[], None]) -> Read:
+def _read(subjects: Sequence[Subject], outline: Outline, now_s: float, pause: Pause) -> Read:
     """Of memories in the order they were stored."""
     alive = [one for one in subjects if not is_expired(one.lifetime, now_s)]
     brief = Course(*outline)

@@ -15,7 +15,7 @@ from kingly_memory.errors import KinglyMemoryError, RouterClosed
 from kingly_memory.ports import Clock, LocalStore, Transaction
 from kingly_memory.router.apart import apart
 from kingly_memory.router.lock import Lock
-from kingly_memory.router.right_of_way import RightOfWay, no_pause
+from kingly_memory.router.right_of_way import Pause, RightOfWay, no_pause
 from kingly_memory.router.threads import courses, kin, roll
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import COURSE, TOPIC, Alike, Outline, Read
@@ -190,7 +190,7 @@ class Keeping:
         self._kin = Kin(store.reader, project)
         self._over = list(found.over)
 
-    def some(self, pause: Callable[[], None] = no_pause) -> bool:
+    def some(self, pause: Pause = no_pause) -> bool:
         """Read and write some threads; False when there are none left. What `pause` raises ends it between two."""
         pause()
         over, self._over = self._over[:BATCH], self._over[BATCH:]
@@ -212,7 +212,7 @@ class Keeping:
             if one.context_id not in written or not written[one.context_id].is_true(one.made_of, self._now_s)
         ]
 
-    def _keep(self, some: Sequence[Outline], pause: Callable[[], None]) -> None:
+    def _keep(self, some: Sequence[Outline], pause: Pause) -> None:
         read: dict[str, Read] = {}
         unknown: dict[str, list[str]] = {}
         for outline in some:
@@ -248,7 +248,7 @@ class Keeping:
 
 def _with(one: Read, alike: Sequence[Alike]) -> Read:
     best = sorted(set(alike), key=lambda other: (-other.similarity, other.context_id))[: kin.KEPT]
-    return replace(one, course=one.course._replace(alike=tuple((*other,) for other in best)))
+    return replace(one, course=one.course.like(best))
 
 
 def written(read: Mapping[str, Read], project: str) -> Callable[[Transaction], None]:

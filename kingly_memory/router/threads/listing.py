@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heapify, heappush, heappushpop, nlargest, nsmallest
 from typing import NamedTuple
 
 from kingly_memory.attention import pins
+from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.threads import courses, roots
+from kingly_memory.router.threads import courses, roots, telling
 from kingly_memory.router.threads.briefs import MOST_NEW, Briefs, Survey, is_active, most_new, weights
 from kingly_memory.router.threads.courses import Course
+from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.pairs import LEAST_READ
 from kingly_memory.router.threads.roots import ATTENTION
 from kingly_memory.router.threads.telling import MOST_TOPICS, Gathered, Known
@@ -163,7 +165,11 @@ def of_status(
     wanted = [one for one in seen if status in (None, one.status)]
     glances = [_glance(one, found) for one in nsmallest(limit, wanted, key=Seen.latest_first)]
     known = {one.course.context_id for one in seen}
-    others = (*_archived(reader, project, now_s, found, known), *_merged(found))
+    ended = (found.current.keys() | found.waiting.keys()) - known
+    others = (
+        *(_archived(reader, project, now_s, found, known, ended=ended) if status != MERGED else ()),
+        *_merged(found),
+    )
     glances += (one for one in others if status in (None, one.status))
     return [_titled(one, reader, project) for one in nsmallest(limit, glances, key=_latest_first)]
 
@@ -247,14 +253,20 @@ def _glance(one: Seen, found: Survey) -> Glance:
     )
 
 
-def _archived(reader: StoreReader, project: str, now_s: float, found: Survey, known: set[str]) -> Iterator[Glance]:
-    """Threads of which nothing is left but what lies in the archive."""
+def _archived(
+    reader: StoreReader, project: str, now_s: float, found: Survey, known: Collection[str], *, ended: Collection[str]
+) -> Iterator[Glance]:
+    """Threads of which nothing is left but what lies in the archive, or has `ended` and will."""
     gathered: dict[str, Gathered] = {}
+    for name in ended:
+        whole = telling.part(reader, project, Named(name, owner(project, name)))
+        gathered[name] = telling.gather(reader, project, whole, now_s)
     for subject in Subjects(reader, project).live(standings=(Standing.ARCHIVED,)):
         context_id = subject.memory.scope.context_id
         thread_id = None if context_id is None else roots.root(context_id, found.facets)
-        if thread_id is not None and thread_id not in known:
+        if thread_id is not None and thread_id not in known and thread_id not in ended:
             gathered.setdefault(thread_id, Gathered(thread_id)).see(subject, now_s)
+    gathered = {name: one for name, one in gathered.items() if one.archived}
     attention = roots.facets(reader, ATTENTION, project, gathered)
     for name, one in gathered.items():
         view = one.view(Known(found.facets.get(name, NOTHING), attention.get(name, NOTHING)))

@@ -76,14 +76,14 @@ class Comparing:
             alike = self._of_all(own)
         else:
             alike = {name: kin.alike(one, self._candidates(one)) for name, one in own.items()}
-        return {name: _with(one, alike[name]) for name, one in own.items()}
+        return {name: one.course.like(alike[name]) for name, one in own.items()}
 
     def _one_by_one(self, outlines: Iterable[Outline]) -> Iterator[tuple[str, Course]]:
         for number, outline in enumerate(outlines):
             if number >= LEAST_READ and time.monotonic() >= self._deadline_s:
                 return
             if (one := self._read_one(outline)) is not None:
-                yield outline.context_id, _with(one, kin.alike(one, self._candidates(one)))
+                yield outline.context_id, one.course.like(kin.alike(one, self._candidates(one)))
 
     def read(self, briefs: Mapping[str, Course]) -> dict[str, Read]:
         """What was read for those that were compared here."""
@@ -144,10 +144,6 @@ class Comparing:
             if one is not None:
                 self._read[outline.context_id] = one
         return self._read.get(outline.context_id)
-
-
-def _with(one: Read, alike: Iterable[Alike]) -> Course:
-    return one.course._replace(alike=tuple((*other,) for other in alike))
 
 
 def _compared(pairs: Sequence[tuple[str, str]], known: Mapping[str, Kept]) -> Pairs:

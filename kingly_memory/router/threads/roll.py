@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory.cognition.owners import latest_owner
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import Seen, StoreReader, Talk, ThreadRows, Transaction
+from kingly_memory.router.right_of_way import Pause, no_pause
 from kingly_memory.router.threads import told
 
 if TYPE_CHECKING:  # who only drops a roll does without
@@ -47,8 +48,6 @@ _COURSE: tuple[frozenset[type], ...] = (
 _TALK = (_TEXT, _COUNT, _COUNT, _COUNT)
 _UNSOUND = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 
-Pause = Callable[[], None]
-
 
 class Rolled(NamedTuple):
     """What a roll has: briefs by context id as they are in their facets, true or not, without those that were written
@@ -56,10 +55,6 @@ class Rolled(NamedTuple):
 
     courses: Mapping[str, Course]
     seen: Seen
-
-
-def no_pause() -> None:
-    """For who is waited for."""
 
 
 def read(reader: StoreReader, project: str, pause: Pause = no_pause) -> Rolled | None:

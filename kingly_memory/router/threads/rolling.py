@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kingly_memory.ports import LocalStore, Transaction
+from kingly_memory.router.right_of_way import Pause, no_pause
 from kingly_memory.router.threads import roll
 from kingly_memory.router.threads.briefs import Briefs, Survey
 from kingly_memory.router.threads.courses import Course
-from kingly_memory.router.threads.roll import Pause, no_pause
 
 LEAST = 500
 """Threads of which there is a roll: fewer are read one by one in no time."""

@@ -46,12 +46,14 @@ WORTH_S = 0.25
 
 
 class _Look(NamedTuple):
-    """What suggestions are made of, in those `versions` of the store and until `until_s`. `plain`: the threads of which
-    nothing but their memories tells. `unread`: how many are left for the next look."""
+    """What suggestions are made of, in those `versions` of the store and until `until_s`. `threads`: those of which
+    there may be anything to suggest, and those that are `marked`: of which somebody has said anything. `active`: how
+    many threads are, of all that are told. `unread`: how many are left for the next look."""
 
     told: Mapping[str, Course]
-    plain: Mapping[str, Digest]
     threads: Mapping[str, Digest]
+    marked: Collection[str]
+    active: int
     pairs: Sequence[Pair]
     facets: Mapping[str, JsonObject]
     until_s: float
@@ -84,10 +86,18 @@ class Suggesting:
         threads, related = look.threads, list[str]()
         if context is not None:
             related = _related(self._reader, context, look.facets, now_s)
-            threads = {**threads, **self._met(related, look, now_s)} if look.unread else threads
-        most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
-        unread = max(look.unread - len(threads) + len(look.threads), 0)
-        return suggestions(threads.values(), look.pairs, related, now_s, most_active=most, unread=unread)
+            met = self._met(related, look, now_s) if look.unread else {}
+            threads = {**met, **_answering(related, look, met), **threads}
+        told = sum(name in look.told for name in threads)
+        return suggestions(
+            threads.values(),
+            look.pairs,
+            related,
+            now_s,
+            most_active=COMPACTION_STRATEGIES[NORMAL].max_active_threads,
+            others=look.active - told,
+            unread=max(look.unread - len(threads) + told, 0),
+        )
 
     def _looked(self, before: _Look | None, now_s: float, deadline_s: float) -> _Look:
         reader, project = self._reader, self._project
@@ -95,16 +105,20 @@ class Suggesting:
         comparing = Comparing(reader, project, found, now_s, deadline_s=deadline_s, held=self._briefs.topics)
         told = {**found.current, **self._worked_out(comparing, found, now_s, is_patient=deadline_s == math.inf)}
         attention = weights(reader, project, found)
-        plain = _plain(told, found.facets.keys() | attention.keys(), before)
-        threads = {**plain, **_marked(told, found.facets, attention)}
+        alike, marked = comparing.pairs(told), found.facets.keys() | attention.keys()
+        plain = [name for name, course in told.items() if _is_plain(name, course, marked)]
+        paired = {one for ends in alike for one in ends}
+        said = _marked(told, found.facets, attention)
+        threads = {one: _digest(told[one]) for one in plain if one in paired or drift.is_adrift(told[one].drift)} | said
         threads |= {one.id: one._replace(drift=()) for one in _undivided(reader, project, threads, told, found.facets)}
         pairs = [
             Pair(similarity, ends, _shared(*(threads[one] for one in ends)))
-            for ends, similarity in comparing.pairs(told).items()
+            for ends, similarity in alike.items()
             if all(one in threads for one in ends)
         ]
         unread = found.unmet + len(found.waiting.keys() - told.keys())
-        look = _Look(told, plain, threads, pairs, found.facets, until_s(told.values()), unread)
+        ends_s, active = until_s(told.values()), len(plain) + len(said)
+        look = _Look(told, threads, marked, active, pairs, found.facets, ends_s, unread)
         is_same = before is not None and (threads, pairs, found.facets) == (before.threads, before.pairs, before.facets)
         return look._replace(versions=before.versions) if before is not None and is_same else look
 
@@ -134,7 +148,8 @@ class Suggesting:
             outline = Outline(name, tuple((one, "") for one in contexts), "")
             if (read := courses.read(self._reader, self._project, outline, now_s)) is not None:
                 told[name] = read.course
-        return {**_plain(told, look.facets, None), **_marked(told, look.facets, {})}
+        plain = {name: _digest(one) for name, one in told.items() if _is_plain(name, one, look.facets)}
+        return plain | _marked(told, look.facets, {})
 
 
 def _with(look: _Look, version: Version | None) -> _Look:
@@ -144,14 +159,9 @@ def _with(look: _Look, version: Version | None) -> _Look:
 # --- the threads ------------------------------------------------------------------------------------------------------
 
 
-def _plain(told: Mapping[str, Course], marked: Collection[str], before: _Look | None) -> dict[str, Digest]:
-    """Those of which nobody has said anything. Most are as they were."""
-    known, plain = ({}, {}) if before is None else (before.told, before.plain)
-    return {
-        name: plain[name] if name in plain and known.get(name) is course else _digest(course)
-        for name, course in told.items()
-        if not course.is_over and name not in marked
-    }
+def _is_plain(name: str, course: Course, marked: Collection[str]) -> bool:
+    """Whether the thread is active, and nothing but its memories tells of it."""
+    return not course.is_over and name not in marked
 
 
 def _marked(
@@ -209,6 +219,20 @@ def _is_divided(reader: StoreReader, project: str, name: str, facets: Mapping[st
     messages = [telling.saying(row.memory) for row in islice(telling.rows(reader, project, whole), MOST_MOVED + 1)]
     earlier = roots.texts(facets.get(name, {}), "drift_history")
     return len(messages) <= MOST_MOVED and len(dividing.by_drift(messages, earlier)) > 1
+
+
+def _answering(related: Sequence[str], look: _Look, met: Mapping[str, Digest]) -> dict[str, Digest]:
+    """The threads about the same as one of those that answer a context: they are counted. Without those that somebody
+    has said anything of, which are there already."""
+    told = {name: _digest(look.told[name]) for name in related if name in look.told}
+    known = {**told, **met, **look.threads}
+    names = {known[name].name.casefold() for name in related if name in known}
+    return {
+        name: _digest(course)
+        for name, course in (look.told.items() if names else ())
+        if not names.isdisjoint(map(str.casefold, course.topics or (course.title, name)))
+        and _is_plain(name, course, look.marked)
+    }
 
 
 def _shared(one: Digest, other: Digest) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from kingly_memory.router.access import Access
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.reading import ATTENTION, FACET
+from kingly_memory.router.threads.views import RATINGS
 from kingly_memory.thread_files import FILE, FROM_FILE, ImportedFocus, ImportedThread
 
 FOCUS = "focus"
@@ -53,8 +54,9 @@ async def take_in(thread: ImportedThread, access: Access) -> Taken:
 
 
 async def take_in_focus(focus: ImportedFocus, access: Access) -> bool:
-    """Set what is in focus, unless it was set here later. False when nothing was changed."""
-    return await access.write(set_focus(focus.focus, access.desk()))
+    """Set what is in focus, unless it was set here later, or the file's own times do not say when it was. False when
+    nothing was changed."""
+    return await access.write(set_focus(focus.focus, access.desk(), is_dated=not focus.ahead))
 
 
 def begin(
@@ -89,11 +91,11 @@ def go_on(
     return change
 
 
-def set_focus(focus: JsonObject, desk: Desk) -> Callable[[Transaction], bool]:
+def set_focus(focus: JsonObject, desk: Desk, *, is_dated: bool) -> Callable[[Transaction], bool]:
     def change(transaction: Transaction) -> bool:
         name = current_owner(desk.project, desk.agent)
         before = transaction.facet(FOCUS, name)
-        if before is not None and _said_at(focus) <= _said_at(before):
+        if before is not None and not (is_dated and _said_at(focus) > _said_at(before)):
             return False
         transaction.set_facet(FOCUS, name, focus)
         return True
@@ -174,19 +176,34 @@ def _set_facets(transaction: Transaction, thread: ImportedThread, items: Sequenc
     if name is None:
         return False
     before = transaction.facets([*FROM_FILE, FILE], name)
-    file = {"said": thread.said, "blank": [list(one) for one in thread.blank], "facets": dict(thread.facets)}
     noted = before.get(FILE, {})
+    facets = _as_first_told(thread, noted)
+    file = {"said": thread.said, "blank": [list(one) for one in thread.blank], "facets": facets}
     said_before = noted.get("facets", {})
     if {one: noted.get(one) for one in file} == file:
         return False
     for facet in FROM_FILE:
-        said = thread.facets.get(facet, {})
+        said = facets.get(facet, {})
         after = _together(before.get(facet, {}), said_before.get(facet, {}), said)
         transaction.set_facet(facet, name, after or None)
     if thread.into is not None:
         _hold(transaction, thread.into, thread.id, desk.project)
     transaction.set_facet(FILE, name, {**file, "last_s": _last_s(thread, desk)})
     return is_pinned(thread.facets.get(ATTENTION)) and not is_pinned(said_before.get(ATTENTION))
+
+
+def _as_first_told(thread: ImportedThread, noted: JsonObject) -> JsonObject:
+    """The facets of a thread. What its file puts into the future stays as old as when it first said so, so that the
+    same file changes nothing."""
+    facets, before = dict(thread.facets), noted.get("facets", {})
+    if not thread.ahead or noted.get("said") != thread.said:
+        return facets
+    if RATINGS in before:
+        facets[RATINGS] = before[RATINGS]
+    told, archived_at = facets.get(FACET, {}), before.get(FACET, {}).get("archived_at")
+    if archived_at is not None and "archived_at" in told:
+        facets[FACET] = {**told, "archived_at": min(archived_at, told["archived_at"])}
+    return facets
 
 
 def _together(now: JsonObject, before: JsonObject, said: JsonObject) -> JsonObject:

@@ -60,10 +60,10 @@ class Gathered:
 
     def see(self, subject: Subject, now_s: float) -> bool:
         """False for an ended working memory, which the next sweep erases."""
+        if _is_gone(subject, now_s):
+            return False
         memory = subject.memory
         is_over = subject.lifetime is not None and is_expired(subject.lifetime, now_s)
-        if is_over and memory.type is MemoryType.WORKING:
-            return False
         if subject.standing is Standing.LIVE and not is_over:
             self.live += 1
             self.course.see(subject)
@@ -149,6 +149,20 @@ def rows(reader: StoreReader, project: str, whole: Part) -> Iterator[Row]:
     yield from heapq.merge(*(_said_in(reader, project, one) for one in whole.contexts), key=lambda row: row.position)
 
 
+def left(reader: StoreReader, project: str, whole: Part, now_s: float) -> Iterator[Memory]:
+    """All that is there of it, as `tell` sees it: without ended working memories."""
+    found = _subjects(reader, project, rows(reader, project, whole))
+    return (subject.memory for subject in found if not _is_gone(subject, now_s))
+
+
+def gather(reader: StoreReader, project: str, whole: Part, now_s: float) -> Gathered:
+    """What its memories say of it."""
+    gathered = Gathered(whole.id)
+    for subject in _subjects(reader, project, rows(reader, project, whole)):
+        gathered.see(subject, now_s)
+    return gathered
+
+
 def tell(
     reader: StoreReader, project: str, whole: Part, now_s: float, *, first: int = 0, limit: int = 0
 ) -> ThreadView | None:
@@ -195,6 +209,11 @@ def saying(memory: Memory) -> Said:
 def _rated(facet: JsonObject | None, times_unused: int) -> Rated:
     ratings = Ratings.from_json(facet)
     return Rated(relevance(ratings, times_unused), ratings.raw, tuple(one.to_json() for one in ratings.latest))
+
+
+def _is_gone(subject: Subject, now_s: float) -> bool:
+    """An ended working memory, which the next sweep erases."""
+    return subject.memory.type is MemoryType.WORKING and is_expired(subject.lifetime, now_s)
 
 
 def _with_page(view: ThreadView, whole: Part, page: Sequence[Message], first: int) -> ThreadView:

@@ -25,7 +25,7 @@ from kingly_memory.router.threads import changes, dividing, listing, ratings, ro
 from kingly_memory.router.threads.briefs import Briefs
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
 from kingly_memory.router.threads.listing import Glance, Overview
-from kingly_memory.router.threads.named import Named, named
+from kingly_memory.router.threads.named import Named, named, titled
 from kingly_memory.router.threads.pairs import WorkedOut
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.telling import Part
@@ -67,14 +67,21 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What became of a thread, itself first."""
+    """What became of a thread, itself first; it is not among them when nothing is left of it but what it took in."""
 
     threads: tuple[ThreadView, ...]
+    thread_id: str
+
+    @property
+    def is_left(self) -> bool:
+        return any(one.id == self.thread_id for one in self.threads)
 
     @property
     def message(self) -> str:
         parts = ", ".join(f"{one.id} ({_counted(one.message_count)})" for one in self.threads)
-        return f"Split {self.threads[0].id} into {len(self.threads)}: {parts}"
+        if not self.is_left:
+            return f"Parted {parts} from {self.thread_id}, of which nothing else is left"
+        return f"Split {self.thread_id} into {len(self.threads)}: {parts}"
 
     def to_json(self) -> JsonObject:
         return {"message": self.message, "threads": [one.to_json() for one in self.threads]}
@@ -111,6 +118,21 @@ class Recalled:
             "left": self.left,
             "threads": [one.to_json() for one in self.threads],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The threads that were merged into one, and of which of them anything is `left`. `is_own_left`: besides them, of
+    what was said in it itself; `is_erased`: of that nothing can come back."""
+
+    children: tuple[str, ...]
+    left: tuple[str, ...]
+    is_own_left: bool
+    is_erased: bool
+
+    def is_all(self, parted: Sequence[str]) -> bool:
+        """Whether nothing is left once those are parted."""
+        return not self.is_own_left and set(self.left) <= set(parted)
 
 
 InFocus = Callable[[StoreReader, str, str | None], Sequence[Focus]]
@@ -183,37 +205,37 @@ class Threads:
         wanted = intake.tag_list("topics", topics or ())
         desk = await self._desk()
         reader = self._access.reader
-        name = await self._access.read(lambda: named(reader, desk.project, said))
+        name = await self._access.read(lambda: self._left(said, desk))
         whole = await self._access.read(lambda: telling.part(reader, desk.project, name))
-        parts = await self._access.read(lambda: self._parts(whole, desk))
-        children = [one for one, facet in whole.contexts.items() if roots.into(facet) == name.id]
-        chosen = await self._access.read(lambda: self._chosen(children, wanted, desk))
-        if chosen:
-            await self._access.write(changes.part(name.id, chosen, desk))
-            parts = (name.id, *chosen)
-        elif len(parts) > 1 and not wanted:
-            await self._access.write(changes.part(name.id, children, desk))
+        held = await self._access.read(lambda: self._held(whole, desk))
+        chosen = await self._access.read(lambda: self._chosen(held.left, wanted, desk))
+        parted = chosen or (() if wanted else held.left)
+        if parted:
+            leaving = held.children if held.is_all(parted) else parted
+            part = changes.part(name.id, leaving, desk, is_erased=held.is_erased)
+            await self._access.write(part)
         else:
             shares = await self._access.read(lambda: self._shares(whole, wanted, desk))
-            emptied = await self._access.read(lambda: self._emptied(children, shares, desk))
+            emptied = await self._access.read(lambda: self._emptied(held.children, shares, desk))
             split = changes.split(name, shares, whole.contexts, desk, emptied=emptied)
-            parts = (name.id, *await self._access.write(split))
+            parted = await self._access.write(split)
             self._access.wake(*(one for share in shares for one in share.memory_ids))
-        return Split(tuple([await self.get(one, limit=0) for one in parts]))
+        views = await self._access.read(lambda: [self._view(one, desk) for one in (name.id, *parted)])
+        return Split(tuple(view for view in views if view is not None), name.id)
 
     async def rename(self, thread_id: str, title: str) -> ThreadView:
         """Call a thread something else. Raises InvalidInput, StoreError."""
         said = intake.required("thread_id", thread_id)
         called = intake.required("title", title, "say what to call the thread")
         desk = await self._desk()
-        name = await self._access.read(lambda: named(self._access.reader, desk.project, said))
+        name = await self._access.read(lambda: self._left(said, desk))
         await self._access.write(changes.rename(name, called))
         return await self.get(name.id, limit=0)
 
     async def recall(self, topic: str, limit: int = RECALLED, *, restore: bool = False) -> Recalled:
-        """The threads on a topic, or the one of that id, archived ones too; each counts as recalled. `restore` brings
-        back what compaction or an import has archived of a thread that is named by its id. Raises InvalidInput,
-        StoreError."""
+        """The threads on a topic, those first to which somebody has given such a title, or the one of that id; archived
+        ones too. Each counts as recalled. `restore` brings back what compaction or an import has archived of a thread
+        that is named by its id. Raises InvalidInput, StoreError."""
         said = intake.required("topic", topic, "say what to recall")
         most = intake.count("limit", limit, most=LOOKED_AT)
         desk = await self._desk()
@@ -223,7 +245,8 @@ class Threads:
         back, left = await self._bring_back(name, desk) if name is not None and restore else (0, 0)
         found = {name: ()} if name is not None else await self._found(said, most, desk)
         await self._access.write(changes.recalled(list(found), desk.now_s))
-        views = [await self._recalled(one, about, desk) for one, about in found.items()]
+        unsearched = MESSAGES if len(found) == 1 else EACH
+        views = [await self._recalled(one, about, unsearched, desk) for one, about in found.items()]
         return Recalled(said, tuple(one for one in views if one is not None), back, left)
 
     async def status(self, within: float = WITHIN_S) -> Overview:
@@ -276,24 +299,41 @@ class Threads:
         is_merged = said != name.id and said in whole.contexts
         return replace(view, id=said, status=MERGED, into=name.id) if is_merged else view
 
-    def _parts(self, whole: Part, desk: Desk) -> tuple[str, ...]:
-        """What the thread was before others were merged into it, and those, as far as anything is left of them."""
+    def _left(self, said: str, desk: Desk, field: str = "thread_id") -> Named:
+        """The thread of that name. Raises InvalidInput when there is none, or nothing is left of it."""
         reader = self._access.reader
-        children = [one for one, facet in whole.contexts.items() if roots.into(facet) == whole.id]
-        own = [whole.id] if children and roots.is_left(reader, desk.project, [whole.id]) else []
-        left = (
-            one for one in children if roots.is_left(reader, desk.project, roots.members(reader, desk.project, one))
-        )
-        return (*own, *left)
+        try:
+            name = named(reader, desk.project, said)
+        except InvalidInput as error:
+            raise InvalidInput(field, error.problem) from None
+        if not self._is_left(telling.part(reader, desk.project, name), desk):
+            raise InvalidInput(field, f"of {shown(said)!r} nothing is left")
+        return name
+
+    def _is_left(self, whole: Part, desk: Desk) -> bool:
+        return any(True for _ in telling.left(self._access.reader, desk.project, whole, desk.now_s))
+
+    def _view(self, thread_id: str, desk: Desk) -> ThreadView | None:
+        """None when nothing is left of it."""
+        reader = self._access.reader
+        return telling.tell(reader, desk.project, self._part(thread_id, desk), desk.now_s)
+
+    def _part(self, thread_id: str, desk: Desk) -> Part:
+        return telling.part(self._access.reader, desk.project, Named(thread_id, owner(desk.project, thread_id)))
+
+    def _held(self, whole: Part, desk: Desk) -> Held:
+        children = tuple(one for one, facet in whole.contexts.items() if roots.into(facet) == whole.id)
+        left = tuple(one for one in children if self._is_left(self._part(one, desk), desk))
+        own = replace(whole, contexts={whole.id: {}})
+        known = self._access.reader.page(Query("", desk.project, context_id=whole.id), tuple(Standing), 1, None)
+        return Held(children, left, is_own_left=self._is_left(own, desk), is_erased=not known)
 
     def _chosen(self, children: Sequence[str], topics: Sequence[str], desk: Desk) -> tuple[str, ...]:
         """The threads that were merged into another one and that the topics name. Raises InvalidInput when only some of
         the topics do."""
-        reader = self._access.reader
         names = {folded(one): one for one in children}
         for one in children if topics else ():
-            whole = telling.part(reader, desk.project, Named(one, owner(desk.project, one)))
-            view = telling.tell(reader, desk.project, whole, desk.now_s)
+            view = self._view(one, desk)
             if view is not None:
                 names.setdefault(folded(view.title), one)
         chosen = tuple(dict.fromkeys(names[folded(one)] for one in topics if folded(one) in names))
@@ -308,20 +348,20 @@ class Threads:
         taken = {one for share in shares for one in share.memory_ids}
 
         def is_taken(child: str) -> bool:
-            whole = telling.part(reader, desk.project, Named(child, owner(desk.project, child)))
-            return all(row.memory.id in taken for row in telling.rows(reader, desk.project, whole))
+            there = telling.left(reader, desk.project, self._part(child, desk), desk.now_s)
+            return all(memory.id in taken for memory in there)
 
         return tuple(one for one in children if is_taken(one))
 
     def _shares(self, whole: Part, topics: Sequence[str], desk: Desk) -> tuple[Share, ...]:
         """The parts of a thread that get another id. Raises InvalidInput when it is not to be divided."""
-        found = list(islice(telling.rows(self._access.reader, desk.project, whole), MOST_MOVED + 1))
-        if len(found) > MOST_MOVED:
+        there = telling.left(self._access.reader, desk.project, whole, desk.now_s)
+        memories = list(islice(there, MOST_MOVED + 1))
+        if len(memories) > MOST_MOVED:
             problem = f"{shown(whole.id)!r} has more than {MOST_MOVED:,} messages, too many to be divided at once"
             raise InvalidInput("thread_id", problem)
-        if len(found) == 1:
+        if len(memories) <= 1:
             raise InvalidInput("thread_id", f"{shown(whole.id)!r} has one message, so there is nothing to split")
-        memories = [row.memory for row in found]
         said = [telling.saying(one) for one in memories]
         facet = whole.contexts.get(whole.id, {})
         earlier = roots.texts(facet, "drift_history")
@@ -340,19 +380,15 @@ class Threads:
     def _mergeable(self, names: dict[str, str], desk: Desk) -> tuple[Named, Named]:
         if len(set(names.values())) == 1:
             raise InvalidInput("thread_b", f"{shown(names['thread_b'])!r} cannot be merged with itself")
-        kept, gone = (self._whole(field, said, desk.project) for field, said in names.items())
+        kept, gone = (self._whole(field, said, desk) for field, said in names.items())
         if kept.id == gone.id:
-            raise InvalidInput("thread_b", f"{shown(names['thread_b'])!r} is in {shown(kept.id)!r} already")
+            raise _same(names, kept.id)
         return kept, gone
 
-    def _whole(self, field: str, said: str, project: str) -> Named:
+    def _whole(self, field: str, said: str, desk: Desk) -> Named:
         """A thread that goes on as itself."""
-        reader = self._access.reader
-        try:
-            one = named(reader, project, said)
-        except InvalidInput as error:
-            raise InvalidInput(field, error.problem) from None
-        if roots.into(roots.threads(reader, project, [said])[said]) is not None:
+        one = self._left(said, desk, field)
+        if roots.into(roots.threads(self._access.reader, desk.project, [said])[said]) is not None:
             raise InvalidInput(field, f"{shown(said)!r} was merged into {shown(one.id)!r} already; name that one")
         return one
 
@@ -369,11 +405,13 @@ class Threads:
         return None if is_key and not roots.is_thread(reader, desk.project, said) else name
 
     async def _found(self, topic: str, most: int, desk: Desk) -> dict[Named, tuple[Memory, ...]]:
-        """The threads of the memories that answer, the best answer's first, each with its best ones."""
+        """The threads that are called so, then those of the memories that answer, the best answer's first; each with
+        its best ones."""
+        called = await self._access.read(lambda: titled(self._access.reader, desk.project, topic))
         query = Query(topic, desk.project, limit=LOOKED_AT, include_archived=True, without_tags=intake.unsought(None))
         hits = [hit.memory for hit in await self._searcher.find(query)]
         names = await self._access.read(lambda: self._names(hits, desk.project))
-        found: dict[Named, list[Memory]] = {}
+        found: dict[Named, list[Memory]] = {one: [] for one in called[:most]}
         for memory, name in zip(hits, names, strict=True):
             if name in found or (name is not None and len(found) < most):
                 found.setdefault(name, []).append(memory)
@@ -386,12 +424,13 @@ class Threads:
         facets = roots.threads(reader, project, contexts)
         return tuple(_name(reader.row(one.id), project, facets) for one in memories)
 
-    async def _recalled(self, name: Named, about: Sequence[Memory], desk: Desk) -> ThreadView | None:
+    async def _recalled(self, name: Named, about: Sequence[Memory], unsearched: int, desk: Desk) -> ThreadView | None:
+        """With the messages that are about the topic, or else the first ones."""
         reader = self._access.reader
 
         def look() -> ThreadView | None:
             whole = telling.part(reader, desk.project, name)
-            limit = 0 if about else MESSAGES
+            limit = 0 if about else unsearched
             view = telling.tell(reader, desk.project, whole, desk.now_s, limit=limit)
             return view if view is None or not about else replace(view, messages=telling.messages(reader, about))
 
@@ -415,6 +454,17 @@ class Threads:
 
 def _seconds(within: float) -> float:
     return within if within == math.inf else intake.seconds("within", within)
+
+
+def _same(names: Mapping[str, str], thread_id: str) -> InvalidInput:
+    """Two names of one thread, one of them at least that of a memory in it."""
+    others = {field: said for field, said in names.items() if said != thread_id}
+    if len(others) > 1:
+        problem = f"{' and '.join(repr(shown(one)) for one in others.values())} are memories of one thread, "
+        return InvalidInput("thread_b", f"{problem}{shown(thread_id)!r}; name two threads")
+    [(field, said)] = others.items()
+    problem = f"{shown(said)!r} names the thread {shown(thread_id)!r} itself, through a memory of it; name two threads"
+    return InvalidInput(field, problem)
 
 
 def _name(row: Row | None, project: str, facets: Mapping[str, JsonObject]) -> Named | None:

@@ -1,0 +1,257 @@
+"""Parting threads of which not everything is left: what is there is parted and shown, and who fails changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kingly_memory import MemoryRouter
+from kingly_memory.cognition.owners import owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, memory_over
+from tests.thread_samples import TOPICS
+
+HOUR_S = 3_600.0
+BESIDE = ("thread", "ratings", "attention", "context", "course", "topic")
+
+
+@pytest.fixture
+async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
+    async with memory_over(store, None, clock) as router:
+        yield router
+
+
+async def talk(memory: MemoryRouter, name: str, *texts: str, **said: Any) -> list[str]:
+    return [(await memory.store(text, context_id=name, **said)).id for text in texts]
+
+
+def put(store: PromptStore, name: str, context_id: str, facet: JsonObject) -> None:
+    whose = owner("app", context_id)
+    store.write(lambda transaction: transaction.set_facet(name, whose, facet)).result()
+
+
+def beside(store: PromptStore, context_id: str) -> dict[str, JsonObject]:
+    whose = owner("app", context_id)
+    return {name: facet for name in BESIDE for facet in store.reader.facets(name, [whose]).values()}
+
+
+def everything(store: PromptStore) -> list[object]:
+    """All memories, and all that is said of threads."""
+    rows = store.reader.page(Query("", "app"), tuple(Standing), 1_000, None)
+    return [*rows, *(facet for name in BESIDE for facet in store.reader.threads.named(name, 1_000))]
+
+
+async def merged(memory: MemoryRouter, kept: str, *others: str) -> None:
+    """Each with two messages; those of the first are forgotten once the others go on as it."""
+    own = await talk(memory, kept, *TOPICS["travel"][:2])
+    for name in others:
+        await talk(memory, name, *TOPICS[name][:2])
+        await memory.threads.merge(kept, name)
+    for one in own:
+        await memory.forget(one)
+
+
+def counts(threads: Any) -> dict[str, int]:
+    return {one.id: one.message_count for one in threads}
+
+
+@pytest.mark.parametrize("said", ["kept", "garden"])
+@pytest.mark.parametrize("topics", [None, ["garden"], ["GARDEN"]])
+async def test_a_thread_whose_own_memories_were_forgotten_is_parted_from_what_it_took_in(
+    memory: MemoryRouter, said: str, topics: list[str] | None
+) -> None:
+    await merged(memory, "kept", "garden")
+    parted = await memory.threads.split(said, topics)
+    assert counts(parted.threads) == {"garden": 2}
+    assert parted.message == "Parted garden (2 messages) from kept, of which nothing else is left"
+    assert [(one.id, one.status) for one in await memory.threads.list(status="all")] == [("garden", "active")]
+    with pytest.raises(InvalidInput, match="there is no thread 'kept'"):
+        await memory.threads.get("kept")
+
+
+async def test_what_was_said_later_in_the_merged_thread_stays_with_it(memory: MemoryRouter) -> None:
+    own = await talk(memory, "kept", "Ana likes tea")
+    await talk(memory, "garden", TOPICS["garden"][0])
+    await memory.threads.merge("kept", "garden")
+    await talk(memory, "garden", TOPICS["orders"][0])
+    await memory.forget(own[0])
+    assert counts((await memory.threads.split("kept")).threads) == {"garden": 2}
+
+
+async def test_all_that_such_a_thread_took_in_are_parted_or_those_that_are_named(memory: MemoryRouter) -> None:
+    await merged(memory, "kept", "garden", "orders", "printer")
+    parted = await memory.threads.split("kept", ["orders"])
+    assert counts(parted.threads) == {"kept": 4, "orders": 2}
+    assert parted.message == "Split kept into 2: kept (4 messages), orders (2 messages)"
+    parted = await memory.threads.split("kept")
+    assert counts(parted.threads) == {"garden": 2, "printer": 2}
+    assert parted.message == (
+        "Parted garden (2 messages), printer (2 messages) from kept, of which nothing else is left"
+    )
+
+
+async def test_when_the_last_is_named_those_of_which_nothing_is_left_are_parted_as_well(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    await merged(memory, "kept", "garden", "orders")
+    for row in store.reader.page(Query("", "app", context_id="orders"), (Standing.LIVE,), 10, None):
+        await memory.forget(row.memory.id)
+    assert counts((await memory.threads.split("kept", ["garden"])).threads) == {"garden": 2}
+    assert beside(store, "kept").keys() <= {"context"}
+    assert "into" not in beside(store, "orders").get("thread", {})
+
+
+async def test_what_was_said_of_a_thread_goes_when_nothing_is_left_of_it(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    await merged(memory, "kept", "garden")
+    await memory.threads.rename("kept", "Zebrafish plan")
+    put(store, "attention", "kept", {"weight": 1.3, "pinned": True})
+    put(store, "ratings", "kept", {"ratings": [{"useful": True, "timestamp": "2026-01-01T08:00:00+00:00"}]})
+    await memory.threads.split("kept")
+    left = beside(store, "kept")
+    assert left.keys() == {"attention", "context"}, "these stay beside what is forgotten"
+    assert left["attention"] == {"weight": 1.3, "pinned": True}
+    assert (await memory.threads.get("garden")).title == TOPICS["garden"][0]
+
+
+async def test_nothing_at_all_stays_beside_a_thread_whose_own_memories_were_erased(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    await talk(memory, "kept", "Ana is on the phone", type="working")
+    await talk(memory, "garden", *TOPICS["garden"])
+    await memory.threads.merge("kept", "garden")
+    put(store, "attention", "kept", {"weight": 1.3})
+    clock.jump(HOUR_S)
+    assert (await memory.sweep(["lifetimes"])).erased == 1
+    assert counts((await memory.threads.split("kept")).threads) == {"garden": 5}
+    assert beside(store, "kept") == {}
+
+
+async def test_threads_of_which_only_ended_working_memories_are_left_count_as_gone(
+    memory: MemoryRouter, clock: ManualClock
+) -> None:
+    await talk(memory, "kept", "Ana is on the phone", type="working")
+    await talk(memory, "gone", "Bo is on the phone", type="working")
+    await talk(memory, "garden", *TOPICS["garden"])
+    for name in ("garden", "gone"):
+        await memory.threads.merge("kept", name)
+    clock.jump(HOUR_S)
+    assert counts((await memory.threads.split("kept")).threads) == {"garden": 5}
+
+
+async def test_ended_working_memories_are_no_part_of_what_is_divided(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+) -> None:
+    await talk(memory, "t", *TOPICS["garden"])
+    await talk(memory, "t", *TOPICS["orders"], type="working")
+    clock.jump(HOUR_S)
+    before = everything(store)
+    for topics in (None, ["partitions"]):
+        with pytest.raises(InvalidInput):
+            await memory.threads.split("t", topics)
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize("verb", ["split", "rename", "merge", "merge into"])
+async def test_of_what_nothing_is_left_nothing_is_changed(
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock, verb: str
+) -> None:
+    await talk(memory, "t", "Ana is on the phone", type="working")
+    await talk(memory, "u", "Bo is on the phone", type="working")
+    await talk(memory, "garden", TOPICS["garden"][0])
+    await memory.threads.merge("t", "u")
+    clock.jump(HOUR_S)
+    before = everything(store)
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "split": lambda: memory.threads.split("t"),
+        "rename": lambda: memory.threads.rename("t", "Calls"),
+        "merge": lambda: memory.threads.merge("garden", "t"),
+        "merge into": lambda: memory.threads.merge("t", "garden"),
+    }
+    with pytest.raises(InvalidInput, match="of 't' nothing is left"):
+        await calls[verb]()
+    assert everything(store) == before
+
+
+async def test_a_merged_thread_of_which_nothing_is_left_is_not_parted_by_its_name(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    await talk(memory, "kept", *TOPICS["invoices"])
+    [gone] = await talk(memory, "gone", "Bo likes coffee")
+    await memory.threads.merge("kept", "gone")
+    await memory.forget(gone)
+    before = everything(store)
+    with pytest.raises(InvalidInput, match="topics: nothing in 'kept' is about gone"):
+        await memory.threads.split("kept", ["gone"])
+    assert everything(store) == before
+
+
+async def test_a_key_like_the_name_of_the_thread_that_is_gone_shows_nothing_else(memory: MemoryRouter) -> None:
+    await merged(memory, "kept", "garden")
+    await memory.store("Ana likes tea", key="kept")
+    assert counts((await memory.threads.split("garden")).threads) == {"garden": 2}
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("merge"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("split"), st.integers(0, 9), st.just(0)),
+        st.tuples(st.just("part"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("forget"), st.integers(0, 9), st.just(0)),
+        st.tuples(st.just("end"), st.just(0), st.just(0)),
+    ),
+    max_size=9,
+)
+
+
+async def _do(memory: MemoryRouter, clock: ManualClock, step: tuple[str, int, int], known: list[str]) -> None:
+    verb, first, second = step
+    one, other = known[first % len(known)], known[second % len(known)]
+    match verb:
+        case "merge":
+            await memory.threads.merge(one, other)
+        case "split" | "part":
+            done = await memory.threads.split(one, [other] if verb == "part" else None)
+            told = {view.id: (view.message_count, view.status, view.into) for view in done.threads}
+            seen = [await memory.threads.get(name) for name in told]
+            assert told == {view.id: (view.message_count, view.status, view.into) for view in seen}
+            known += [name for name in told if name not in known]
+        case "forget":
+            for message in (await memory.threads.get(one)).messages:
+                if message.memory.scope.context_id == one:
+                    await memory.forget(message.memory.id)
+        case "end":
+            clock.jump(HOUR_S)
+
+
+async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
+    store, clock = PromptStore(home), ManualClock()
+    async with memory_over(store, None, clock) as memory:
+        known = ["deploys", "garden", "orders", "calls", "notes"]
+        for name in known[:3]:
+            await talk(memory, name, *TOPICS[name][:3])
+        for name in known[3:]:
+            await talk(memory, name, *TOPICS["printer"][:2], type="working")
+        for step in steps:
+            before = everything(store)
+            try:
+                await _do(memory, clock, step, known)
+            except InvalidInput:
+                assert everything(store) == before
+
+
+@settings(max_examples=25)
+@given(STEPS)
+def test_what_is_told_of_a_split_is_so_and_what_fails_changes_nothing(steps: list[tuple[str, int, int]]) -> None:
+    with TemporaryDirectory() as folder:
+        asyncio.run(_play(steps, Path(folder) / "home"))
