@@ -42,7 +42,7 @@ audit: $(READY) ## known weaknesses of the pinned dependencies, where somebody c
 crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everything applied once
 	$(RUN) -m pytest -m crash
 
-faults: $(READY) ## every fault and the kill runs; rewrites the figures of docs/reliability.md (root for some rows)
+faults: $(READY) ## every fault and the kill runs (20 minutes or more); rewrites the figures of docs/reliability.md (root for some rows)
 	$(RUN) -m tools.reliability $(ARGS)
 
 bench: $(READY) ## measure and print a table; ARGS="--quick" for a short run, ARGS="--json FILE" to keep the figures

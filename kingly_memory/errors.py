@@ -154,14 +154,16 @@ class RemoteRefused(RemoteError):
 
 
 class RemoteUnauthorised(RemoteError):
-    """401 or 403: delivery pauses, nothing is dropped, and the user has to look at the token."""
+    """401 or 403, or a file without a token that can be shown (`status` None): delivery pauses, nothing is dropped, and
+    the user has to look at the token."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int | None, reason: str = "the token was not accepted") -> None:
+        happened = f"was not asked: {reason}" if status is None else f"answered HTTP {status}"
         super().__init__(
-            f"the remote memory server answered HTTP {status}; delivery is paused and nothing is lost. "
+            f"the remote memory server {happened}; delivery is paused and nothing is lost. "
             "Check its token (KINGLY_TOKEN or its file; of a remote with a name, KINGLY_TOKEN_<NAME>), "
             "then run `kingly-memory sync`",
-            f"HTTP {status}: the token was not accepted",
+            reason if status is None else f"HTTP {status}: {reason}",
         )
         self.status = status
 

@@ -21,13 +21,15 @@ def secret(path: Path, name: str, refusal: type[InvalidInput] | type[InvalidSett
     """
     try:
         descriptor = os.open(path.expanduser(), _CAREFULLY)
-    except (OSError, ValueError) as error:  # a name may hold a NUL
+    except (OSError, ValueError, RuntimeError) as error:  # a name may hold a NUL, or a user that is not there
         raise refusal(name, f"{path} cannot be read ({getattr(error, 'strerror', None) or error})") from None
     try:
         problem = _problem(os.fstat(descriptor), path)
         if problem is not None:
             raise refusal(name, problem)
         content = _content(descriptor)
+    except OSError as error:
+        raise refusal(name, f"{path} cannot be read ({error.strerror})") from None
     finally:
         os.close(descriptor)
     if len(content) > LIMIT_BYTES:

@@ -116,3 +116,47 @@ async def test_mcp_tells_what_waits_elsewhere(run: Run, tmp_path: Path) -> None:
     run("--remote", NOBODY, "store", "hello", "--significance", "0.8", "--home", str(home))
     async with session(home) as host:
         assert (await host.ok("memory_status"))["elsewhere"] == [{"endpoint": NOBODY, "waiting": 1}]
+
+
+def test_who_forgets_is_told_which_remote_learns_of_it_later(run: Run) -> None:
+    nobody = ("--remote", "http://127.0.0.1:9")
+    run("store", "The ferry is late", "--key", "ferry", *nobody)
+    run("sync", *nobody)
+    told = run("forget", "ferry", *nobody).out
+    assert "not reached now: the remote; what was sent there is forgotten there later" in told
+
+
+def linked_in_vain(run: Run, server: ScriptedRemote, *faults: str) -> tuple[str, str]:
+    """Two memories that the server has, and a link that it does not take; returns the options that name it."""
+    here = ("--remote", server.url)
+    for key in ("ferry", "fog"):
+        run("store", f"The {key} is late", "--key", key, *here)
+    server.script(*faults, method="create_memory_link")
+    run("link", "ferry", "fog", *here)
+    return here
+
+
+def test_links_that_wait_are_in_the_status_and_a_sync_says_that_they_do(run: Run) -> None:
+    with ScriptedRemote() as server:
+        here = linked_in_vain(run, server, *["failure"] * 9)
+        synced, status = run("sync", *here), run("status", *here).out
+    assert (synced.code, "links between memories were not accepted yet" in synced.out) == (1, True)
+    assert "outbox of links  1 waiting; 0 dead" in status
+
+
+def test_links_that_were_refused_for_good_are_told_of(run: Run) -> None:
+    with ScriptedRemote() as server:
+        here = linked_in_vain(run, server, "failure=INVALID_PARAMETER")
+        run("sync", *here)
+        doctor = run("doctor", *here).out
+    assert "1 link between memories the remote refused, for good" in doctor
+
+
+def test_a_sync_after_refusals_points_to_what_was_refused(run: Run) -> None:
+    with ScriptedRemote() as server:
+        here = ("--remote", server.url)
+        run("sync", *here)
+        server.script("status=422", method="store_memory")
+        run("store", "The ferry is late", "--wait", "5", *here)
+        told = run("sync", *here)
+    assert (told.code, "outbox list --remote" in told.out) == (0, True)

@@ -59,7 +59,8 @@ def test_status_says_what_an_outage_means(run: Run) -> None:
 def test_verbs_about_a_remote_need_one(run: Run, argv: list[str]) -> None:
     ran = run(*argv)
     assert ran.code == 2
-    assert ran.err == "kingly-memory: remote: none is named; add --remote or set KINGLY_REMOTE\n"
+    said = "none is named; add --remote or set KINGLY_REMOTE (`remotes list` says which ones this home knows)"
+    assert ran.err == f"kingly-memory: remote: {said}\n"
 
 
 def test_the_only_remote_has_an_address_that_cannot_be_used_and_that_alone_is_said(run: Run) -> None:

@@ -27,9 +27,19 @@ CLEARLY_NOT = RemoteRefused("HTTP 422", clear=True)
 PERHAPS_NOT = RemoteRefused("HTTP 409", clear=False)
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+class Stuck(FakeRemote):
+    """Its first store waits, and fails when it is let go."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.begun, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def store(self, memory: Memory, **said: Any) -> str:
+        if not self.begun.is_set():
+            self.begun.set()
+            await self.let_go.wait()
+            raise RemoteUnavailable("cut off")
+        return await super().store(memory, **said)
 
 
 @pytest.fixture
@@ -562,6 +572,23 @@ async def test_a_sync_that_another_process_carries_out_counts_refusals_on(
         assert (outbox["pending"], outbox["dead"]) == (0, 1)
 
 
+@pytest.mark.requirement("KNG-047")
+async def test_what_fails_on_an_outage_that_is_over_by_then_keeps_its_place(
+    disk: PromptStore, clock: ManualClock
+) -> None:
+    stuck = Stuck(clock)
+    async with router_over(disk, stuck, clock) as memory:
+        await clock.settle()
+        await stored(memory, clock, "first", "second", "third")
+        await stuck.begun.wait()
+        clock.tick(0.001)
+        syncing = asyncio.ensure_future(memory.sync(timeout=30))
+        await clock.settle()
+        stuck.let_go.set()
+        await syncing
+    assert held(stuck) == ["first", "second", "third"]
+
+
 async def test_looking_at_an_empty_outbox_writes_nothing(
     disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
@@ -574,21 +601,7 @@ async def test_looking_at_an_empty_outbox_writes_nothing(
 async def test_sync_outlives_a_batch_that_was_failing_before_it_asked(
     disk: PromptStore, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
-    class Stuck(FakeRemote):
-        """Its first store waits, and fails when it is let go."""
-
-        def __init__(self) -> None:
-            super().__init__(clock=clock)
-            self.begun, self.let_go = asyncio.Event(), asyncio.Event()
-
-        async def store(self, memory: Memory, **said: Any) -> str:
-            if not self.begun.is_set():
-                self.begun.set()
-                await self.let_go.wait()
-                raise RemoteUnavailable("cut off")
-            return await super().store(memory, **said)
-
-    stuck = Stuck()
+    stuck = Stuck(clock)
     async with router_over(disk, stuck, clock) as memory:
         await clock.settle()
         receipt = await memory.store("kept", significance=0.9)

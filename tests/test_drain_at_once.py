@@ -18,6 +18,8 @@ from kingly_memory.models import DeliveryState, LinkState, Memory
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.ports import Transaction
 from kingly_memory.router.delivering.convoy import Pace
+from kingly_memory.router.delivering.courier import Courier
+from kingly_memory.router.delivering.link import mended
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, facet_of, held, memory_over
 
@@ -87,11 +89,6 @@ class LateStore(PromptStore):
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def remote(clock: ManualClock) -> Turnstile:
     return Turnstile(clock=clock)
 
@@ -108,13 +105,20 @@ async def memory(disk: LateStore, remote: Turnstile, clock: ManualClock) -> Asyn
         yield router
 
 
-async def backlog(memory: MemoryRouter, remote: Turnstile, clock: ManualClock, *contents: str, **how: Any) -> None:
-    """Store each under its own words as key, and in a context of its own, while the remote is down; then it is back,
-    and the first is under way."""
+async def backlog(
+    memory: MemoryRouter,
+    remote: Turnstile,
+    clock: ManualClock,
+    *contents: str,
+    of: Callable[[str], str] = str,
+    **how: Any,
+) -> None:
+    """Store each under its own words as key, and in a context of its own or the one it is `of`, while the remote is
+    down; then it is back, and the first is under way."""
     remote.down = True
     await memory.sync(timeout=1)
     for content in contents:
-        await memory.store(content, **{"key": content, "context_id": content, **how})
+        await memory.store(content, **{"key": content, "context_id": of(content), **how})
         clock.tick(0.001)
     remote.down = False
     await clock.advance(300)
@@ -129,6 +133,50 @@ def outbox(memory: MemoryRouter) -> tuple[int, int, int]:
 def link_state(memory: MemoryRouter) -> str:
     state: str = memory.status()["link"]["state"]
     return state
+
+
+# --- an outage that is over -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("KNG-047")
+async def test_what_failed_on_an_outage_that_is_over_goes_first_again_in_its_context(
+    memory: MemoryRouter, remote: Turnstile, clock: ManualClock
+) -> None:
+    await backlog(memory, remote, clock, "first", "a1", "b1", "a2", "a3", of=lambda content: content[0])
+    remote.let("first")
+    await clock.settle()
+    assert set(remote.inside) == {"a1", "b1"}
+    clock.tick(1)
+    syncing = asyncio.ensure_future(memory.sync(timeout=30))
+    await clock.settle()
+    remote.let("a1", RemoteUnavailable("cut off"))
+    remote.let("b1")
+    remote.open = True
+    await syncing
+    assert [content for content in held(remote) if content.startswith("a")] == ["a1", "a2", "a3"]
+
+
+@pytest.mark.requirement("KNG-047")
+async def test_order_holds_when_another_process_connects_while_the_failure_is_written_down(
+    memory: MemoryRouter, remote: Turnstile, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await backlog(memory, remote, clock, "first", "second", "third", "last", context_id="one")
+    remote.let("first")
+    await clock.settle()
+    settle = Courier._settle
+
+    async def and_then_somebody_connects(courier: Courier[Any], *arguments: Any) -> Any:
+        moved = await settle(courier, *arguments)
+        if not courier._link.is_connected:
+            await courier._link._change(lambda _: mended("exactly_once", "the same"))
+        return moved
+
+    monkeypatch.setattr(Courier, "_settle", and_then_somebody_connects)
+    clock.tick(1)
+    remote.let("second", RemoteUnavailable("cut off"))
+    remote.open = True
+    await clock.advance(30)
+    assert held(remote) == ["first", "second", "third", "last"]
 
 
 # --- how many ---------------------------------------------------------------------------------------------------------

@@ -33,11 +33,6 @@ QUICK = Settings(
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def disk(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 

@@ -49,11 +49,6 @@ class Silent(FakeRemote):
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def disk(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 

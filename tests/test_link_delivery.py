@@ -29,11 +29,6 @@ UNKNOWN = RemoteRefused("HTTP 404 (unknown method)", clear=True, unknown_method=
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def remote(clock: ManualClock) -> ChoosyRemote:
     return ChoosyRemote(clock=clock)
 

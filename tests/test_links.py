@@ -27,11 +27,6 @@ task references elaborates question_of consequence_of"""
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     opened = MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK, clock=clock)
     async with opened as router:

@@ -400,6 +400,33 @@ async def test_an_effect_whose_reply_was_lost_is_not_repeated(server: ScriptedRe
     assert len(server.effects) == 1
 
 
+async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for_what_only_reads(
+    server: ScriptedRemote, mcp: McpCall
+) -> None:
+    await mcp.connect()
+    server.script("reset", method="tools/list")
+    assert (await mcp.connect()).tools
+    server.script("reset")
+    await mcp.call("search_semantic_memories", {"query": "fog"}, reads=True)
+    server.script("reset")
+    with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
+        await mcp.call("store_memory", FOG)
+    assert not server.effects
+
+
+@pytest.mark.requirement("KNG-046")
+async def test_who_connects_anew_does_not_fail_with_a_meeting_that_others_began() -> None:
+    with ScriptedRemote(mcp=McpStyle()) as server:
+        server.script("status=404", method="initialize")
+        mcp = dialect(f"{server.url}/mcp")
+        calling = asyncio.create_task(mcp.call("store_memory", FOG))
+        connecting = asyncio.create_task(mcp.connect())
+        with pytest.raises(NotThere):
+            await calling
+        assert (await connecting).tools
+        await mcp.aclose()
+
+
 async def test_closing_ends_the_session_and_twice_is_safe() -> None:
     with ScriptedRemote(mcp=McpStyle()) as server:
         mcp = dialect(server.url)
@@ -414,13 +441,15 @@ async def test_closing_ends_the_session_and_twice_is_safe() -> None:
 
 
 @pytest.mark.parametrize("fault", ["hang", "status=405", "status=500", "reset", "garbage", "endless", "trickle"])
-async def test_no_farewell_is_waited_for_or_complained_about(fault: str) -> None:
+async def test_no_farewell_is_waited_for_or_complained_about(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedRemote(mcp=McpStyle()) as server:
         server.script(fault, method="DELETE")
         mcp = dialect(server.url)
         await mcp.connect()
         async with asyncio.timeout(2):
             await mcp.aclose()
+        assert said(server)[-1] == "DELETE"
+    assert not caplog.records
 
 
 async def test_closing_calls_off_a_meeting_under_way() -> None:

@@ -247,6 +247,77 @@ async def test_a_server_that_is_killed_and_restarted_is_found_again(server: Scri
     assert await stored(remote) == "remote-1"
 
 
+async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for_what_only_reads(
+    server: ScriptedRemote, once: SeedRemote
+) -> None:
+    await once.connect()
+    server.script("reset")
+    assert (await once.connect()).honours_keys
+    server.script("reset")
+    assert await once.search("fog", limit=1, types=None, timeout_s=5.0) == []
+    server.script("reset")
+    assert await once.working_memory(None, timeout_s=5.0) == []
+    server.script("reset")
+    with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
+        await stored(once)
+    assert [call.fault for call in server.requests].count("reset") == 4
+    assert not server.effects
+
+
+async def test_a_first_connection_that_breaks_is_trouble(server: ScriptedRemote, once: SeedRemote) -> None:
+    server.always("reset")
+    with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
+        await once.connect()
+    assert len(server.requests) == 1
+
+
+async def test_a_read_that_breaks_every_connection_is_asked_twice_at_most(
+    server: ScriptedRemote, once: SeedRemote
+) -> None:
+    await asyncio.gather(*(once.search("fog", limit=1, types=None, timeout_s=5.0) for _ in range(4)))
+    server.always("reset")
+    with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
+        await once.search("fog", limit=1, types=None, timeout_s=5.0)
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize("first", ["status=401", "redirect=307 /mcp/call"])
+async def test_a_kept_connection_may_also_end_after_a_redirect_or_a_new_token(
+    server: ScriptedRemote, first: str
+) -> None:
+    tokens = iter(["old"])
+    transport = Transport(endpoint(server.url), clock=SystemClock(), token=lambda: next(tokens, "new"))
+    call = JsonCall(transport, project="p")
+    await asyncio.gather(*(call.call("search_semantic_memories", {"query": "fog"}, reads=True) for _ in range(3)))
+    server.script(first, "reset")
+    assert await call.call("search_semantic_memories", {"query": "fog"}, reads=True) is not None
+    assert [call.fault for call in server.requests].count("reset") == 1
+    await transport.aclose()
+
+
+async def test_closing_while_a_question_is_open_connects_to_nothing_again(
+    server: ScriptedRemote, once: SeedRemote
+) -> None:
+    await once.connect()
+    server.script("hang")
+    asking = asyncio.create_task(once.search("fog", limit=1, types=None, timeout_s=5.0))
+    await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == 2)
+    await once.aclose()
+    with pytest.raises(RemoteUnavailable):
+        await asking
+    assert len(server.requests) == 2
+
+
+async def test_an_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_again(
+    server: ScriptedRemote, once: SeedRemote
+) -> None:
+    await once.connect()
+    server.always("truncated")
+    with pytest.raises(RemoteUnavailable, match="broke"):
+        await once.search("fog", limit=1, types=None, timeout_s=5.0)
+    assert len(server.requests) == 2
+
+
 async def test_nothing_listening_is_said_in_one_sentence(unused_tcp_port: int) -> None:
     remote = remote_at(f"http://127.0.0.1:{unused_tcp_port}", tries=1)
     with pytest.raises(RemoteUnavailable) as unavailable:

@@ -128,11 +128,6 @@ def test_a_settings_file_beside_the_home_may_say_the_policy(tmp_path: Path) -> N
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def disk(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 

@@ -19,11 +19,6 @@ from tests.router_bench import PromptStore, router_over
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def disk(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 

@@ -24,11 +24,6 @@ PATIENT = Settings(durability="process", closing_s=0.0, remote_search_s=10.0, lo
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def remote(clock: ManualClock) -> FakeRemote:
     return FakeRemote(clock=clock)
 

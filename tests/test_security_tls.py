@@ -8,11 +8,12 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -50,24 +51,24 @@ class Quiet(ThreadingHTTPServer):
         """A client that hangs up during the handshake is what these tests are about."""
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def certified(folder: Path, *, days: int = 1, host: str = "localhost", address: str = "127.0.0.1") -> Path:
+    """A key, and a certificate that it signed itself, for that host and address and until so many days from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
-    here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    here = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address(address))]
     signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now + timedelta(days=days - 2))
+        .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName(here), critical=False)
         .sign(key, hashes.SHA256())
     )
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path = folder / "server.pem"
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -75,8 +76,19 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certified(tmp_path_factory.mktemp("tls"))
+
+
 @pytest.fixture
 def server(certificate: Path) -> Iterator[Server]:
+    with serving_with(certificate) as about:
+        yield about
+
+
+@contextmanager
+def serving_with(certificate: Path) -> Iterator[Server]:
     about = Server()
 
     class Handler(BaseHTTPRequestHandler):
@@ -148,6 +160,29 @@ async def test_an_authority_of_ones_own_is_trusted_on_this_machine_too(
         await speaking.connect()
     await speaking.aclose()
     assert server.heard != []
+
+
+@pytest.mark.parametrize(
+    ("host", "fault", "said"),
+    [
+        ("localhost", {"days": -1}, "has expired"),
+        ("localhost", {"days": 3}, "is not valid yet"),
+        ("localhost", {"host": "elsewhere.example"}, "is for another name"),
+        ("127.0.0.1", {"address": "192.0.2.1"}, "is for another address"),
+    ],
+)
+async def test_what_is_wrong_with_a_certificate_of_a_known_authority_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, fault: dict[str, Any], said: str
+) -> None:
+    bad = certified(tmp_path, **fault)
+    monkeypatch.setenv("SSL_CERT_FILE", str(bad))
+    with serving_with(bad) as server:
+        there = Transport(endpoint(f"https://{host}:{server.port}"), clock=SystemClock())
+        speaking = JsonCall(there, project="app", call_timeout_s=30.0)
+        with pytest.raises(RemoteUnavailable, match=f"the server's certificate {said}"):
+            await speaking.connect()
+        await speaking.aclose()
+    assert server.heard == []
 
 
 async def test_an_authority_that_cannot_be_read_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

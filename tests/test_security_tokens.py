@@ -172,9 +172,12 @@ def test_a_command_that_needs_the_remote_says_what_is_wrong_with_the_file(
 ) -> None:
     file = written(tmp_path / "token", "canary-token\n", 0o644)
     monkeypatch.setenv("KINGLY_TOKEN_FILE", str(file))
-    ran = run("store", "x", "--remote", "http://127.0.0.1:9")
-    assert (ran.code, "chmod 600" in ran.err, "canary" in ran.err) == (2, True, False)
-    assert run("search", "x", "--local").code == 0
+    ran = run("store", "x", "--require-remote", "--remote", "http://127.0.0.1:9")
+    assert (ran.code, "chmod 600" in ran.err, "canary" in ran.err) == (1, True, False)
+    assert run("store", "y", "--remote", "http://127.0.0.1:9").code == 0
+    assert run("search", "x", "--remote", "http://127.0.0.1:9").code == 0
+    assert "chmod 600" in run("sync", "--remote", "http://127.0.0.1:9").out
+    assert "chmod 600" in run("doctor", "--remote", "http://127.0.0.1:9").out
 
 
 def test_doctor_tells_of_secrets_that_are_not_where_they_should_be(
@@ -277,3 +280,29 @@ async def test_a_refused_token_pauses_delivery_and_a_new_one_in_its_file_resumes
             await memory.sync()
             assert {memory.status()["outbox"][state] for state in ("pending", "dead")} == {0}
             assert (await memory.search("kept")).source == "hybrid"
+
+
+async def test_a_file_that_cannot_serve_takes_the_link_from_nobody(tmp_path: Path) -> None:
+    loose = written(tmp_path / "token", "canary", 0o644)
+    with HubProcess(tmp_path / "hub") as hub:
+        async with (
+            MemoryRouter.open(tmp_path / "home", hub.url, project="app", settings=QUICK) as without,
+            MemoryRouter.open(tmp_path / "home", hub.url, token_file=loose, project="app", settings=QUICK) as barred,
+        ):
+            said = await barred.sync(timeout=5)
+            assert (said.link, "chmod 600" in str(said.reason)) == ("offline", True)
+            await without.sync(timeout=5)
+            assert without.status()["link"]["state"] == "connected"
+            loose.chmod(0o600)
+            assert (await barred.sync(timeout=5)).link == "connected"
+
+
+@respx.mock
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_server_that_wants_a_token_and_was_shown_none_says_so(status: int) -> None:
+    respx.post(f"{URL}/x").respond(status)
+    there = Transport(endpoint(URL), clock=SystemClock())
+    with pytest.raises(RemoteUnauthorised) as refused:
+        await there.post("/x", {}, headers={}, timeout_s=5)
+    assert refused.value.reason == f"HTTP {status}: it wants a token, and none was shown"
+    await there.aclose()

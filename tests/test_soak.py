@@ -13,7 +13,7 @@ STORED = 700
 
 @pytest.mark.requirement("KNG-088")
 async def test_a_thousand_operations_in_a_row_lose_nothing(tmp_path: Path) -> None:
-    home, settings = tmp_path / "home", Settings(durability="process")
+    home, settings = tmp_path / "home", Settings(durability="process", local_search_s=30.0)
     async with MemoryRouter.open(home, project="soak", settings=settings) as memory:
         for number in range(STORED):
             await memory.store(f"step {number} of the long task is done", key=f"step-{number}")

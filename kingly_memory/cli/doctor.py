@@ -19,8 +19,16 @@ from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, ago, counted, duration
-from kingly_memory.cli.place import Fault, command, forget_remote_command, reading, sync_command, told_place
-from kingly_memory.cli.upkeep import without_address
+from kingly_memory.cli.place import (
+    Fault,
+    command,
+    forget_remote_command,
+    is_about_a_token,
+    reading,
+    sync_command,
+    told_place,
+    without_address,
+)
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
@@ -240,6 +248,10 @@ def _remotes(options: Namespace, place: Place, status: JsonObject) -> Iterator[F
         sync = sync_command(options, one["endpoint"], label)
         for finding in (*_link(one, sync, known.get(label)), *_outbox(one["outbox"], sync, listing)):
             yield replace(finding, about=f"{finding.about} {label}")
+    refused = status.get("links", {}).get("dead")
+    if refused:
+        what = f"{counted(refused, 'link')} between memories the remote refused, for good; they stay on this machine"
+        yield Finding(Level.NOTE, "links", what, "link the memories again once the remote has both")
     for one in status.get("elsewhere", ()):
         what = f"{counted(one['waiting'], 'memory')} waiting for {one['endpoint']}, which is not named here"
         give_up = forget_remote_command(options, one["endpoint"])
@@ -253,12 +265,12 @@ def _link(link: JsonObject, sync: str, there: RemotePlace | None = None) -> Iter
         yield Finding(Level.OK, "link", "no remote is in use; memories stay on this machine")
     elif state is LinkState.CONNECTED:
         yield Finding(Level.OK, "link", f"{link['endpoint']} answers")
-    elif "token was not accepted" in (link["last_error"] or ""):
-        what = f"{link['endpoint']} refused the token, so nothing is delivered; nothing is lost"
+    elif is_about_a_token(link):
+        what = f"{link['endpoint']} gets nothing ({without_address(link['last_error'])}); nothing is lost"
         yield Finding(Level.PROBLEM, "link", what, f"{_mending_the_token(there)}, then run `{sync}`")
     else:
         why = without_address(link["last_error"] or "no answer yet")
-        what = f"{link['endpoint']} is offline ({why}); memories wait for it"
+        what = f"{link['endpoint']} is offline ({why}); what is for it waits"
         yield Finding(Level.NOTE, "link", what, f"it is tried again by itself; `{sync}` tries now")
 
 
@@ -305,7 +317,7 @@ def _token_file(path: Path) -> Iterator[Finding]:
     try:
         secret(path, "token_file")
     except InvalidSetting as error:
-        yield Finding(Level.PROBLEM, "token", str(error), "until then no router opens with that remote")
+        yield Finding(Level.PROBLEM, "token", str(error), "until then nothing is sent to that remote")
 
 
 def _hooks(home: Path, now: datetime) -> Iterator[Finding]:
@@ -315,10 +327,11 @@ def _hooks(home: Path, now: datetime) -> Iterator[Finding]:
     lately = [one for one in hook_log.failures(HOOKS_LOOKED_BACK, now) if one.home in (None, str(home))]
     if not lately:
         yield Finding(Level.OK, "hooks", "no failure in the last day")
-    for (event, problem), count in Counter((one.event, one.problem) for one in lately).items():
-        last = max(one.at for one in lately if (one.event, one.problem) == (event, problem))
+    for (event, problem, where), count in Counter((one.event, one.problem, one.home) for one in lately).items():
+        last = max(one.at for one in lately if (one.event, one.problem, one.home) == (event, problem, where))
         times = "once" if count == 1 else f"{count:,} times"
-        what = f"the hook {event} failed {times} in the last day, last {ago(last, now)}: {problem}"
+        there = " in this or another project" if where is None else ""
+        what = f"the hook {event} failed {times}{there} in the last day, last {ago(last, now)}: {problem}"
         yield Finding(Level.PROBLEM, "hooks", what, f"mend that, or see {hook_log.path()}; after a day it is forgotten")
 
 

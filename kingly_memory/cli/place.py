@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory import intake
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.app.sync import SyncMemoryRouter
 
+_NONE = "none is named; add --remote or set KINGLY_REMOTE (`remotes list` says which ones this home knows)"
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
@@ -35,7 +38,7 @@ def remote_place(options: Namespace, out: Output) -> Place:
     """The place of a command about remotes. Raises InvalidInput where there is none that could be reached."""
     place, faults = told_place(options)
     if not place.has_remote:
-        raise faults[0].error if faults else InvalidInput("remote", "none is named; add --remote or set KINGLY_REMOTE")
+        raise faults[0].error if faults else InvalidInput("remote", _NONE)
     for fault in faults:
         out.note(f"{fault}; going on without it")
     return place
@@ -86,6 +89,16 @@ def sync_command(options: Namespace, remote: str, label: str | None = None) -> s
     if label is not None:
         return command(options, f"sync --remote-name {label}")
     return command(Namespace(home=options.home, project=options.project, remote=[remote]), "sync")
+
+
+def is_about_a_token(link: JsonObject) -> bool:
+    """Whether nothing is delivered, by what the status says of the link, until somebody has looked at the token."""
+    return link["state"] == LinkState.OFFLINE and "token" in without_address(link["last_error"] or "")
+
+
+def without_address(reason: str) -> str:
+    """What went wrong, without the address before it, which may be another spelling of the one that is shown."""
+    return re.sub(r"\Ahttps?://\S+: ", "", reason)
 
 
 def forget_remote_command(options: Namespace, address: str) -> str:

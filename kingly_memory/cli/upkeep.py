@@ -21,6 +21,7 @@ from kingly_memory.cli.place import (
     remote_place,
     routing,
     sync_command,
+    without_address,
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
@@ -150,6 +151,8 @@ def _links(options: Namespace, now: JsonObject) -> Iterator[tuple[str, str]]:
     for label, one in now.get("remotes", {}).items():
         yield f"link {label}", _link_line(options, one, label)
         yield f"outbox {label}", _outbox_line(one["outbox"])
+    if "links" in now:
+        yield "outbox of links", f"{now['links']['pending']:,} waiting; {now['links']['dead']:,} dead"
     for one in now.get("elsewhere", ()):
         give_up = forget_remote_command(options, one["endpoint"])
         told = f"{counted(one['waiting'], 'memory')} for {one['endpoint']}, which is not named here"
@@ -161,6 +164,8 @@ def _synced(told: JsonObject) -> Iterator[str]:
     if told["reason"] and "remotes" not in told:
         how = "did not take everything" if told["link"] == "connected" else f"is {told['link']}"
         yield f"the remote {how}: {told['reason']}"
+    elif told["dead"] and not told["reason"]:
+        yield "what is dead was refused before: `kingly-memory outbox list --remote …` shows why"
 
 
 def _each_synced(told: JsonObject) -> Iterator[tuple[str, str]]:
@@ -202,11 +207,6 @@ def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -
         when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next store or sync"
         line += f"; tried again {when}, or now with `{sync_command(options, link['endpoint'], label)}`"
     return line
-
-
-def without_address(reason: str) -> str:
-    """What went wrong, without the address before it, which may be another spelling of the one that is shown."""
-    return re.sub(r"\Ahttps?://\S+: ", "", reason)
 
 
 def _outbox_line(outbox: JsonObject) -> str:

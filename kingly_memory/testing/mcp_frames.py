@@ -127,6 +127,8 @@ class McpDesk:
     tools: tuple[str, ...]
     sessions: set[str] = field(default_factory=set)
     _numbers: Iterable[int] = field(default_factory=count)
+    _used: set[tuple[str, int | str]] = field(default_factory=set)
+    """What has been asked in each session, by its number."""
 
     def admitted(self, arrived: Arrived) -> Request | Answer:
         """The request, or how it is turned away."""
@@ -168,7 +170,17 @@ class McpDesk:
             return self._refused_stateless(request, headers)
         if request.method in ("initialize", "server/discover") or not self.style.sessions:
             return None
-        return None if headers.get("mcp-session-id") in self.sessions else lost_session(self.style)
+        session = headers.get("mcp-session-id", "")
+        return self._refused_repeated(session, request) if session in self.sessions else lost_session(self.style)
+
+    def _refused_repeated(self, session: str, request: Request) -> Answer | None:
+        """The protocol forbids using a number twice in a session."""
+        if request.number is None:
+            return None
+        if (session, request.number) in self._used:
+            return Answer(400, _error(request.number, -32600, "The request id was used before"))
+        self._used.add((session, request.number))
+        return None
 
     def _refused_stateless(self, request: Request, headers: Mapping[str, str]) -> Answer | None:
         if not self.style.stateless:

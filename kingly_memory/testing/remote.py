@@ -206,9 +206,8 @@ class ScriptedRemote:
         headers = arrived.headers
         if arrived.verb == "DELETE" and (fault := self._said("DELETE", {}, headers)).kind != "ok":
             return await _play(line, fault)
-        request = desk.admitted(arrived)
-        if self._token is not None and headers.get("authorization") != f"Bearer {self._token}":
-            request = Answer(401)
+        has_token = self._token is None or headers.get("authorization") == f"Bearer {self._token}"
+        request = desk.admitted(arrived) if has_token else Answer(401)
         if isinstance(request, Answer):
             return await _send(line, request)
         line = replace(line, frame=desk.frame(request))

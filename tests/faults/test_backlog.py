@@ -19,7 +19,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router.delivering.delivery import Delivery
 from tests.faults.conftest import Tell
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.measures]
 BACKLOG = 100_000
 TOGETHER = 10_000
 SAMPLES = 60

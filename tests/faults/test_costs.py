@@ -15,6 +15,8 @@ from tests.cli_runner import ROOT
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, TROUBLES, Means, Trouble, speaking
 
+pytestmark = pytest.mark.measures
+
 MOST_BYTES = 16 * 1024 * 1024
 MOST_GAP_S = 0.1
 HOSTILE = [

@@ -11,6 +11,8 @@ from tests.kill.harness import Diary, audit, finish, start
 from tests.kill.remotes import ROUGH, ScriptedProcess
 from tests.kill.writer import Order
 
+pytestmark = pytest.mark.measures
+
 MOST_REQUESTS = 1.05
 
 

@@ -106,8 +106,7 @@ def test_what_was_acknowledged_survives_a_power_cut_whole(tmp_path: Path, size: 
     copy, acknowledged = write_until_the_power_fails(tmp_path, "power", *SIZES[size])
     found = found_after(copy, tmp_path / "again")
     tell(21, f"power, {size}: {len(acknowledged)} acknowledged, {len(set(acknowledged) - set(found))} lost")
-    assert found[: len(acknowledged)] == acknowledged
-    assert len(found) <= len(acknowledged) + 1
+    assert found[: len(acknowledged)] == acknowledged  # and perhaps what was written while the disk was copied
 
 
 @pytest.mark.parametrize("size", ["400 B", "40 KB"])

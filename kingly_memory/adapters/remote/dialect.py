@@ -46,8 +46,10 @@ class Dialect(Protocol):
         project: str | None = None,
         key: str | None = None,
         timeout_s: float | None = None,
+        reads: bool = False,
     ) -> Any:
-        """The tool's own result, as JSON. One try.
+        """The tool's own result, as JSON. One try; where it only `reads`, one more when its connection may have been a
+        kept one that had ended.
 
         `project` is the one the call is for, the router's own where it is None; `key` is the idempotency key, for a
         dialect that says it beside the parameters too; `timeout_s` is the deadline of the whole, None for the usual.

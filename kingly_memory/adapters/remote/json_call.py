@@ -29,7 +29,7 @@ class JsonCall:
 
     async def connect(self) -> Offer:
         try:
-            told = await self.call(GREETING, {})
+            told = await self.call(GREETING, {}, reads=True)
         except RemoteRefused as refused:
             if not refused.clear or refused.unknown_method:
                 raise
@@ -45,13 +45,14 @@ class JsonCall:
         project: str | None = None,
         key: str | None = None,
         timeout_s: float | None = None,
+        reads: bool = False,
     ) -> Any:
         headers = {"Kingly-Project": quote(project or self._project, safe="")}
         if key is not None:
             headers["Idempotency-Key"] = quote(key, safe="")
         payload = {"method": tool, "params": params}
         deadline_s = self._call_timeout_s if timeout_s is None else timeout_s
-        return await self._transport.post(CALL_PATH, payload, headers=headers, timeout_s=deadline_s)
+        return await self._transport.post(CALL_PATH, payload, headers=headers, timeout_s=deadline_s, reads=reads)
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -25,7 +25,7 @@ from kingly_memory.adapters.remote.mcp_messages import (
 from kingly_memory.adapters.remote.outcomes import succeeded
 from kingly_memory.adapters.remote.replies import Reply
 from kingly_memory.adapters.remote.sse import messages
-from kingly_memory.adapters.remote.transport import Exchange, Letter, encoded, read_aside
+from kingly_memory.adapters.remote.transport import Exchange, Letter, encoded, read_aside, twice_if_worn
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import JsonObject
 
@@ -56,8 +56,16 @@ class Asking:
         params: JsonObject,
         *,
         beside: Mapping[str, str] = NO_HEADERS,
+        repeatable: bool,
     ) -> Said:
-        """Raises Misunderstood, or a RemoteError by the tables in `outcomes`."""
+        """Raises Misunderstood, or a RemoteError by the tables in `outcomes`. `repeatable`: it may be asked twice."""
+        ask = partial(self._ask, exchange, party, method, params, beside)
+        return await (twice_if_worn(ask) if repeatable else ask())
+
+    async def _ask(
+        self, exchange: Exchange, party: Party, method: str, params: JsonObject, beside: Mapping[str, str]
+    ) -> Said:
+        """Each time under a number of its own: servers take one that comes twice for the same request."""
         number = next(self._numbers)
         message = request(party, number, method, params)
         letter = Letter(party.path, encoded(message), {**beside, **headers(party, message)})

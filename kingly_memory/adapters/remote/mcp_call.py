@@ -61,7 +61,8 @@ class McpCall:
             listed = await self._list(exchange)
             told = {}
             if GREETING in listed:
-                told = called(await self._ask(exchange, "tools/call", {"name": GREETING, "arguments": {}}))
+                greeting = {"name": GREETING, "arguments": {}}
+                told = called(await self._ask(exchange, "tools/call", greeting, reads=True, anew=True))
             self._listed = listed
         party = self._party or Party("")
         known = {tool: taken.names for tool, taken in listed.items() if taken is not None}
@@ -75,6 +76,7 @@ class McpCall:
         project: str | None = None,
         key: str | None = None,
         timeout_s: float | None = None,
+        reads: bool = False,
     ) -> Any:
         if self._listed is not None and tool not in self._listed:
             raise RemoteRefused("unknown method", clear=True, unknown_method=True)
@@ -83,7 +85,7 @@ class McpCall:
             beside["Idempotency-Key"] = quote(key, safe="")
         async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
             told = {"name": tool, "arguments": self._given(tool, params)}
-            return called(await self._ask(exchange, "tools/call", told, beside))
+            return called(await self._ask(exchange, "tools/call", told, beside, reads=reads))
 
     def _given(self, tool: str, params: JsonObject) -> JsonObject:
         """Without the nulls that may be left out: the type of an optional argument need not allow them."""
@@ -102,24 +104,32 @@ class McpCall:
         await self._transport.aclose()
 
     async def _ask(
-        self, exchange: Exchange, method: str, params: JsonObject, beside: Mapping[str, str] = NO_HEADERS
+        self,
+        exchange: Exchange,
+        method: str,
+        params: JsonObject,
+        beside: Mapping[str, str] = NO_HEADERS,
+        *,
+        reads: bool,
+        anew: bool = False,
     ) -> JsonObject:
-        """The result of a request, asked once more where the server did not know us (any more)."""
-        party = self._party or await self._meeting.done()
+        """The result of a request, asked once more where the server did not know us (any more). `anew`: a meeting that
+        was under way already is no reason to fail."""
+        party = self._party or await self._meeting.done(anew=anew)
         try:
-            return (await self._asking.ask(exchange, party, method, params, beside=beside)).result
+            return (await self._asking.ask(exchange, party, method, params, beside=beside, repeatable=reads)).result
         except Misunderstood:
-            party = await self._met_again(party)
+            party = await self._met_again(party, anew)
         try:
-            return (await self._asking.ask(exchange, party, method, params, beside=beside)).result
+            return (await self._asking.ask(exchange, party, method, params, beside=beside, repeatable=reads)).result
         except Misunderstood as still:
             raise still.meaning from None
 
-    async def _met_again(self, lost: Party) -> Party:
+    async def _met_again(self, lost: Party, anew: bool) -> Party:
         """The next party after that one; all who lost it meet the server together."""
         if self._party is lost:
             self._party = None
-        return self._party or await self._meeting.done()
+        return self._party or await self._meeting.done(anew=anew)
 
     async def _meet(self) -> Party:
         async with self._transport.within(self._call_timeout_s) as exchange:
@@ -144,13 +154,15 @@ class McpCall:
         """The party that needs no introduction, where the server knows of such; whatever else it says is no answer."""
         try:
             async with asyncio.timeout(self._call_timeout_s * _DISCOVERY_SHARE):
-                said = await self._asking.ask(exchange, Party(path, STATELESS_VERSION), "server/discover", {})
+                said = await self._asking.ask(
+                    exchange, Party(path, STATELESS_VERSION), "server/discover", {}, repeatable=True
+                )
         except (TimeoutError, Misunderstood, RemoteRefused, RemoteUnavailable):
             return None
         return discovered(said.result, path)
 
     async def _introduced(self, exchange: Exchange, path: str) -> Party:
-        said = await self._asking.ask(exchange, Party(path), "initialize", introduction())
+        said = await self._asking.ask(exchange, Party(path), "initialize", introduction(), repeatable=True)
         party = introduced(said.result, path, said.session)
         await self._asking.tell(exchange, party, "notifications/initialized")
         return party
@@ -160,7 +172,7 @@ class McpCall:
         listed: dict[str, Arguments | None] = {}
         params: JsonObject = {}
         for _ in range(_MOST_PAGES):
-            page = tools(await self._ask(exchange, "tools/list", params))
+            page = tools(await self._ask(exchange, "tools/list", params, reads=True, anew=True))
             listed |= page.arguments
             if page.cursor is None or page.cursor == params.get("cursor"):
                 break

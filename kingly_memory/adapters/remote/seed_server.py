@@ -81,15 +81,15 @@ class SeedRemote:
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
         params = wire.search_params(text, limit, types)
-        reply = await self._call("search_semantic_memories", params, timeout_s=timeout_s)
+        reply = await self._read("search_semantic_memories", params, timeout_s=timeout_s)
         return wire.answers(reply)[:limit]
 
     async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
-        return wire.hits(await self._call("get_working_memory", {"context_filter": context_id}, timeout_s=timeout_s))
+        return wire.hits(await self._read("get_working_memory", {"context_filter": context_id}, timeout_s=timeout_s))
 
     async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
         params = {"memory_ids": list(remote_ids)}
-        return wire.links(await self._call("get_linked_memories", params, timeout_s=timeout_s))
+        return wire.links(await self._read("get_linked_memories", params, timeout_s=timeout_s))
 
     async def aclose(self) -> None:
         await self._dialect.aclose()
@@ -128,7 +128,7 @@ class SeedRemote:
     async def _is_linked(self, link: RemoteLink) -> bool:
         """Whether an earlier try has made this link, on a server that would make it twice. See `_find`."""
         try:
-            reply = await self._call("get_linked_memories", {"memory_ids": [link.source_id]}, link.project)
+            reply = await self._read("get_linked_memories", {"memory_ids": [link.source_id]}, link.project)
         except RemoteRefused:
             return False
         return wire.link_words(link) in wire.links(reply)
@@ -148,7 +148,7 @@ class SeedRemote:
         """
         params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
         try:
-            hits = wire.hits(await self._call("search_semantic_memories", params, memory.scope.project))
+            hits = wire.hits(await self._read("search_semantic_memories", params, memory.scope.project))
         except RemoteRefused:
             return None
         for hit in hits:
@@ -156,13 +156,17 @@ class SeedRemote:
                 return hit.remote_id
         return None
 
-    async def _call(
+    async def _call(self, method: str, params: JsonObject, project: str) -> Any:
+        """One call for the memory's own project, since an outbox may serve several."""
+        key = params.get("idempotency_key")
+        return await self._dialect.call(method, self._taken(method, params), project=project, key=key)
+
+    async def _read(
         self, method: str, params: JsonObject, project: str | None = None, *, timeout_s: float | None = None
     ) -> Any:
-        """One call for a project: the memory's own where there is one, since an outbox may serve several."""
-        key = params.get("idempotency_key")
+        """One call that changes nothing, for the router's own project or that one."""
         told = self._taken(method, params)
-        return await self._dialect.call(method, told, project=project, key=key, timeout_s=timeout_s)
+        return await self._dialect.call(method, told, project=project, timeout_s=timeout_s, reads=True)
 
     def _taken(self, method: str, params: JsonObject) -> JsonObject:
         """What the server lists of them, where it lists any: a strict one refuses a call with an argument more."""

@@ -18,6 +18,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
@@ -36,12 +37,19 @@ from kingly_memory.models import JsonObject
 from kingly_memory.ports import Clock
 
 Token = str | Callable[[], str | None] | None
-"""What callers show, or where to look it up: at the start, and once more whenever it was refused."""
+"""What callers show, or where to look it up: at the start, whenever it was refused, and as long as there is none."""
 
 _TOKEN = re.compile(r"[!-~]+")
 _MOST_REDIRECTS = 3
 _FOLLOWED = frozenset({307, 308})
 """The redirects that keep method and body; they are followed to the same origin only."""
+_CERTIFICATES: Mapping[int, str] = {
+    9: "is not valid yet; compare the clocks of both machines",
+    10: "has expired; it has to be renewed there",
+    62: "is for another name; name the remote as the certificate does",
+    64: "is for another address; name the remote as the certificate does",
+}
+"""What is wrong, by OpenSSL's X509_V_ERR numbers."""
 _THREAD_ABOVE_BYTES = 65_536
 """Reading more JSON than this takes long enough to be felt on the event loop."""
 
@@ -50,6 +58,11 @@ T = TypeVar("T")
 
 Reading = Callable[[Reply], Awaitable[T]]
 """What becomes of a reply; runs while the connection is held, and may leave the rest of the reply unread."""
+
+
+class Worn(httpx.NetworkError):
+    """A connection broke before an answer began, to a server that has answered before: it may have been kept since then
+    and have ended meanwhile, which says nothing of the server."""
 
 
 class Letter(NamedTuple):
@@ -76,7 +89,10 @@ class Transport:
         self.endpoint = endpoint
         self._clock = clock
         self._token = token
-        self._authorization = self._looked_up()
+        self._authorization: str | None = None
+        self._has_to_look = False
+        with suppress(RemoteUnauthorised):  # who calls is told: what needs no remote goes on
+            self._look_up(None)
         self._connect_timeout_s = connect_timeout_s
         self._reply_limit_bytes = reply_limit_bytes
         self._client: httpx.AsyncClient | None = None
@@ -86,10 +102,13 @@ class Transport:
     def __repr__(self) -> str:
         return f"<Transport {self.endpoint}>"
 
-    async def post(self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float) -> Any:
+    async def post(
+        self, path: str, payload: JsonObject, *, headers: Mapping[str, str], timeout_s: float, reads: bool = False
+    ) -> Any:
         """The JSON value of the answer. Raises a RemoteError by the table in `outcomes`, `timeout_s` later at most."""
         async with self.within(timeout_s) as exchange:
-            return await exchange.send(Letter(path, encoded(payload), headers), self._value)
+            send = partial(exchange.send, Letter(path, encoded(payload), headers), self._value)
+            return await (twice_if_worn(send) if reads else send())
 
     @asynccontextmanager
     async def within(self, timeout_s: float) -> AsyncIterator[Exchange]:
@@ -117,23 +136,33 @@ class Transport:
 
     async def delivered(self, letter: Letter, reading: Reading[T], exchange: Exchange) -> T:
         """A request and its reply, and where its token was refused and there is another by now, both once more."""
+        if self._has_to_look:
+            self._look_up(None)
         shown = self._authorization
         try:
             return await self._sent(letter, reading, exchange)
         except RemoteUnauthorised as refused:
-            if refused.status != HTTPStatus.UNAUTHORIZED or not self._has_other_token(shown):
+            is_about_who = refused.status == HTTPStatus.UNAUTHORIZED
+            if is_about_who and callable(self._token):
+                self._look_up(refused.status)
+            if self._authorization is None:
+                raise RemoteUnauthorised(refused.status, "it wants a token, and none was shown") from None
+            if not is_about_who or self._authorization == shown:
                 raise
         return await self._sent(letter, reading, exchange)
 
-    def _has_other_token(self, shown: str | None) -> bool:
+    def _look_up(self, refused: int | None) -> None:
+        """Ask again for the token. Raises RemoteUnauthorised where its file cannot serve (any more)."""
+        if not callable(self._token):
+            self._authorization = _authorization(self.endpoint, self._token)
+            return
+        self._has_to_look = True
         try:
-            self._authorization = self._looked_up()
-        except (InvalidInput, InvalidSetting):  # half written, or gone: the refusal stands
-            return False
-        return self._authorization != shown
-
-    def _looked_up(self) -> str | None:
-        return _authorization(self.endpoint, self._token() if callable(self._token) else self._token)
+            self._authorization = _authorization(self.endpoint, self._token())
+        except (InvalidInput, InvalidSetting) as problem:
+            before = "" if refused is None else "the token was not accepted, and there is no other: "
+            raise RemoteUnauthorised(refused, f"{before}{problem}") from None
+        self._has_to_look = False
 
     async def _sent(self, letter: Letter, reading: Reading[T], exchange: Exchange) -> T:
         return await gently(lambda: self._exchanged(letter, reading, exchange))
@@ -145,13 +174,29 @@ class Transport:
         if self._authorization is not None:
             headers["Authorization"] = self._authorization
         for _ in range(_MOST_REDIRECTS + 1):
-            async with client.stream(letter.verb, url, content=letter.body, headers=headers) as response:
+            exchange.reached = False
+            response = await self._begun(client, letter, url, headers)
+            try:
                 exchange.reached = True
                 self.heard_s = self._clock.monotonic()
                 if response.status_code not in _FOLLOWED:
                     return await reading(Reply(response, self._reply_limit_bytes))
                 url = _same_origin(url, response)
+            finally:
+                await response.aclose()
         raise RemoteUnavailable("the server redirects in a circle", reached=True)
+
+    async def _begun(
+        self, client: httpx.AsyncClient, letter: Letter, url: httpx.URL, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        """The reply as soon as its head is there; it has to be closed. Raises Worn, or what the library raises."""
+        request = client.build_request(letter.verb, url, content=letter.body, headers=headers)
+        try:
+            return await client.send(request, stream=True)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as problem:
+            if self.heard_s > -math.inf and client is self._client:  # else we have closed it ourselves
+                raise Worn(str(problem)) from problem
+            raise
 
     async def _value(self, reply: Reply) -> Any:
         body = await reply.body()
@@ -221,6 +266,14 @@ class Exchange:
         return await self._transport.delivered(letter, reading, self)
 
 
+async def twice_if_worn(ask: Callable[[], Awaitable[T]]) -> T:
+    """For what only reads: where its connection may have been a kept one that had ended, it is asked once more."""
+    try:
+        return await ask()
+    except Worn:
+        return await ask()
+
+
 async def read_aside(length: int, reader: Callable[..., T], *arguments: Any) -> T:
     """What `reader` makes of a text of that many bytes, off the event loop when that takes long."""
     if length > _THREAD_ABOVE_BYTES:
@@ -283,7 +336,8 @@ def _words(cause: BaseException) -> str | None:
     if isinstance(cause, socket.gaierror):
         return "the host name is not known"
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return "the server's certificate is not trusted; name the authority that signed it in SSL_CERT_FILE"
+        unknown = "is not trusted; name the authority that signed it in SSL_CERT_FILE"
+        return f"the server's certificate {_CERTIFICATES.get(cause.verify_code, unknown)}"
     if isinstance(cause, ssl.SSLError):
         return "no secure connection could be agreed on"
     if isinstance(cause, OSError) and cause.errno:

@@ -69,21 +69,26 @@ class Calls:
 
     async def read(self, tool: str, arguments: JsonObject, *, project: str, deadline: Deadline | None = None) -> Any:
         """One call that changes nothing."""
+        return await self._call(tool, arguments, project=project, deadline=deadline, reads=True)
+
+    async def write(self, tool: str, arguments: JsonObject, *, project: str, deadline: Deadline | None = None) -> Any:
+        """One call that changes something. A database that is locked is worth trying again."""
+        try:
+            return await self._call(tool, arguments, project=project, deadline=deadline, reads=False)
+        except RemoteRefused as refused:
+            if refused.code != outcomes.LOCKED:
+                raise
+            raise RemoteUnavailable(refused.reason, reached=True) from None
+
+    async def _call(
+        self, tool: str, arguments: JsonObject, *, project: str, deadline: Deadline | None, reads: bool
+    ) -> Any:
         if not self.offers(tool):
             raise RemoteRefused(f"it has no tool {tool}", clear=True, unknown_method=True)
         known = {name: value for name, value in arguments.items() if self.takes(tool, name)}
         timeout_s = None if deadline is None else deadline.left_s()
         key = known.get("idempotency_key")
-        return await self._dialect.call(tool, known, project=project, key=key, timeout_s=timeout_s)
-
-    async def write(self, tool: str, arguments: JsonObject, *, project: str, deadline: Deadline | None = None) -> Any:
-        """One call that changes something. A database that is locked is worth trying again."""
-        try:
-            return await self.read(tool, arguments, project=project, deadline=deadline)
-        except RemoteRefused as refused:
-            if refused.code != outcomes.LOCKED:
-                raise
-            raise RemoteUnavailable(refused.reason, reached=True) from None
+        return await self._dialect.call(tool, known, project=project, key=key, timeout_s=timeout_s, reads=reads)
 
 
 class Workflows:

@@ -42,9 +42,10 @@ class Convoy(Generic[P]):
         self._settled = settled
         self._waiting = list(parcels)
         self._sending: dict[asyncio.Task[Answer], P] = {}
-        self._noting: dict[asyncio.Task[None], P] = {}
+        self._noting: dict[asyncio.Task[bool], P] = {}
         self._begun: set[str] = set()
         self._failed: set[str] = set()
+        self._is_halted = False
 
     async def arrive(self, end: float) -> frozenset[str]:
         """Send what can be begun before `end`, on the monotonic clock; returns those that were tried in vain. What is
@@ -77,13 +78,14 @@ class Convoy(Generic[P]):
         """What a failure means to the link is known once it is written down."""
         failing = sum(parcel.id in self._failed for parcel in self._noting.values())
         has_room = bool(self._waiting) and len(self._sending) + failing < self._pace.at_once
-        return has_room and self._courier.may_send and self._clock.monotonic() < end
+        return has_room and not self._is_halted and self._courier.may_send and self._clock.monotonic() < end
 
     def _next(self) -> P | None:
         """The earliest that has to wait for none before it."""
         ahead = [*self._sending.values(), *self._noting.values()]
         unsettled = {parcel.id for parcel in ahead}
-        rows = {self._courier.row(parcel) for parcel in self._sending.values()}
+        failing = (parcel for parcel in self._noting.values() if parcel.id in self._failed)  # it may go first again
+        rows = {self._courier.row(parcel) for parcel in (*self._sending.values(), *failing)}
         for parcel in self._waiting:
             row = self._courier.row(parcel)
             if (row is None or row not in rows) and self._courier.follows(parcel) not in unsettled:
@@ -98,8 +100,10 @@ class Convoy(Generic[P]):
         for sent in [task for task in self._sending if task.done()]:
             self._note(self._sending.pop(sent), sent.result())
         for noted in [task for task in self._noting if task.done()]:
-            del self._noting[noted]
-            noted.result()
+            parcel = self._noting.pop(noted)
+            if noted.result():  # a new lease puts it first
+                self._is_halted = True
+                self._failed.discard(parcel.id)
             self._settled()
 
     def _note(self, parcel: P, answer: Answer) -> None:

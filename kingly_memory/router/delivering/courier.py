@@ -162,14 +162,14 @@ class Courier(ABC, Generic[P]):
             await asyncio.shield(self._settle(parcel, interrupted))
             raise
 
-    async def note(self, parcel: P, answer: Answer) -> None:
-        """Write down what came of it."""
+    async def note(self, parcel: P, answer: Answer) -> bool:
+        """Write down what came of it. True when it keeps its place: it goes first again."""
         error = answer.error
         if error is None:
             await self._link.succeeded()
             await self._acknowledge(parcel, answer.remote_id)
         elif isinstance(error, RemoteUnavailable):
-            await self._postpone(parcel, error, answer.began_s)
+            return await self._postpone(parcel, error, answer.began_s)
         elif isinstance(error, RemoteRefused):
             await self._link.succeeded()
             await self._refuse(parcel, error)
@@ -177,6 +177,7 @@ class Courier(ABC, Generic[P]):
             reason = getattr(error, "reason", str(error))
             await self._settle(parcel, partial(delivery.postponed, reason=reason, due=parcel.place))
             await self._link.failed(error, since_s=answer.began_s)
+        return False
 
     async def release(self, parcels: Sequence[P]) -> None:
         """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
@@ -193,17 +194,19 @@ class Courier(ABC, Generic[P]):
         if delivery_ids:
             await self._write(outbox.hasten(self._outbox, delivery_ids, self._now_s()))
 
-    async def _postpone(self, parcel: P, error: RemoteUnavailable, began_s: float) -> None:
-        """The remote could not: it waits, and a Retry-After holds everybody back."""
+    async def _postpone(self, parcel: P, error: RemoteUnavailable, began_s: float) -> bool:
+        """The remote could not: it waits, and a Retry-After holds everybody back. True when it keeps its place."""
         if error.retry_after_s is None:
             tries = 1 if error.reached else self._settings.send_tries
             await self._link.failed(error, tries=tries, since_s=began_s)
-        due = self._due_after(parcel, error.retry_after_s)
+        is_over = parcel.leased.attempts == 0 and not error.reached and self._link.has_recovered(began_s)
+        due = parcel.place if is_over else self._due_after(parcel, error.retry_after_s)
         if error.retry_after_s:
             wished_s = self._clock.monotonic() + due - self._now_s()
             self._depot.pause.until_s = max(self._depot.pause.until_s, wished_s)
-        await self._settle(parcel, lambda facet: delivery.postponed(facet, error.reason, due))
+        moved = await self._settle(parcel, lambda facet: delivery.postponed(facet, error.reason, due))
         self._complain(parcel, error.reason, dead=False)
+        return moved is not None and moved.due == parcel.place
 
     async def _refuse(self, parcel: P, error: RemoteRefused) -> None:
         due, limit, sent = self._due_after(parcel), self._settings.refusals_limit, parcel.leased.wanted

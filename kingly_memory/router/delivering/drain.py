@@ -59,7 +59,8 @@ class Drainer:
 
     def __init__(self, depot: Depot, *, leads: Callable[[], bool], stop_leading: Callable[[], None]) -> None:
         self._sender = Sender(depot)
-        self._couriers: tuple[Courier[Any], ...] = (self._sender, LinkSender(depot))
+        self._links = LinkSender(depot)
+        self._couriers: tuple[Courier[Any], ...] = (self._sender, self._links)
         self._remote = depot.remote
         self._link = depot.link
         self._clock = depot.clock
@@ -242,9 +243,11 @@ class Drainer:
         waiting, dead = self._sender.count("pending", "leased"), self._sender.count("dead")
         reason = None
         if waiting or link.state is LinkState.OFFLINE:
-            reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list`"
+            reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list --remote …`"
         elif dead > died:
-            reason = "the remote refused some; see `kingly-memory outbox list`"
+            reason = "the remote refused some; see `kingly-memory outbox list --remote …`"
+        elif self._links.count("pending", "leased"):
+            reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
         delivered = max(waited - waiting - max(dead - died, 0), 0)
         return SyncReport(delivered, waiting, dead, link.state, reason)
 

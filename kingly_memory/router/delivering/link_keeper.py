@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -22,6 +23,9 @@ log = logging.getLogger("kingly_memory.link")
 AGAIN_S = 10.0
 """Until the next probe after one that a process left behind: a short command must not make the others wait for long,
 and a row of them not ask a hung remote each."""
+
+_REMEMBERED = 32
+"""Failures, for telling which were side by side."""
 
 HANGING = 3
 """For so many times as long as a search waits for it a remote may say nothing while it is being connected to."""
@@ -54,7 +58,8 @@ class LinkKeeper:
         self._chance = chance
         self._unshared: Link | None = None
         self._asked_at: list[float] = []
-        self._answered_s = self._failed_s = -math.inf
+        self._answered_s = self._probed_s = -math.inf
+        self._counted: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
         self._failing = asyncio.Lock()
 
     def current(self) -> Link:
@@ -67,6 +72,11 @@ class LinkKeeper:
     @property
     def is_connected(self) -> bool:
         return self.current().state is LinkState.CONNECTED
+
+    def has_recovered(self, since_s: float) -> bool:
+        """True when a probe has succeeded since then, on the monotonic clock: a call that began before it met, if it
+        failed, what may be over."""
+        return since_s < self._probed_s
 
     def seconds_to_probe(self) -> float | None:
         """How long until the next probe may be made; None while connected."""
@@ -86,14 +96,17 @@ class LinkKeeper:
         """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline.
 
         `since_s`: when the call began, on the monotonic clock. None counts that began before the remote last answered:
-        it may have failed on what is over. Of calls that failed side by side one counts, or `each`.
+        it may have failed on what is over. What failed while the call was under way counts for it too, unless `each`
+        counts by itself.
         """
         async with self._failing:
             if since_s < self._answered_s:
                 return
-            if each or since_s >= self._failed_s or isinstance(error, RemoteUnauthorised):
-                self._failed_s = self._clock.monotonic()
-                await self._suffer(error, since_s, tries=tries)
+            beside = 0 if each else sum(counted for at_s, counted in self._counted if since_s < at_s)
+            more = max(tries - beside, 0)
+            if more or isinstance(error, RemoteUnauthorised):
+                self._counted.append((self._clock.monotonic(), more))
+                await self._suffer(error, since_s, tries=more)
 
     async def _suffer(self, error: RemoteError, since_s: float, *, tries: int | None = None) -> None:
         """Count what failed; `tries` None is enough by itself. A remote that is only too slow for a search is probed at
@@ -222,7 +235,7 @@ class LinkKeeper:
             raise
 
     async def _go_connected(self, info: RemoteInfo) -> None:
-        self._answered_s = self._clock.monotonic()
+        self._answered_s = self._probed_s = self._clock.monotonic()
         effects = "exactly_once" if info.honours_keys else "at_least_once"
         before = self.current()
         if before.state is LinkState.CONNECTED and (before.effects, before.server) == (effects, str(info)):

@@ -21,7 +21,7 @@ from kingly_memory.router.delivering.outbox import Parcel
 class Sender(Courier[Parcel]):
     """Leases memories for one remote and sends them, the earliest due first."""
 
-    remedy = "see `kingly-memory outbox list`"
+    remedy = "see `kingly-memory outbox list --remote …`"
 
     def __init__(self, depot: Depot) -> None:
         super().__init__(depot.name, depot)
