@@ -25,8 +25,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## the whole story in under a minute: store, search, lose the remote, go on, get it back
 	@$(VENV)/bin/kingly-memory demo
 
-test: $(READY) ## run the tests
-	$(RUN) -m pytest
+test: $(READY) ## run the tests, two files at a time
+	$(RUN) -m pytest --numprocesses 2 --dist loadfile
 
 check: $(READY) ## format, lint, strict types, import order, known weaknesses of dependencies
 	$(RUN) -m ruff format --check .

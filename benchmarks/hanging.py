@@ -23,7 +23,7 @@ UNNOTICED_S = 60.0
 
 async def measure(plan: Plan) -> list[Figure]:
     async with hung_server() as endpoint:
-        return [*await _store(plan, endpoint), *await _search(plan, endpoint)]
+        return [*await stores(plan, endpoint), *await searches(plan, endpoint)]
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def hung_server() -> AsyncIterator[str]:
         await server.wait_closed()
 
 
-async def _store(plan: Plan, endpoint: str) -> list[Figure]:
+async def stores(plan: Plan, endpoint: str) -> list[Figure]:
     """Blocks of stores into fresh homes: without a remote (twice, A and A) and with a hung one (B), by turns.
 
     Blocks rather than single samples, so that the background work for the hung remote burdens its own block only.
@@ -67,7 +67,7 @@ async def _stored(plan: Plan, folder: Path, endpoint: str | None, count: int) ->
         return [await timed(memory.store(note.content)) for note in notes][3:]
 
 
-async def _search(plan: Plan, endpoint: str) -> list[Figure]:
+async def searches(plan: Plan, endpoint: str) -> list[Figure]:
     """While the remote has its whole share of every search, and once the link is known to be offline."""
     notes = plan.writer.notes(min(plan.sizes))
     questions = plan.writer.questions(notes, plan.samples + 3)

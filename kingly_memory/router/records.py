@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,7 +19,6 @@ from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.outbox import (
-    begun,
     delivery_of,
     enrol,
     is_told_nothing,
@@ -34,6 +33,7 @@ from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
 
+NOBODY: Mapping[str, Delivery] = {}
 TOGETHER = 500
 """Memories whose standing changes in one statement."""
 
@@ -85,7 +85,7 @@ def store(
         before = _by_key(transaction, desk.project, draft.key)
         memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
         others = _leave_what_it_said(transaction, before, memory, desk)
-        receipt = _save(transaction, memory, Standing.LIVE, desk)
+        receipt = _save(transaction, memory, Standing.LIVE, desk, is_new=before is None)
         if not noted or memory.scope.context_id is None:
             return Stored(receipt, memory.scope.context_id, others=others)
         context_id = memory.scope.context_id
@@ -115,7 +115,7 @@ def whisper(due: Due, desk: Desk) -> Callable[[Transaction], bool]:
         for draft in due.drafts:
             memory = _memory(draft, None, desk)
             own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-            _save(transaction, own_words, Standing.LIVE, desk)
+            _save(transaction, own_words, Standing.LIVE, desk, is_new=True)
         return True
 
     return change
@@ -261,12 +261,16 @@ def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
     return row if row is not None and row.memory.scope.project == project else None
 
 
-def receipt(transaction: Transaction, memory: Memory, routes: Routes | None) -> Receipt:
-    """Where the memory stands, as of this transaction."""
+def receipt(
+    transaction: Transaction, memory: Memory, routes: Routes | None, told: Mapping[str, Delivery] = NOBODY
+) -> Receipt:
+    """Where the memory stands, as of this transaction; `told` are deliveries that need not be read again."""
     if routes is None:
         known = (delivery_of(transaction, one, memory.id) for one in remotes_of(transaction, memory.scope.project))
         return receipt_of(memory, {}, None, waits=any(one is not None and one.waits for one in known))
-    return receipt_of(memory, {one.name: delivery_of(transaction, one.name, memory.id) for one in routes.known}, routes)
+    others = (one.name for one in routes.known if one.name not in told)
+    read = {name: delivery_of(transaction, name, memory.id) for name in others}
+    return receipt_of(memory, {**told, **read}, routes)
 
 
 def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[Receipt, str]:
@@ -329,13 +333,13 @@ def _memory(
     return said.memory(memory_id, desk.project, created_at=created, updated_at=updated_at or created)
 
 
-def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk) -> Receipt:
+def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk, *, is_new: bool = False) -> Receipt:
+    """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read."""
     transaction.save(memory, standing)
     if standing is Standing.LIVE:
-        begin_lifetime(transaction, memory, desk)
-    if standing is not Standing.FORGOTTEN:
-        _deliver(transaction, memory, desk)
-    return receipt(transaction, memory, desk.routes)
+        begin_lifetime(transaction, memory, desk, is_new=is_new)
+    told = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, desk, is_new=is_new)
+    return receipt(transaction, memory, desk.routes, told)
 
 
 def _leave_what_it_said(
@@ -370,28 +374,32 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     _save(transaction, happened, Standing.LIVE, desk)
 
 
-def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False) -> None:
     """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store. What is
     pinned has none."""
-    is_pinned = (transaction.facet("attention", memory.id) or {}).get("pinned") is True
+    is_pinned = not is_new and (transaction.facet("attention", memory.id) or {}).get("pinned") is True
     lifetime = None if is_pinned else desk.lifetimes.begin(memory, desk.now_s)
-    transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
+    if lifetime is not None or not is_new:
+        transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
 
 
-def _deliver(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+def _deliver(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False) -> dict[str, Delivery]:
     """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
-    it from them."""
+    it from them. Where it is due, as it stands there now."""
+    due: dict[str, Delivery] = {}
     for remote in _remotes(transaction, memory, desk):
-        before = delivery_of(transaction, remote, memory.id)
+        before = None if is_new else delivery_of(transaction, remote, memory.id)
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
                 set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
         elif _is_for(transaction, remote, memory, desk):
-            first = begun(transaction, remote, memory, desk.now_s) if before is None else None
-            after = first or delivery.wanted(before, memory.revision, desk.now_s)
+            told = None if is_new or before is not None else told_before(transaction, remote, memory, desk.now_s)
+            after = told or delivery.wanted(before, memory.revision, desk.now_s)
             set_delivery(transaction, remote, memory.id, after)
+            due[remote] = after
         else:
             withhold(transaction, remote, memory.id, _outdone(before, memory))
+    return due
 
 
 def _remotes(transaction: Transaction, memory: Memory, desk: Desk) -> list[str]:

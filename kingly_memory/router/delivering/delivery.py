@@ -43,7 +43,7 @@ class Delivery:
         known = {name: data[name] for name in _KINDS if name in data}
         if not _is_readable(known):
             return _unreadable(known)
-        return cls(**{**known, "state": DeliveryState(known["state"])})
+        return cls(**{**known, "state": _STATES[known["state"]]})
 
     @property
     def waits(self) -> bool:
@@ -57,18 +57,20 @@ class Delivery:
 
 UNREADABLE = "what was noted of its delivery cannot be read"
 _NEEDED = frozenset({"wanted", "due", "state"})
-_KINDS: Mapping[str, Any] = {
-    "wanted": int,
-    "due": int | float | None,
-    "state": str,
-    "acknowledged": int,
-    "first_sent": int,
-    "attempts": int,
-    "refusals": int,
-    "owner": str | None,
-    "remote_id": str | None,
-    "last_error": str | None,
+_NONE = type(None)
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "wanted": (int,),
+    "due": (int, float, _NONE),
+    "state": (str,),
+    "acknowledged": (int,),
+    "first_sent": (int,),
+    "attempts": (int,),
+    "refusals": (int,),
+    "owner": (str, _NONE),
+    "remote_id": (str, _NONE),
+    "last_error": (str, _NONE),
 }
+_STATES = {state.value: state for state in DeliveryState}
 
 
 def _is_readable(said: Mapping[str, Any]) -> bool:
@@ -76,7 +78,7 @@ def _is_readable(said: Mapping[str, Any]) -> bool:
     return (
         said.keys() >= _NEEDED
         and all(isinstance(value, _KINDS[name]) for name, value in said.items())
-        and said["state"] in set(DeliveryState)
+        and said["state"] in _STATES
     )
 
 
