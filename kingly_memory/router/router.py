@@ -101,7 +101,7 @@ class Router(Upkeep):
         if patience_s > 0 and receipt.delivery is DeliveryState.PENDING:
             receipt = await self._awaited(receipt, patience_s)
         if require_remote and receipt.delivery is not DeliveryState.DELIVERED:
-            raise RemoteUnavailable(receipt.reason, receipt=receipt)
+            raise RemoteUnavailable(await self._why_not_there(receipt), receipt=receipt)
         return receipt
 
     async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:

@@ -24,6 +24,7 @@ from kingly_memory.router.access import Access
 from kingly_memory.router.branch import Ground, RemotePart
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
+from kingly_memory.router.delivering.routes import called
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.lock import Lock
@@ -235,6 +236,11 @@ class Spine:
             return receipt
         await self._remotes.wait_for(row.memory, seconds)
         return await self._read(lambda: self._view.receipt(receipt.id)) or receipt
+
+    async def _why_not_there(self, receipt: Receipt) -> str:
+        """What keeps a memory from its remotes, by what this machine knows of them as well."""
+        offline = await self._read(self._view.offline_reasons) or {}
+        return "; ".join([receipt.reason, *(f"{called(label)} is {reason}" for label, reason in offline.items())])
 
     def _patience_s(self, wait: float | None, require_remote: bool) -> float:
         if wait is None:
