@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +21,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from tests.store_samples import memory, put
 
 KEYS = "SELECT key FROM Cache ORDER BY rowid"
+_COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {most}) SELECT count(*) FROM n"
+SHORT, LONG = _COUNT.format(most=100_000), _COUNT.format(most=100_000_000)
 
 
 @pytest.fixture
@@ -78,3 +82,47 @@ def test_store_may_be_closed_again_and_again_while_others_read(connections: Conn
         while not all(answer.done() for answer in answers):
             connections.close()
     assert all(answer.result() for answer in answers)
+
+
+def test_deadline_holds_on_a_connection_that_was_opened_since_and_inside_another(connections: Connections) -> None:
+    with connections.until(time.monotonic() - 1.0) as cut:
+        connections.close()
+        connections.rows(LONG, ())
+    assert cut
+    with connections.until(time.monotonic() - 1.0) as outer:
+        with connections.until(math.inf) as inner:
+            assert connections.rows(SHORT, ()) == [(100_000,)]
+        connections.rows(LONG, ())
+    assert outer
+    assert not inner
+    assert connections.rows(SHORT, ()) == [(100_000,)]
+
+
+def test_connection_that_is_closed_before_its_deadline_is_over_is_let_go(
+    connections: Connections, tmp_path: Path
+) -> None:
+    with connections.until(math.inf):
+        connections.rows(KEYS, ())
+        connections.close()
+    assert not descriptors(tmp_path)
+
+
+def test_statement_that_a_signal_ends_keeps_nobody_from_the_next(connections: Connections) -> None:
+    every = connections.rows(KEYS, ())
+    began_s = time.monotonic()
+
+    def interrupt(*_: object) -> None:
+        if time.monotonic() > began_s:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(100):
+            with suppress(KeyboardInterrupt), connections.until(math.inf):
+                signal.setitimer(signal.ITIMER_REAL, 0.000_5)
+                while True:
+                    connections.rows("SELECT 1", ())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert connections.rows(KEYS, ()) == every

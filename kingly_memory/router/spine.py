@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from kingly_memory import intake
 from kingly_memory.cognition.working import ContextRules
-from kingly_memory.errors import RouterClosed
+from kingly_memory.errors import KinglyMemoryError, RouterClosed
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.lifecycle.rules import LifecycleRules
-from kingly_memory.models import Receipt
+from kingly_memory.models import DeliveryState, Receipt
 from kingly_memory.observe import Events, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LocalStore, Transaction
 from kingly_memory.router.access import Access
 from kingly_memory.router.branch import Ground, RemotePart
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
-from kingly_memory.router.delivering.routes import called
+from kingly_memory.router.delivering.routes import UNNAMED, called
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.lock import Lock
@@ -239,8 +239,13 @@ class Spine:
 
     async def _why_not_there(self, receipt: Receipt) -> str:
         """What keeps a memory from its remotes, by what this machine knows of them as well."""
-        offline = await self._read(self._view.offline_reasons) or {}
-        return "; ".join([receipt.reason, *(f"{called(label)} is {reason}" for label, reason in offline.items())])
+        try:
+            offline = await self._read(self._view.offline_reasons) or {}
+        except KinglyMemoryError:
+            offline = {}
+        kept_from = [label for label, at in receipt.remotes.items() if at["delivery"] != DeliveryState.DELIVERED]
+        told = (f"{called(label)} is {offline[label]}" for label in kept_from or [UNNAMED] if label in offline)
+        return "; ".join([receipt.reason, *told])
 
     def _patience_s(self, wait: float | None, require_remote: bool) -> float:
         if wait is None:

@@ -35,8 +35,8 @@ _LATE_LOOKS, _LATE_S = 20, 0.002
 class _Opened:
     """A connection, closed when its thread has ended. Another process than `pid`, a fork, does not use it.
 
-    To close it inside a statement would crash the interpreter: its thread takes it for each statement, and whoever
-    closes it meanwhile leaves that to the thread.
+    To close it inside a statement would crash the interpreter: its thread is `busy` for each statement, and whoever
+    closes it meanwhile leaves that to the thread. Only `with busy:` is safe from what a signal raises.
     """
 
     connection: sqlite3.Connection
@@ -45,34 +45,34 @@ class _Opened:
     pid: int = field(default_factory=os.getpid)
     closed: bool = False
     number: int = field(default_factory=partial(next, count()))
-    _busy: threading.Lock = field(default_factory=threading.Lock)
+    busy: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self) -> bool:
-        """False once it is closed."""
-        self._busy.acquire()
-        if not self.closed:
-            return True
-        self._busy.release()
-        return False
+    def use(self, what: Callable[[_Opened], T]) -> tuple[T] | None:
+        """What `what` returns; None when another thread has closed it."""
+        try:
+            with self.busy:
+                return None if self.closed else (what(self),)
+        finally:
+            if self.closed:
+                self.close()
 
-    def give_back(self) -> None:
-        self._busy.release()
-        if self.closed:
-            self.close()
+    def limit(self, is_over: Callable[[], bool] | None) -> None:
+        self.connection.set_progress_handler(is_over, 0 if is_over is None else _STEPS_BETWEEN_LOOKS)
 
     def close(self) -> None:
         self.closed = True
-        if self._busy.acquire(blocking=False):
+        if self.busy.acquire(blocking=False):
             try:
                 self.connection.close()
             finally:
-                self._busy.release()
+                self.busy.release()
 
 
 class _Local(threading.local):
-    """Each thread's own."""
+    """Each thread's own: its connection, and when what it asks just now has to end."""
 
     opened: _Opened | None = None
+    is_over: Callable[[], bool] | None = None
 
 
 class Connections:
@@ -90,7 +90,8 @@ class Connections:
         self._all: WeakValueDictionary[int, _Opened] = WeakValueDictionary()
 
     def rows(self, statement: str, values: Iterable[Any], enough: Enough | None = None) -> list[Any]:
-        """All rows of the answer, or those up to the first that is `enough`. Raises StoreDamaged, StoreUntrusted."""
+        """All rows of the answer, or those up to the first that is `enough`, which must not ask for others. Raises
+        StoreDamaged, StoreUntrusted."""
         bound = tuple(values)
         return self._mended(lambda: self._fetch(statement, bound, enough))
 
@@ -102,28 +103,24 @@ class Connections:
 
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""
-
-        def look() -> int:
-            with self._taken() as opened:
-                return 0 if opened is None else inspection.layout_of(opened.connection)
-
-        return self._mended(look)
+        return self._mended(lambda: self._used(lambda opened: inspection.layout_of(opened.connection), 0))
 
     @contextmanager
     def until(self, deadline_s: float) -> Iterator[list[bool]]:
         """Interrupt SQLite at the deadline (monotonic). The body is left early then, and the list no longer empty."""
         cut: list[bool] = []
-        opened = self._mended(lambda: self._limited(_is_over(deadline_s)))
+        before, self._local.is_over = self._local.is_over, _is_over(deadline_s)
         try:
+            self._mended(self._limited)
             yield cut
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_INTERRUPT:
                 raise
             cut.append(True)
         finally:
-            if opened is not None and opened.take():
-                opened.connection.set_progress_handler(None, 0)
-                opened.give_back()
+            self._local.is_over = before
+            if self._local.opened is not None:
+                self._local.opened.use(lambda opened: opened.limit(before))
 
     def close(self) -> None:
         """Close the connections of all threads, each at the end of its statement. Who asks again gets another."""
@@ -143,16 +140,11 @@ class Connections:
                 raise damage from error
             return look()
 
-    def _limited(self, is_over: Callable[[], bool]) -> _Opened | None:
-        with self._taken() as opened:
-            if opened is not None:
-                opened.connection.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
-            return opened
+    def _limited(self) -> None:
+        self._used(lambda opened: opened.limit(self._local.is_over), None)
 
     def _fetch(self, statement: str, values: tuple[Any, ...], enough: Enough | None) -> list[Any]:
-        with self._taken() as opened:
-            if opened is None:
-                return []
+        def ask(opened: _Opened) -> list[Any]:
             try:
                 cursor = opened.connection.execute(statement, values)
                 return cursor.fetchall() if enough is None else _up_to(cursor, enough)
@@ -161,16 +153,15 @@ class Connections:
                     raise
                 raise self._worded(error, opened.inode) from error
 
-    @contextmanager
-    def _taken(self) -> Iterator[_Opened | None]:
-        """The connection of this thread, which nobody else closes meanwhile; None when there is no store."""
-        while (opened := self._current()) is not None and not opened.take():
-            """Another thread closed it in between."""
-        try:
-            yield opened
-        finally:
-            if opened is not None:
-                opened.give_back()
+        return self._used(ask, [])
+
+    def _used(self, what: Callable[[_Opened], T], nothing: T) -> T:
+        """What comes of this thread's connection, which nobody else closes meanwhile; `nothing` without a store."""
+        while (opened := self._current()) is not None:
+            found = opened.use(what)
+            if found is not None:
+                return found[0]
+        return nothing
 
     def _current(self) -> _Opened | None:
         """The connection of this thread to the file that lies in the store now."""
@@ -184,6 +175,7 @@ class Connections:
             return None
         opened = self._local.opened = self._open(inode)
         if opened is not None:
+            opened.limit(self._local.is_over)
             self._all[opened.number] = opened
             finalize(opened, opened.connection.close).atexit = False
         return opened
