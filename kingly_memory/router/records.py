@@ -19,6 +19,7 @@ from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.outbox import (
+    begun,
     delivery_of,
     enrol,
     is_told_nothing,
@@ -33,7 +34,7 @@ from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
 
-NOBODY: Mapping[str, Delivery] = {}
+NONE_TOLD: Mapping[str, Delivery] = {}
 TOGETHER = 500
 """Memories whose standing changes in one statement."""
 
@@ -262,7 +263,7 @@ def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
 
 
 def receipt(
-    transaction: Transaction, memory: Memory, routes: Routes | None, told: Mapping[str, Delivery] = NOBODY
+    transaction: Transaction, memory: Memory, routes: Routes | None, told: Mapping[str, Delivery] = NONE_TOLD
 ) -> Receipt:
     """Where the memory stands, as of this transaction; `told` are deliveries that need not be read again."""
     if routes is None:
@@ -393,8 +394,10 @@ def _deliver(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bo
             if before is not None:
                 set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
         elif _is_for(transaction, remote, memory, desk):
-            told = None if is_new or before is not None else told_before(transaction, remote, memory, desk.now_s)
-            after = told or delivery.wanted(before, memory.revision, desk.now_s)
+            if before is None and not is_new:
+                after = begun(transaction, remote, memory, desk.now_s)
+            else:
+                after = delivery.wanted(before, memory.revision, desk.now_s)
             set_delivery(transaction, remote, memory.id, after)
             due[remote] = after
         else:
