@@ -182,11 +182,20 @@ class TextIndex(Protocol):
     """Reading by words. Everything is limited to the query's own project, the vocabulary included."""
 
     def matches(
-        self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float, *, most: int | None = None
+        self,
+        query: Query,
+        terms: Sequence[str],
+        limit: int,
+        offset: int,
+        deadline_s: float,
+        *,
+        rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
         """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
-        (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock; `most`: in how many
-        rows of the whole store the terms stand at most, where that is known."""
+        (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock.
+
+        `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, of the rows
+        that hold one frequent term and no other the latest may do, which is much faster: no page goes on from there."""
         ...
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:

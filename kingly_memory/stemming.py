@@ -6,6 +6,8 @@ from functools import lru_cache
 
 SHORTEST, LONGEST = 3, 64
 """Characters; a word of fewer or more stays as it is."""
+SHARED = 2
+"""Characters that a word and its stem begin with: words that differ in them have no stem in common."""
 
 _SECOND = dict(
     pair.split(":")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.attention.fence import PREAMBLE, PREFIX, fenced, harmless, new_nonce, without_fenced
 from kingly_memory.attention.injection import Budget, Candidate, Omission, inject
-from kingly_memory.attention.pertinence import LEAST, pertinence
+from kingly_memory.attention.pertinence import LEAST, common, pertinence, telling
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.writing import estimated_tokens
@@ -23,6 +23,13 @@ UNSEEN = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 
 any_text = st.text(st.characters(), max_size=400)
 """Lone surrogates too."""
+likely_text = st.one_of(
+    any_text,
+    st.lists(st.sampled_from("deploy deploys deployed review reviewers the 猫が好き café use using use".split())).map(
+        " ".join
+    ),
+)
+"""Two of them often have words in common."""
 bits = st.sampled_from(
     [
         "[/recalled-notes ",
@@ -308,6 +315,12 @@ def test_an_unrelated_prompt_finds_nothing_pertinent(prompt: str) -> None:
 def test_pertinence_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
     assert 0 <= pertinence(one, other) <= 1
     assert pertinence(one, other) == pertinence(other, one)
+
+
+@given(likely_text, likely_text)
+def test_what_two_texts_have_in_common_is_what_all_their_telling_words_have(one: str, other: str) -> None:
+    both = telling(one), telling(other)
+    assert common(one, other) == (len(both[0] & both[1]), min(map(len, both)))
 
 
 def test_texts_without_spaces_are_compared_too() -> None:

@@ -187,10 +187,10 @@ class Repairs:
         return self._reader.vocabulary(length, limit, first)
 
     def matches(
-        self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float, *, most: int | None = None
+        self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float, **counted: Any
     ) -> Matches:
         self.left_s.append(deadline_s - self._now_s)
-        return self._reader.matches(query, terms, limit, offset, deadline_s, most=most)
+        return self._reader.matches(query, terms, limit, offset, deadline_s, **counted)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.local import shortlist
 from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.ports import Match
 from kingly_memory.router.searching.local_search import LocalSearch
-from tests.store_samples import NOON_S, ask, check_integrity, contents, match, memory, put, soon
+from tests.store_samples import NOON_S, ask, check_integrity, contents, match, memory, put, set_facet, soon
 
 LONG = "long " * 20_000
 
@@ -60,6 +62,67 @@ def test_whatever_is_too_much_to_weigh_a_project_finds_all_that_is_its_own_and_n
     terms = list(dict.fromkeys(asked.split()))
     found = contents(match(shared, *terms, project=a))
     assert sorted(found) == sorted(text for text in own if set(text.split()) & set(terms))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    said=st.tuples(st.lists(texts, max_size=6), st.lists(texts, max_size=4)),
+    asked=texts,
+    limits=st.tuples(st.integers(0, 6), st.integers(0, 3), st.sampled_from([2, 5, 1_000])),
+)
+def test_without_the_older_ones_that_hold_one_frequent_word_alone_the_best_are_the_same(
+    shared: DiskStore,
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[list[str], list[str]],
+    asked: str,
+    limits: tuple[int, int, int],
+) -> None:
+    (own, foreign), (frequent, latest, limit) = said, limits
+    a, b = memory().id, memory().id
+    put(shared, *(memory(text, a) for text in own), *(memory(text, b) for text in foreign))
+    terms = list(dict.fromkeys(asked.split()))
+    counted = shared.reader.frequencies(ask(project=a), terms, 10_000)
+    for name, value in (("FEW", -1), ("FREQUENT", frequent), ("LATEST", latest)):
+        monkeypatch.setattr(shortlist, name, value)
+
+    def found(**how: dict[str, int]) -> dict[str, Match]:
+        page = shared.reader.matches(ask(project=a), terms, limit, 0, soon(), **how)
+        return {match.row.memory.id: match for match in page.found}
+
+    weighed, told = found(), found(rows_with=counted)
+    assert len(weighed) == len(told)
+    both = weighed.keys() & told.keys()
+    assert [told[one].bm25 for one in both] == pytest.approx([weighed[one].bm25 for one in both])
+    worst = min((match.bm25 for match in told.values()), default=0.0)
+    for one in weighed.keys() - both:
+        held = [term for term in terms if term in weighed[one].row.memory.content.split()]
+        assert weighed[one].bm25 <= worst * (1 + 1e-9) or (len(held) == 1 and counted[held[0]] > frequent)
+
+
+def test_of_memories_with_one_frequent_word_alone_the_latest_do(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FREQUENT", 10), ("LATEST", 5)):
+        monkeypatch.setattr(shortlist, name, value)
+    many = [memory(f"amber and much that is said besides {number}") for number in range(20)]
+    others = [memory("beryl") for _ in range(30)] + [memory("diamond") for _ in range(90)]
+    put(store, memory("amber"), memory("amber beryl"), memory("coral"), *many, *others)
+    counted = {"amber": 22, "beryl": 31, "coral": 1}
+    page = store.reader.matches(ask(), list(counted), 4, 0, soon(), rows_with=counted)
+    assert sorted(contents(page)) == ["amber beryl", "beryl", "beryl", "coral"]
+    assert "amber" in contents(match(store, *counted, limit=4))
+
+
+def test_what_was_passed_over_is_found_when_all_the_others_may_not_be_shown(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortlist, "FREQUENT", 10)
+    gone = [memory(f"amber, and much more that was said, {number}") for number in range(150)]
+    put(store, memory("amber of old"), *gone)
+    for one in gone:
+        set_facet(store, "lifetime", one.id, Lifetime(NOON_S - 1).to_json())
+    answer = LocalSearch(store.reader).search(ask("amber"), now_s=NOON_S, budget_s=60)
+    assert [hit.memory.content for hit in answer.hits] == ["amber of old"]
 
 
 def test_of_words_that_are_everywhere_the_memory_with_all_of_them_is_found(

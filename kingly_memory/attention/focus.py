@@ -5,11 +5,11 @@ Case makes no difference anywhere (decision S5), nor does how accents are compos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from kingly_memory import intake
@@ -61,7 +61,7 @@ class Focus:
 
     def lifts(self, thread: Thread) -> bool:
         """Whether the thread has anything to do with the topic."""
-        return any(_ways(self, thread))
+        return any(_ways(self, thread, _called(thread)))
 
     def names(self, thread: Thread) -> bool:
         """Whether the topic is a name of the thread itself."""
@@ -128,9 +128,10 @@ def focus(topic: object, weight: object, now: datetime) -> tuple[Focus, Weight]:
 
 def boost(thread: Thread, focuses: Iterable[Focus]) -> float:
     """What all that is in focus adds to the thread's priority, from 0 to 0.5."""
+    called = _called(thread)
     added = 0.0
     for one in focuses:
-        by_topic, by_id, by_title = _ways(one, thread)
+        by_topic, by_id, by_title = _ways(one, thread, called)
         added += one.weight * (BY_TOPIC * by_topic + BY_ID * by_id + BY_TITLE * by_title)
     return min(added, MOST_BOOST)
 
@@ -149,14 +150,22 @@ def moment(said: object) -> datetime | None:
         return None
 
 
-def _ways(one: Focus, thread: Thread) -> tuple[bool, bool, bool]:
+class _Called(NamedTuple):
+    """What a thread is about and called, as it is compared."""
+
+    topics: Set[str]
+    title: str
+    heading: str
+
+
+def _called(thread: Thread) -> _Called:
+    return _Called(set(map(folded, thread.topics)), folded(thread.title), folded(thread.heading))
+
+
+def _ways(one: Focus, thread: Thread, called: _Called) -> tuple[bool, bool, bool]:
     """By topic, by id, by title."""
     topic = folded(one.topic)
-    return (
-        topic in map(folded, thread.topics),
-        one.names(thread),
-        topic in folded(thread.title) or topic in folded(thread.heading),
-    )
+    return topic in called.topics, one.names(thread), topic in called.title or topic in called.heading
 
 
 def _focus(entry: Any) -> Focus | None:

@@ -110,8 +110,9 @@ def inject(
     left_out: dict[MemoryId, Omission] = {}
     first_of: dict[str, int] = {}
     for one, place in ranked:
-        shown = harmless(one.memory.content[: budget.item_characters * _RAW_LIMIT]).strip()
-        omission = gate.omission(one, place, shown)
+        omission = gate.unfit(one, place)
+        shown = "" if omission else harmless(one.memory.content[: budget.item_characters * _RAW_LIMIT]).strip()
+        omission = omission or gate.omission(one, shown)
         number = len(put_in) + 1
         noted = [] if omission else list(_lines(number, one, shown, budget.item_characters, first_of))
         if omission is None and not room.take(noted):
@@ -145,11 +146,13 @@ class _Gate:
         self._seen = seen
         self._said: set[str] = set()
 
-    def omission(self, one: Candidate, place: Priority, shown: str) -> Omission | None:
+    def unfit(self, one: Candidate, place: Priority) -> Omission | None:
+        """What keeps it out whatever it says."""
         if not _is_own(one.memory, self._agent):
             return Omission.STRANGER
-        if one.pertinence < self._least_pertinence and not place.boost:
-            return Omission.IRRELEVANT
+        return Omission.IRRELEVANT if one.pertinence < self._least_pertinence and not place.boost else None
+
+    def omission(self, one: Candidate, shown: str) -> Omission | None:
         if not shown:
             return Omission.UNREADABLE
         if self._is_known(one):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from kingly_memory.stemming import stem
-from kingly_memory.writing import stems
+from kingly_memory.stemming import SHARED, stem
+from kingly_memory.writing import STOP_WORDS, stems, words
 
 LEAST = 0.25
 """Share of the shorter text's telling words that the other must have, for a memory to be worth a prompt's room."""
@@ -57,8 +57,24 @@ def asked(prompt: str) -> set[str]:
 
 
 def _common(asked_words: Set[str], text: str) -> tuple[int, int]:
-    said = telling(text[:_READ])
-    return len(asked_words & said), min(len(asked_words), len(said))
+    text = text[:_READ]
+    if not text.isascii():
+        said = telling(text)
+        return len(asked_words & said), min(len(asked_words), len(said))
+    spoken = set(words(text)) - STOP_WORDS
+    beginnings = {one[:SHARED] for one in asked_words}
+    found = {stem(word) for word in spoken if word[:SHARED] in beginnings} - FILLERS
+    return len(asked_words & found), _fewest(found, spoken, len(asked_words))
+
+
+def _fewest(found: set[str], spoken: Set[str], most: int) -> int:
+    """How many telling words there are, up to `most`: to stem them all would take longer than all the rest."""
+    for word in spoken:
+        if len(found) >= most:
+            break
+        if (one := stem(word)) not in FILLERS:
+            found.add(one)
+    return min(len(found), most)
 
 
 def telling(text: str) -> set[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kingly_memory.models import Memory
 from kingly_memory.ports import Corpus
-from kingly_memory.stemming import stem, without_marks
+from kingly_memory.stemming import SHARED, stem, without_marks
 from kingly_memory.writing import STOP_WORDS, words
 
 SATURATION = 0.9
@@ -31,8 +31,6 @@ PHRASE = 0.1
 READ = 8_192
 """Characters of a title or content that are looked at when there is time."""
 TAGS_READ = 64
-_SHARED = 2
-"""Characters that all words with one stem begin with."""
 _SHORT = 2
 """Characters of words that are stems of others by chance: "us" is that of "use"."""
 _VOWELS = "aeiou"
@@ -83,7 +81,7 @@ class Question:
         self._worth = [term.weight * rarity(term.rows, corpus) for term in terms]
         self._mean_words = max(corpus.mean_words, 1.0)
         self._by_stem = {one: at for at, term in enumerate(terms) for one in term.stems}
-        self._beginnings = {one[:_SHARED] for one in self._by_stem} | {term.word[:_SHARED] for term in terms}
+        self._beginnings = {one[:SHARED] for one in self._by_stem} | {term.word[:SHARED] for term in terms}
         self._known: dict[str, tuple[int, float] | None] = {}
 
     @property
@@ -111,11 +109,16 @@ class Question:
     def _count(self, counted: _Counted, text: str, column: float, read: int) -> None:
         if not text:
             return
-        said = words(without_marks(text[:read]))
+        said = words(without_marks(text if len(text) <= read else text[:read]))
         counted.words += len(said) * max(len(text) / read, 1.0)
-        beginnings = self._beginnings
-        likely = [place for place, word in enumerate(said) if word[:_SHARED] in beginnings]
-        asked = {place: found for place in likely if (found := self._term(said[place])) is not None}
+        beginnings, known = self._beginnings, self._known
+        likely = [(place, word) for place, word in enumerate(said) if word[:SHARED] in beginnings]
+        for _, word in likely:
+            if word not in known:
+                known[word] = self._looked_up(word)
+        asked = {place: found for place, word in likely if (found := known[word]) is not None}
+        if not asked:
+            return
         before, behind = None, 0
         for place, (at, share) in asked.items():
             if not share:
@@ -126,14 +129,8 @@ class Question:
                 counted.following.add(at)
             before, behind = at, place
 
-    def _term(self, word: str) -> tuple[int, float] | None:
-        """Which term the word is, and what it counts for it: nothing when only the stem is the same by chance."""
-        known = self._known
-        if word not in known:
-            known[word] = self._looked_up(word)
-        return known[word]
-
     def _looked_up(self, word: str) -> tuple[int, float] | None:
+        """Which term the word is, and what it counts for it: nothing when only the stem is the same by chance."""
         at = self._by_stem.get(stem(word))
         if at is not None:
             return at, 0.0 if _is_other(word, self.terms[at]) else 1.0

@@ -40,27 +40,32 @@ class Page:
         best = sorted(self._found.values(), key=lambda match: -match.bm25)
         return Matches(tuple(best[: self.limit]), bool(self._cut))
 
-    def fill(self, terms: Sequence[str], most: int | None = None) -> None:
-        """`most`: in how many rows the terms stand at most, where that is known."""
+    def fill(self, terms: Sequence[str], rows_with: Mapping[str, int] | None = None) -> None:
+        """`rows_with`: see ports.TextIndex.matches."""
         none: list[str] = []
-        weighed = self._within_time(lambda: self.shortlist.weighable(terms, most), none)
+        weighed = self._within_time(lambda: self.shortlist.weighable(terms, rows_with or {}), none)
         if weighed:
-            self._fill_by_weight(weighed)
+            self._fill_by_weight(weighed, rows_with)
         is_rest = len(weighed) < len(terms) or bool(self._cut)
         if is_rest and len(self._found) < self.limit and time.monotonic() < self.deadline_s:
             self._fill_up(terms)
 
-    def _fill_by_weight(self, terms: Sequence[str]) -> None:
+    def _fill_by_weight(self, terms: Sequence[str], rows_with: Mapping[str, int] | None) -> None:
         """The first page is looked for without the scope in the expression and sorted out afterwards: BM25 weighs every
         phrase, and a scope that most rows share costs more than the words. When what was looked at holds too few of
         the own scope, or the own is small, the scope is part of the question."""
         query, room = self.query, self.limit * 2
         if self.offset == 0 and not self._within_time(lambda: self.shortlist.is_small(query.project), True):
-            scored = self._scored(lambda: self.shortlist.anywhere(terms, room))
+            scored = self._scored(lambda: self._anywhere(terms, rows_with, room))
             self._take(scored)
             if len(self._found) >= self.limit or len(scored) < room or self._cut:
                 return
         self._take(self._scored(lambda: self.shortlist.within(query, terms, self.limit, self.offset)))
+
+    def _anywhere(self, terms: Sequence[str], rows_with: Mapping[str, int] | None, room: int) -> dict[int, float]:
+        if rows_with is None:
+            return self.shortlist.anywhere(terms, room)
+        return self.shortlist.telling(terms, rows_with, room)
 
     def _fill_up(self, terms: Sequence[str]) -> None:
         """With words that too many rows hold. The latest are found at once; those that hold all of the words may take

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -54,6 +54,7 @@ class Reader:
         self._shortlist = Shortlist(self._all)
         self._words = KnownWords()
         self._numerous: set[str] = set()
+        self._are_short = True
 
     def context_token(self, context_id: str) -> str:
         return rows.context_digest(context_id)
@@ -71,21 +72,19 @@ class Reader:
 
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
         found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        keys: dict[str, tuple[str, str]] = {}
-        read: list[tuple[str, Any]] = []
-        one_by_one: list[str] = []
+        one_by_one: dict[str, tuple[str, str]] = {}
+        read: list[tuple[str, str, str, Any]] = []
         for name, owners in wanted.items():
-            own = {rows.facet_row(name, owner): (name, owner) for owner in owners}
-            few = self._few(name) if len(own) > _FEW else None
+            few = self._few(name) if len(owners) > _FEW else None
             if few is None:
-                one_by_one += own
-            else:
-                read += few
-            keys |= own
-        for key, value in [*read, *self._many(one_by_one)]:
-            facet = parsing.facet(key, value) if key in keys else None
+                one_by_one |= {rows.facet_row(name, owner): (name, owner) for owner in owners}
+            elif few:
+                beginning, own = len(rows.facet_row(name, "")), set(owners)
+                read += [(key, name, owner, value) for key, value in few if (owner := key[beginning:]) in own]
+        read += [(key, *one_by_one[key], value) for key, value in self._many(list(one_by_one)) if key in one_by_one]
+        for key, name, owner, value in read:
+            facet = parsing.facet(key, value)
             if facet is not None:
-                name, owner = keys[key]
                 found[name][owner] = facet
         return found
 
@@ -145,12 +144,19 @@ class Reader:
         return {**counts, "archived": self._count(rows.counted_expression(project, archived))}
 
     def matches(
-        self, query: Query, terms: Sequence[str], limit: int, offset: int, deadline_s: float, *, most: int | None = None
+        self,
+        query: Query,
+        terms: Sequence[str],
+        limit: int,
+        offset: int,
+        deadline_s: float,
+        *,
+        rows_with: Mapping[str, int] | None = None,
     ) -> Matches:
         if not terms:
             return Matches(())
         page = Page(self._shortlist, self._rows_at, self._connections.until, query, limit, offset, deadline_s)
-        page.fill(terms, most)
+        page.fill(terms, rows_with)
         return page.matches()
 
     def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
@@ -206,28 +212,38 @@ class Reader:
         with self._connections.until(deadline_s):
             while waiting:
                 some, waiting = waiting[:_LENDERS_AT_ONCE], waiting[_LENDERS_AT_ONCE:]
-                near = self._near(query, some, reach)
-                lacking = {name for at, name in some if min(map(len, near.get(at, _NOBODY))) < reach}
-                whole = self._whole(query, lacking) if lacking else {}
-                for position, context_id in some:
-                    found[position] = (
-                        _around(whole[context_id], position, reach)
-                        if context_id in whole
-                        else self._completed(near.get(position), query, context_id, position, reach)
-                    )
+                found |= self._beside(query, some, reach)
         return found
 
-    def _whole(self, query: Query, context_ids: Iterable[str]) -> dict[str, list[int]]:
-        """Who was said in each of these contexts, in order, when those are few; nothing when they are not."""
-        contexts = {rows.context_in_tag(one): one for one in context_ids}
+    def _beside(self, query: Query, lenders: Sequence[tuple[int, str]], reach: int) -> dict[int, Beside]:
+        """The talks are read whole at once where those of the last lenders were short."""
+        named = {context_id for _, context_id in lenders}
+        whole = self._whole(query, named, len(named)) if self._are_short else {}
+        near: dict[int, Beside] = {}
+        if not whole:
+            near = self._near(query, lenders, reach)
+            lacking = {context_id for at, context_id in lenders if min(map(len, near.get(at, _NOBODY))) < reach}
+            whole = self._whole(query, lacking, len(named)) if lacking else {}
+        return {
+            position: _around(whole[context_id], position, reach)
+            if context_id in whole
+            else self._completed(near.get(position), query, context_id, position, reach)
+            for position, context_id in lenders
+        }
+
+    def _whole(self, query: Query, context_ids: Set[str], of: int) -> dict[str, list[int]]:
+        """Who was said in each of these contexts, in order, when those are few; nothing when they are not. They are
+        some, or all, `of` so many that were asked about."""
+        contexts = {rows.context_in_tag(one).strip(): one for one in context_ids}
         found = self._all(sql.SAID_IN, (rows.contexts_expression(contexts.values()), _WHOLE_ROWS + 1))
+        self._are_short = len(found) * of <= _WHOLE_ROWS * len(context_ids)
         if len(found) > _WHOLE_ROWS:
             return {}
         said_tag, whole = rows.said_tag(query), {one: list[int]() for one in contexts.values()}
         for position, tag in sorted(found):
-            for token, context_id in contexts.items() if said_tag.match(tag) else ():
-                if token in tag:
-                    whole[context_id].append(position)
+            for token in tag.split() if said_tag.match(tag) else ():
+                if token in contexts:
+                    whole[contexts[token]].append(position)
         return whole
 
     def _near(self, query: Query, lenders: Sequence[tuple[int, str]], reach: int) -> dict[int, Beside]:

@@ -3,11 +3,14 @@
 BM25 takes about a microsecond a row, fifteen times as much as finding it. Before the first it counts the rows of every
 phrase of the expression, scope tokens included, and cannot be interrupted meanwhile: what has too many is left out of
 the expression.
+
+Most rows that a question finds hold one frequent word of it and nothing else. Hardly any of them comes onto a list that
+begins with those that hold a rarer word, or two. So these are all weighed, and of the others only the latest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kingly_memory.adapters.local import parsing, rows, sql
@@ -19,6 +22,10 @@ FEW, SMALL_SHARE = 5_000, 0.25
 """Memories of a project, and their share of the store, up to which its own rows are asked for at once."""
 MANY = 100_000
 """Memories of a project that make it a huge one: counting them would take more than weighing the words alone."""
+FREQUENT = 500
+"""A word in more rows of the store is frequent."""
+LATEST = 100
+"""Rows that are weighed at least of those with a frequent word and no other that is asked for."""
 LEAST = 0.001
 """The score of what is not weighed."""
 
@@ -34,10 +41,10 @@ class Shortlist:
         self._ask = ask
         self._grown: dict[str, int] = {}
 
-    def weighable(self, terms: Sequence[str], most: int | None = None) -> list[str]:
-        """The terms that can be weighed, the rarest first when those are not all. `most`: in how many rows they stand
-        at most, where that is known."""
-        if most is not None and most <= WEIGHED:
+    def weighable(self, terms: Sequence[str], rows_with: Mapping[str, int]) -> list[str]:
+        """The terms that can be weighed, the rarest first when those are not all. `rows_with` says in how many rows
+        each stands, where that is known."""
+        if sum(rows_with.get(term, WEIGHED + 1) for term in terms) <= WEIGHED:
             return list(terms)
         if self._stored() <= WEIGHED or self._count(rows.any_term(terms), WEIGHED + 1) <= WEIGHED:
             return list(terms)
@@ -56,6 +63,22 @@ class Shortlist:
     def anywhere(self, terms: Sequence[str], limit: int) -> dict[int, float]:
         """Whatever their scope is."""
         return self._scored(rows.any_term(terms), limit, 0)
+
+    def telling(self, terms: Sequence[str], rows_with: Mapping[str, int], limit: int) -> dict[int, float]:
+        """The same, but that of those which hold one frequent term and no other only the latest are weighed."""
+        counted = sorted((rows_with.get(term, WEIGHED), term) for term in terms)
+        frequent = [term for count, term in counted if count > FREQUENT]
+        if not frequent or self._stored() <= FREQUENT:
+            return self.anywhere(terms, limit)
+        rare = [term for count, term in counted if count <= FREQUENT]
+        found = dict(self.anywhere(rare, limit)) if rare else {}
+        for expression in _both(rare, frequent):
+            _keep_best(found, self._scored(expression, limit, 0))
+        for term in frequent:
+            latest = self._ask(sql.LATEST_MATCHES, (rows.any_term([term]), max(LATEST, limit), limit))
+            _keep_best(found, {position: -score for position, score in latest})
+        best = sorted(found.items(), key=lambda one: (-one[1], -one[0]))
+        return dict(best[:limit])
 
     def within(self, query: Query, terms: Sequence[str], limit: int, offset: int) -> dict[int, float]:
         """Those that the query's filters admit."""
@@ -98,3 +121,17 @@ class Shortlist:
     def _count(self, expression: str, most: int) -> int:
         found = self._ask(sql.COUNT_MATCHES, (expression, most))
         return int(found[0][0]) if found else 0
+
+
+def _both(rare: Sequence[str], frequent: Sequence[str]) -> Iterator[str]:
+    """What finds every row that holds a frequent term and another one. Each row is found by one expression that has all
+    of its terms, none of them twice: so its score is that of the whole question."""
+    if rare:
+        yield f"{rows.any_term(rare)} AND {rows.any_term(frequent)}"
+    for at, term in enumerate(frequent[:-1], 1):
+        yield f"{rows.any_term([term])} AND {rows.any_term(frequent[at:])}"
+
+
+def _keep_best(found: dict[int, float], scored: Mapping[int, float]) -> None:
+    for position, score in scored.items():
+        found[position] = max(score, found.get(position, 0.0))

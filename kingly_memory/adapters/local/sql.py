@@ -183,6 +183,11 @@ MATCHES = (
     "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
     "ORDER BY score, rowid DESC LIMIT ? OFFSET ?"
 )
+LATEST_MATCHES = (
+    "SELECT rowid, score FROM (SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text "
+    "WHERE km_text MATCH ?1 ORDER BY rowid DESC LIMIT ?2) ORDER BY score, rowid DESC LIMIT ?3"
+)
+"""Of the last ?2 that match, the best ?3."""
 LATEST = "SELECT rowid FROM km_text WHERE km_text MATCH ? ORDER BY rowid DESC LIMIT ? OFFSET ?"
 COUNT_OWN = (
     "SELECT CASE WHEN EXISTS (SELECT 1 FROM km_text WHERE km_text MATCH ?1) "

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory.models import Query
@@ -35,14 +36,14 @@ class Wording(NamedTuple):
 
     `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
     that no memory holds included. `repaired`: typo → word looked up. `cut`: there was no time to repair them all.
-    `most`: in how many rows of the store the words that are looked up stand at most, where that is known.
+    `rows_with`: in how many rows of the store a word that is looked up stands, where that is known.
     """
 
     looked_up: tuple[str, ...]
     terms: tuple[Term, ...]
     repaired: dict[str, str]
     cut: bool
-    most: int | None = None
+    rows_with: Mapping[str, int] = MappingProxyType({})
 
     @property
     def names(self) -> frozenset[str]:
@@ -118,8 +119,8 @@ class Wordings:
             terms.setdefault(stems[0], Term(taken, frozenset(stems), likeness**2, rows))
         rare = [word for word, rows in looked_up.items() if rows <= COMMON]
         repaired = {word: meant.word for word, meant in found.items()}
-        most = sum(looked_up[word] for word in rare) if rare else None
-        return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut, most)
+        rows_with = {word: counted[word] for word in rare}
+        return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut, rows_with)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
         """Common is what there was no time to count."""
