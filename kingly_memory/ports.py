@@ -319,10 +319,11 @@ class Talk(NamedTuple):
 
 class Seen(NamedTuple):
     """The contexts of a project at some time, and since when (Unix seconds) a row that is not counted in them may have
-    been written."""
+    been written. As long as the store is in that `state`, which is its own word, there is none; empty says nothing."""
 
     talks: tuple[Talk, ...]
     since_s: float
+    state: str = ""
 
 
 class ThreadRows(Protocol):

@@ -245,6 +245,8 @@ Spoil = Callable[[JsonObject], object]
         lambda page: page.update(since_s=6.5),
         lambda page: page.update(since_s=None),
         lambda page: page.update(since_s="5.5"),
+        lambda page: page.update(state="another"),
+        lambda page: page.update(state=None),
         lambda page: page.update(courses={}),
         lambda page: page.update(courses=7),
         lambda page: page["courses"].pop(),
@@ -267,6 +269,13 @@ Spoil = Callable[[JsonObject], object]
                 (1, ['[["a"]]', ""]),
                 (1, ["[7]", ""]),
                 (1, ["7", ""]),
+                (3, {}),
+                (3, {"d": "AAAAAAAAAAA=", "q": "AAAAAAAAAAA="}),
+                (3, {"s": "AAAA"}),
+                (3, {"d": 7}),
+                (3, {"d": "AAAA"}),
+                (3, {"d": "not base64"}),
+                (3, {"d": "AAAAAAAAAAA="}),
                 (4, [None, 1.0]),
                 (6, ["never", 1.0]),
                 (7, [0, False]),
@@ -417,9 +426,9 @@ def fresh(store: PromptStore) -> ThreadRows:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(STEPS, STEPS, st.sampled_from([-1e9, -20.0, 0.0, 20.0, 1e9]), st.sampled_from([1, 100]))
+@given(STEPS, STEPS, st.sampled_from([-1e9, -20.0, 0.0, 20.0, 1e9]), st.sampled_from([1, 100]), st.booleans())
 def test_talks_go_on_rightly_from_what_was_seen_whatever_happened_and_whatever_the_clock_said(
-    before: list[tuple[str, str, str]], after: list[tuple[str, str, str]], wrong_s: float, most: int
+    before: list[tuple[str, str, str]], after: list[tuple[str, str, str]], wrong_s: float, most: int, is_told: bool
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(thread_rows, "_MOST_WRITTEN", most)
@@ -435,9 +444,47 @@ def test_talks_go_on_rightly_from_what_was_seen_whatever_happened_and_whatever_t
         for step in after:
             do(store, *step)
         another = fresh(store)
-        another.go_on(PROJECT, Seen(seen.talks, seen.since_s + wrong_s))
+        another.go_on(PROJECT, Seen(seen.talks, seen.since_s + wrong_s, seen.state if is_told else ""))
         assert set(another.talks(PROJECT)) == set(fresh(store).talks(PROJECT))
         store.close()
+
+
+def test_as_long_as_nothing_was_done_to_a_memory_no_row_is_looked_at(
+    store: PromptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(store, "k0", "c0")
+    first = fresh(store)
+    talks = first.talks(PROJECT)
+    seen = first.seen(PROJECT)
+    assert seen is not None
+    store.write(lambda transaction: transaction.set_facet("focus", "whoever", {"is": "no memory"})).result()
+    asked: list[str] = []
+    rows = store.reader._connections.rows
+
+    def noted(statement: str, *how: Any) -> list[Any]:
+        asked.append(statement)
+        return rows(statement, *how)
+
+    monkeypatch.setattr(store.reader._connections, "rows", noted)
+    another = fresh(store)
+    another.go_on(PROJECT, seen)
+    assert another.talks(PROJECT) == talks
+    assert asked == [sql.STATE]
+    do(store, "put away", "k0", "c0")
+    assert another.talks(PROJECT) == []
+
+
+def test_rows_that_wait_to_be_indexed_are_looked_for(store: PromptStore) -> None:
+    said(store, "k0", "c0")
+    first = fresh(store)
+    first.talks(PROJECT)
+    with closing(sqlite3.connect(store.home / "store" / "cache.db")) as connection, connection:
+        connection.execute(sql.BEGIN_BATCH)
+        connection.execute(
+            "INSERT INTO Cache(key, raw, store_time, tag, mode, value) "
+            "SELECT key || '0', raw, store_time, tag, mode, value FROM Cache WHERE key >= 'm:' AND key < 'm;'"
+        )
+    assert [talk.memories for talk in first.talks(PROJECT)] == [2]
 
 
 def test_talks_that_go_on_do_not_group_every_row(store: PromptStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,6 +199,12 @@ AVERAGES = "SELECT block FROM km_text_data WHERE id = 1"
 """FTS5's own record of how many rows it has and how many tokens each column, as variable-length integers."""
 STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
+STATE = (
+    "SELECT (SELECT block FROM km_text_data WHERE id = 10), (SELECT block FROM km_text_data WHERE id = 1) "
+    "WHERE NOT EXISTS (SELECT 1 FROM km_waiting)"
+)
+"""Both records: others after whatever is done to a memory, its standing included. None while rows wait to be indexed,
+of which the index knows nothing yet."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
 _SAID = (

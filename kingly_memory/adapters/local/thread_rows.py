@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import NamedTuple
 
 from kingly_memory.adapters.local import parsing, rows, sql
@@ -18,6 +19,7 @@ _ROWS_SHARING = 200
 """Of the text index's best, whoever's: asked for the project's own alone it would take several times as long."""
 _MOST_WRITTEN = 100
 """Contexts that are looked at one by one; when there are more, all are."""
+_DIGEST = 32
 _LATE_S = 5.0
 """A row may be committed so long after the time that it bears."""
 
@@ -27,6 +29,7 @@ class _Known(NamedTuple):
 
     talks: Mapping[str, Talk]
     since_s: float
+    state: str
 
 
 class ThreadRows:
@@ -41,10 +44,12 @@ class ThreadRows:
 
     def talks(self, project: str) -> list[Talk]:
         now_s, known = time.time(), self._known.get(project)
-        talks = None if known is None else self._gone_on(known, project)
+        state = self._state()  # before the talks, so that it is never newer
+        is_same = known is not None and known.state == state != ""
+        talks = None if known is None else known.talks if is_same else self._gone_on(known, project)
         if talks is None:
             talks = {row[0]: Talk._make(row) for row in self._connections.rows(sql.TALKS, (1, _own(project)))}
-        self._known = {project: _Known(talks, now_s - _LATE_S)}
+        self._known = {project: _Known(talks, now_s - _LATE_S, state)}
         return list(talks.values())
 
     def talked_last(self, project: str) -> dict[str, float]:
@@ -53,11 +58,17 @@ class ThreadRows:
 
     def seen(self, project: str) -> Seen | None:
         known = self._known.get(project)
-        return None if known is None else Seen(tuple(known.talks.values()), known.since_s)
+        return None if known is None else Seen(tuple(known.talks.values()), known.since_s, known.state)
 
     def go_on(self, project: str, seen: Seen) -> None:
         if project not in self._known:
-            self._known = {project: _Known({talk.context: talk for talk in seen.talks}, seen.since_s)}
+            talks = {talk.context: talk for talk in seen.talks}
+            self._known = {project: _Known(talks, seen.since_s, seen.state)}
+
+    def _state(self) -> str:
+        """Another one after whatever is done to any memory of the store; empty where that cannot be told."""
+        found = self._connections.rows(sql.STATE, ())
+        return sha256(b"".join(map(_bytes, found[0]))).hexdigest()[:_DIGEST] if found else ""
 
     def _gone_on(self, known: _Known, project: str) -> dict[str, Talk] | None:
         """What is known with what was written since; None where that does not add up, as when something was erased."""
@@ -104,6 +115,10 @@ class ThreadRows:
             raw = self._connections.rows(sql.SHARING, (rows.any_term(terms), _own(project), _ROWS_SHARING, limit))
             found += [Talk(str(context), int(count), 0, int(last)) for context, count, last in raw]
         return found
+
+
+def _bytes(block: object) -> bytes:
+    return block if isinstance(block, bytes) else b""
 
 
 def _time_s(said: object) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import nlargest
+from itertools import islice
 from typing import NamedTuple
 
 from kingly_memory.cognition.owners import owner
@@ -259,18 +261,19 @@ def until_s(several: Iterable[Course]) -> float:
 
 def _states(talks: Iterable[Talk], heads: Mapping[str, str], pause: Pause) -> dict[str, str]:
     """Which state each thread is in: how many live memories its contexts have, and the sum of their marks."""
-    firsts: dict[str, Talk] = {}
+    is_alone = len(set(heads.values())) == len(heads)  # as most are: one context is one thread
+    several = set() if is_alone else {root for root, count in Counter(heads.values()).items() if count > 1}
+    states: dict[str, str] = {}
     sums: dict[str, tuple[int, int]] = {}
-    for number, talk in enumerate(talks, 1):
-        root = heads.get(talk.context)
-        if root in firsts:  # seldom: most threads are one context
-            count, mark = sums.get(root, (firsts[root].memories, firsts[root].mark))
-            sums[root] = count + talk.memories, mark + talk.mark
-        elif root is not None:
-            firsts[root] = talk
-        if number % LOOKED_AT == 0:
-            pause()
-    states = {root: f"{talk.memories}.{talk.mark}" for root, talk in firsts.items()}
+    left = iter(talks)
+    while some := list(islice(left, LOOKED_AT)):
+        named = [(heads[talk.context], talk) for talk in some if talk.context in heads]
+        states |= {root: f"{talk.memories}.{talk.mark}" for root, talk in named if root not in several}
+        for root, talk in named if several else ():
+            if root in several:
+                count, mark = sums.get(root, (0, 0))
+                sums[root] = count + talk.memories, mark + talk.mark
+        pause()
     return states | {root: f"{count}.{mark}" for root, (count, mark) in sums.items()}
 
 

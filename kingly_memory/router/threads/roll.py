@@ -4,13 +4,15 @@ It is derived and never the truth. Each brief says of which state of its thread 
 contexts has to add up: so an old roll is slower, and not wrong. Its pages are facets `roll:<project's digest><page>`,
 and beside them is noted which briefs were written since: a thread may be in a state once more that it was in. Pages
 have the briefs by column, one flat list for each field: that is parsed in a tenth of the time, and leaves the
-garbage collector nothing to look through.
+garbage collector nothing to look through. Columns of numbers are the bytes of these, which takes half of what is left.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import struct
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:  # who only drops a roll does without
     from kingly_memory.router.threads.courses import Course
 
 ROLL = "roll"
-FORM = 1
+FORM = 2
 """Raised when a page is laid out in another way: a roll of another form counts as missing, as one of other briefs."""
 PAGE_THREADS, PAGE_CHARACTERS, PAGE_TALKS = 500, 262_144, 1_000
 """What a page has at most, but for a last thread that is long."""
@@ -46,7 +48,9 @@ _COURSE: tuple[frozenset[type], ...] = (
 )
 """What the columns hold: a brief's fields in their order, and behind its contexts the store's name of its only one."""
 _TALK = (_TEXT, _COUNT, _COUNT, _COUNT)
-_UNSOUND = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+_PACKED = {float: "d", int: "q"}
+"""How the numbers of a column that has no others are packed, eight bytes each, the lowest first."""
+_UNSOUND = (ValueError, TypeError, KeyError, OverflowError, RecursionError, struct.error)
 
 
 class Rolled(NamedTuple):
@@ -61,7 +65,7 @@ def read(reader: StoreReader, project: str, pause: Pause = no_pause) -> Rolled |
     """None where there is no roll, or anything else than what was written as one."""
     courses: list[Course] = []
     talks: list[Talk] = []
-    said: list[tuple[int, float]] = []
+    said: list[tuple[int, float, str]] = []
     behind: list[str] = []
     for page in reader.threads.together(ROLL, latest_owner(project), MOST_PAGES + 2):
         pause()
@@ -80,7 +84,7 @@ def read(reader: StoreReader, project: str, pause: Pause = no_pause) -> Rolled |
         return None
     for name in behind:
         found.pop(name, None)
-    return Rolled(found, Seen(tuple(talks), said[0][1]))
+    return Rolled(found, Seen(tuple(talks), *said[0][1:]))
 
 
 def write(
@@ -99,6 +103,7 @@ def write(
         facets[f"{latest_owner(project)}{place:04}"] = {
             **about,
             "since_s": seen.since_s,
+            "state": seen.state,
             "courses": _turned(briefs, len(_COURSE)),
             "talks": _turned(talks, len(_TALK)),
         }
@@ -157,21 +162,25 @@ def is_written(rows: Transaction | ThreadRows, project: str) -> bool:
     return pages(rows, project) not in ([], [latest_owner(project) + _BEGUN])
 
 
-def _checked(page: JsonObject, project: str, place: int) -> tuple[int, float]:
-    """How many pages there are and since when something may be missing, as the page says."""
+def _checked(page: JsonObject, project: str, place: int) -> tuple[int, float, str]:
+    """How many pages there are, since when something may be missing and in which state of the store nothing is, as the
+    page says."""
     expected = {"project": project, "form": FORM, "briefs": told.FORM, "page": place}
-    count, since_s = page["pages"], page["since_s"]
+    count, since_s, state = page["pages"], page["since_s"], page["state"]
     if any(page[name] != value for name, value in expected.items()) or not math.isfinite(since_s):
         raise ValueError("of another roll")
-    return int(count), float(since_s)
+    if not isinstance(state, str):
+        raise TypeError("not a state")
+    return int(count), float(since_s), state
 
 
 def _columns(columns: Any, kinds: Sequence[frozenset[type]]) -> Sequence[list[Any]]:
     """The columns, when they are such."""
-    for column, allowed in zip(columns, kinds, strict=True):
-        if type(column) is not list or len(column) != len(columns[0]) or not allowed.issuperset(map(type, column)):
+    unpacked = [_unpacked(column) if type(column) is dict else column for column in columns]
+    for column, allowed in zip(unpacked, kinds, strict=True):
+        if type(column) is not list or len(column) != len(unpacked[0]) or not allowed.issuperset(map(type, column)):
             raise TypeError("not a column")
-    return columns  # type: ignore[no-any-return]  # checked
+    return unpacked
 
 
 def _courses(columns: Any) -> list[Course]:
@@ -229,8 +238,27 @@ def _row(course: Course) -> tuple[Any, ...] | None:
     return row if are_finite else None
 
 
-def _turned(several: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    return [list(column) for column in zip(*several, strict=True)] if several else [[] for _ in range(width)]
+def _turned(several: Sequence[Sequence[Any]], width: int) -> list[Any]:
+    return [_packed(list(column)) for column in zip(*several, strict=True)] if several else [[] for _ in range(width)]
+
+
+def _packed(column: list[Any]) -> Any:
+    """As it is when it has not only numbers of one kind, or one that is too large."""
+    code = _PACKED.get(type(column[0])) if len(set(map(type, column))) == 1 else None
+    if code is None:
+        return column
+    try:
+        return {code: b64encode(struct.pack(f"<{len(column)}{code}", *column)).decode()}
+    except struct.error:
+        return column
+
+
+def _unpacked(column: Mapping[str, str]) -> list[Any]:
+    [(code, said)] = column.items()
+    if code not in _PACKED.values():
+        raise ValueError("not a kind of number")
+    packed = b64decode(said, validate=True)
+    return list(struct.unpack(f"<{len(packed) // 8}{code}", packed))
 
 
 def _parts(talks: Sequence[Talk], most: int) -> Iterator[Sequence[Talk]]:

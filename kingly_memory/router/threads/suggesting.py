@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
+from kingly_memory.router.collector import put_off
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.threads import courses, dividing, roots, telling
 from kingly_memory.router.threads.briefs import (
@@ -76,6 +78,10 @@ class Suggesting:
     def suggest(self, context: Query | None, now_s: float, within_s: float = math.inf) -> Suggestions:
         """What to suggest of the project's active threads; hints only for a context. Threads of which there is no brief
         are read for about so many seconds, the latest first."""
+        with put_off() if self._look is None else nullcontext():
+            return self._suggested(context, now_s, within_s)
+
+    def _suggested(self, context: Query | None, now_s: float, within_s: float) -> Suggestions:
         deadline_s = time.monotonic() + within_s
         version = self._reader.threads.version()
         look = self._look
