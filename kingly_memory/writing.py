@@ -54,10 +54,19 @@ def token_spans(text: str) -> list[tuple[int, int]]:
 
     A run without spaces is one token for every 16 characters begun, a character of an unbroken script is one.
     """
-    pattern = rf"\S{{1,{LONGEST_TOKEN}}}"
-    if not text.isascii():
-        pattern = rf"[{UNBROKEN}]|[^\s{UNBROKEN}]{{1,{LONGEST_TOKEN}}}"
-    return [found.span() for found in re.finditer(pattern, text)]
+    return [found.span() for found in re.finditer(_token(text), text)]
+
+
+def token_count(text: str) -> int:
+    """How many there are, which takes less time than to say where."""
+    return len(re.findall(_token(text), text))
+
+
+def _token(text: str) -> str:
+    """The pattern of a token; the one for any text takes longer."""
+    if text.isascii():
+        return rf"\S{{1,{LONGEST_TOKEN}}}"
+    return rf"[{UNBROKEN}]|[^\s{UNBROKEN}]{{1,{LONGEST_TOKEN}}}"
 
 
 def estimated_tokens(text: str) -> int:
@@ -65,7 +74,7 @@ def estimated_tokens(text: str) -> int:
     by_length = -(-len(text) // CHARACTERS_PER_TOKEN)
     if text.isascii() and len(text.split()) + len(text) // LONGEST_TOKEN <= by_length:
         return by_length  # there cannot be more spans than that, and nobody has to look for them
-    return max(by_length, len(token_spans(text)))
+    return max(by_length, token_count(text))
 
 
 def stems(text: str) -> set[str]:

@@ -67,7 +67,9 @@ class MemoryRouter(Views):
     def _injecting(self) -> Injecting:
         return Injecting(
             self._access,
-            lambda: Surroundings(self._store.reader, self._local, self._station.project, self._agent, self._now_s()),
+            lambda: Surroundings(
+                self._store.reader, self._beside_prompts, self._station.project, self._agent, self._now_s()
+            ),
             budget_s=self._settings.local_search_s,
             log=self._injections,
             first=self._right_of_way.search,

@@ -11,7 +11,7 @@ from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harml
 from kingly_memory.attention.priority import Priority, lifting, naming, priority
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Origin
-from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
+from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_count
 
 if TYPE_CHECKING:  # a hook does without
     from kingly_memory.attention.explaining import Considered
@@ -254,7 +254,7 @@ class _Room:
         """True when there was room for all of them, which is now taken."""
         body = "\n".join(PREFIX + line for line in lines)
         length = self._length + len(body) + (1 if self._length else 0)
-        spans = self._spans + len(token_spans(body))
+        spans = self._spans + token_count(body)
         if length > self._characters or max(-(-length // CHARACTERS_PER_TOKEN), spans) > self._tokens:
             return False
         self._length, self._spans = length, spans

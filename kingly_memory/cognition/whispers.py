@@ -14,7 +14,7 @@ from kingly_memory.cognition.working import Context
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin
-from kingly_memory.writing import STOP_WORDS, token_spans, words
+from kingly_memory.writing import STOP_WORDS, token_count, token_spans, words
 
 RECORD = "whisper"
 """What `metadata.record` of such a memory says."""
@@ -63,7 +63,7 @@ def covered(context: Context, texts: Mapping[MemoryId, str], size: int, count: i
         if held >= rest:
             break
         pending.insert(0, memory_id)
-        held += len(token_spans(texts.get(memory_id, "")))
+        held += token_count(texts.get(memory_id, ""))
     return replace(context, whispers=context.whispers + count, pending=tuple(pending), skipped=max(held - rest, 0))
 
 

@@ -25,7 +25,7 @@ from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.usage import UsageBuffer
-from kingly_memory.writing import token_spans
+from kingly_memory.writing import token_count
 
 FACET = "context"
 CURRENT_FACET = "current"
@@ -72,7 +72,7 @@ def note(
     if len(before.items) >= rules.capacity:
         there = (one for one in before.items if _is_there(transaction.row(one), context_id))
         before = replace(before, items=tuple(there))
-    after = noted(before, memory.id, len(token_spans(memory.content)), now_s, rules)
+    after = noted(before, memory.id, token_count(memory.content), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
     for whose in (current_owner(project, agent), latest_owner(project)):

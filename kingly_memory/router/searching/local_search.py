@@ -104,8 +104,9 @@ class LocalSearch:
         repairs: bool = True,
         first: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """A cold start is quicker without rapidfuzz: `likeness=False` leaves the fuzzy similarity out of the scores,
-        `repairs=False` leaves words that no memory holds as they are. `first` is around the work of a search."""
+        """`likeness=False` leaves the fuzzy similarity, which is only told, out of the scores; `repairs=False` leaves
+        words that no memory holds as they are. A cold start is quicker without rapidfuzz. `first` is around the work
+        of a search."""
         self._reader = reader
         self._last_use = last_use
         self._likeness = likeness

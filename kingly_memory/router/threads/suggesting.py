@@ -251,7 +251,7 @@ def _shared(one: Digest, other: Digest) -> tuple[str, ...]:
 
 def _related(reader: StoreReader, context: Query, facets: Mapping[str, JsonObject], now_s: float) -> list[str]:
     """The threads of the memories that answer the context, the best first. Nothing counts as used by that."""
-    search = LocalSearch(reader)
+    search = LocalSearch(reader, likeness=False)
     answer = search.search(context, now_s=now_s, budget_s=SEARCH_S)
     said_in = [hit.memory.scope.context_id for hit in answer.hits if hit.relevance >= LEAST_RELATED]
     return list(dict.fromkeys(roots.root(one, facets) for one in said_in if one is not None))
