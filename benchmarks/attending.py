@@ -26,7 +26,7 @@ EACH = 3
 ALIKE = 100
 """Every so many threads one says what another has said."""
 SETTINGS = by_words(durability="process")
-ROUNDS, OPENED = 3, 10
+ROUNDS, OPENED, SINCE = 3, 10, 10
 NEVER_S = 1e9
 SUGGESTED = (Goal("p95", 200.0),)
 FIRST = (Goal("max", 200.0),)
@@ -50,18 +50,19 @@ async def measure(plan: Plan) -> list[Figure]:
             await _keeping(memory, count)
         firsts = [await _first(home) for _ in range(OPENED)]
         async with _opened(home) as memory:
-            return [
-                figure(
-                    f"suggestions, {count:,} threads, none in brief",
-                    [first],
-                    goals=FIRST,
-                    remark=f"{unread:,} unread after the second",
-                ),
-                kept,
-                figure(f"suggestions, {count:,} threads, just opened", firsts, goals=SUGGESTED),
-                *await _asking(memory, questions, count),
-                *meanwhile,
-            ]
+            asked = await _asking(memory, questions, count)
+            for number, one in enumerate(questions[:SINCE]):
+                await memory.store(one.text, context_id=f"thread {number * count // SINCE}")
+        later = [await _first(home) for _ in range(OPENED)]
+    none, opened = f"suggestions, {count:,} threads, none in brief", f"suggestions, {count:,} threads, just opened"
+    return [
+        figure(none, [first], goals=FIRST, remark=f"{unread:,} unread after the second"),
+        kept,
+        figure(opened, firsts, goals=SUGGESTED),
+        figure(f"the same after {SINCE} stores", later, goals=SUGGESTED),
+        *asked,
+        *meanwhile,
+    ]
 
 
 def _opened(home: Path) -> MemoryRouter:
