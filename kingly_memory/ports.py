@@ -59,10 +59,12 @@ class Match(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """One page of matches, best first. `cut` says that the deadline ended the search early."""
+    """One page of matches, best first. `cut` says that the deadline ended the search early, `has_passed_over` that not
+    all that match were looked at."""
 
     found: tuple[Match, ...]
     cut: bool = False
+    has_passed_over: bool = False
 
 
 class Beside(NamedTuple):
@@ -194,8 +196,9 @@ class TextIndex(Protocol):
         """Rows holding at least one of the terms, best BM25 first, within the filters that the index knows
         (project, standing, types, tags, agent, context). `deadline_s` is on the monotonic clock.
 
-        `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, of the rows
-        that hold one frequent term and no other the latest may do, which is much faster: no page goes on from there."""
+        `rows_with` says in how many rows of the whole store a term stands, where that is known. With it, rows that hold
+        one frequent term and no other may be passed over but for the latest, which is much faster: no page goes on from
+        there."""
         ...
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:

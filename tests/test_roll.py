@@ -6,6 +6,7 @@ import gc
 import math
 import shutil
 import sqlite3
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -229,6 +230,18 @@ def test_the_pages_are_made_in_small_bites(monkeypatch: pytest.MonkeyPatch) -> N
 # --- what nobody wrote is not believed --------------------------------------------------------------------------------
 
 Spoil = Callable[[JsonObject], object]
+ZEROS = b64encode(bytes(16)).decode()
+"""Two numbers, as they are packed."""
+
+
+def test_packed_numbers_are_numbers(store: PromptStore) -> None:
+    assert written(store, many(2)) is not None
+    [(owner, page)] = pages(store).items()
+    page["courses"][4] = {"q": ZEROS}
+    store.write(lambda transaction: transaction.set_facet(ROLL, owner, page)).result()
+    found = roll.read(store.reader, PROJECT)
+    assert found is not None
+    assert [one.first_s for one in found.courses.values()] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -238,6 +251,7 @@ Spoil = Callable[[JsonObject], object]
         lambda page: page.pop("talks"),
         lambda page: page.update(project="other"),
         lambda page: page.update(form=99),
+        lambda page: (page.update(form=1), page.pop("state")),
         lambda page: page.update(briefs=99),
         lambda page: page.update(page=5),
         lambda page: page.update(pages=3),
@@ -269,13 +283,14 @@ Spoil = Callable[[JsonObject], object]
                 (1, ['[["a"]]', ""]),
                 (1, ["[7]", ""]),
                 (1, ["7", ""]),
-                (3, {}),
-                (3, {"d": "AAAAAAAAAAA=", "q": "AAAAAAAAAAA="}),
-                (3, {"s": "AAAA"}),
-                (3, {"d": 7}),
-                (3, {"d": "AAAA"}),
-                (3, {"d": "not base64"}),
-                (3, {"d": "AAAAAAAAAAA="}),
+                (3, {"d": ZEROS}),
+                (4, {}),
+                (4, {"d": ZEROS, "q": ZEROS}),
+                (4, {"Q": ZEROS}),
+                (4, {"d": 7}),
+                (4, {"d": ZEROS[:12]}),
+                (4, {"d": ZEROS[:20] + "!" + ZEROS[20:]}),
+                (4, {"d": "AAAAAAAAAAA="}),
                 (4, [None, 1.0]),
                 (6, ["never", 1.0]),
                 (7, [0, False]),
@@ -472,6 +487,41 @@ def test_as_long_as_nothing_was_done_to_a_memory_no_row_is_looked_at(
     assert asked == [sql.STATE]
     do(store, "put away", "k0", "c0")
     assert another.talks(PROJECT) == []
+
+
+def test_a_page_that_was_damaged_is_not_believed_for_its_state(store: PromptStore) -> None:
+    for number in range(3):
+        said(store, f"k{number}", f"c{number}")
+    first = fresh(store)
+    talks = first.talks(PROJECT)
+    seen = first.seen(PROJECT)
+    assert seen is not None
+    for wrong in ((talks[0]._replace(memories=9), *talks[1:]), (talks[0]._replace(mark=9), *talks[1:]), talks[1:]):
+        another = fresh(store)
+        another.go_on(PROJECT, Seen(tuple(wrong), seen.since_s, seen.state))
+        assert set(another.talks(PROJECT)) == set(talks)
+
+
+def test_what_was_seen_in_another_file_is_looked_at_anew(store: PromptStore, tmp_path: Path) -> None:
+    """Put back from a copy, with as much done to it as to the one before."""
+    for number in range(4):
+        said(store, f"k{number}", f"c{number}")
+    home = store.home
+    store.close()
+    shutil.copytree(home, tmp_path / "copy")
+    reopened = PromptStore(home)
+    do(reopened, "put away", "k0", "c0")
+    known = fresh(reopened)
+    first = {talk.context for talk in known.talks(PROJECT)}
+    reopened.close()
+    home.rename(tmp_path / "aside")
+    shutil.copytree(tmp_path / "copy", home)
+    again = PromptStore(home)
+    do(again, "put away", "k1", "c1")
+    second = {talk.context for talk in known.talks(PROJECT)}
+    assert (len(first), len(second), len(first & second)) == (3, 3, 2)
+    assert set(known.talks(PROJECT)) == set(fresh(again).talks(PROJECT))
+    again.close()
 
 
 def test_rows_that_wait_to_be_indexed_are_looked_for(store: PromptStore) -> None:

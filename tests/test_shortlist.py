@@ -113,6 +113,21 @@ def test_of_memories_with_one_frequent_word_alone_the_latest_do(
     assert "amber" in contents(match(store, *counted, limit=4))
 
 
+def test_where_nothing_was_counted_and_where_there_are_many_frequent_words_all_are_weighed(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shortlist, "FREQUENT", 10)
+    monkeypatch.setattr(shortlist, "FEW", -1)
+    said = ["amber", "beryl", "coral", "diamond", "emerald"]
+    put(store, memory("amber"), *(memory(f"{word} and much that is said besides") for word in said for _ in range(120)))
+    counted = dict.fromkeys(said, 121)
+    for terms, rows_with in ((said[:1], None), (said, counted)):
+        page = store.reader.matches(ask(), terms, 4, 0, soon(), rows_with=rows_with)
+        assert ("amber" in contents(page), page.has_passed_over) == (True, False)
+    page = store.reader.matches(ask(), said[:4], 4, 0, soon(), rows_with=counted)
+    assert ("amber" in contents(page), page.has_passed_over) == (False, True)
+
+
 def test_what_was_passed_over_is_found_when_all_the_others_may_not_be_shown(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

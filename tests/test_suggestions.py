@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 import sqlite3
@@ -258,6 +259,23 @@ async def kept(memory: MemoryRouter, clock: ManualClock) -> None:
     await clock.advance(2.0)
     assert memory._keeper is not None
     await memory._keeper.complete()
+
+
+@pytest.mark.parametrize(("within", "is_put_off"), [(0.1, True), (math.inf, False)])
+async def test_the_collector_is_put_off_for_a_first_look_that_is_short(
+    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch, within: float, is_put_off: bool
+) -> None:
+    was_on: list[bool] = []
+
+    def noted(*what: Any, **how: Any) -> Any:
+        was_on.append(gc.isenabled())
+        return suggestions(*what, **how)
+
+    monkeypatch.setattr(suggesting, "suggestions", noted)
+    await memory.threads.suggestions(within=within)
+    await memory.threads.suggestions(within=within)
+    assert was_on == [not is_put_off, True]
+    assert gc.isenabled()
 
 
 @pytest.mark.requirement("SMT-020")

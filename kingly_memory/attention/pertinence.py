@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from kingly_memory.stemming import SHARED, stem
+from kingly_memory.stemming import EVER_SHORT, SHARED, stem
 from kingly_memory.writing import STOP_WORDS, stems, words
 
 LEAST = 0.25
@@ -63,7 +63,8 @@ def _common(asked_words: Set[str], text: str) -> tuple[int, int]:
         return len(asked_words & said), min(len(asked_words), len(said))
     spoken = set(words(text)) - STOP_WORDS
     beginnings = {one[:SHARED] for one in asked_words}
-    found = {stem(word) for word in spoken if word[:SHARED] in beginnings} - FILLERS
+    likely = [word for word in spoken if len(word) <= EVER_SHORT or word[:SHARED] in beginnings]
+    found = set(map(stem, likely)) - FILLERS
     return len(asked_words & found), _fewest(found, spoken, len(asked_words))
 
 

@@ -101,6 +101,11 @@ class Connections:
         opened = self._local.opened
         return None if opened is None or not found else (opened.number, int(found[0][0]))
 
+    def file(self) -> Inode | None:
+        """Which file this thread has asked last."""
+        opened = self._local.opened
+        return None if opened is None else opened.inode
+
     def layout(self) -> int:
         """The layout number of the store on disk, 0 when there is none."""
         return self._mended(lambda: self._used(lambda opened: inspection.layout_of(opened.connection), 0))

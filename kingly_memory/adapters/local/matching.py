@@ -35,10 +35,11 @@ class Page:
     deadline_s: float
     _found: dict[int, Match] = field(default_factory=dict)
     _cut: list[bool] = field(default_factory=list)
+    _has_passed_over: bool = False
 
     def matches(self) -> Matches:
         best = sorted(self._found.values(), key=lambda match: -match.bm25)
-        return Matches(tuple(best[: self.limit]), bool(self._cut))
+        return Matches(tuple(best[: self.limit]), bool(self._cut), self._has_passed_over)
 
     def fill(self, terms: Sequence[str], rows_with: Mapping[str, int] | None = None) -> None:
         """`rows_with`: see ports.TextIndex.matches."""
@@ -60,12 +61,13 @@ class Page:
             self._take(scored)
             if len(self._found) >= self.limit or len(scored) < room or self._cut:
                 return
+            self._has_passed_over = False
         self._take(self._scored(lambda: self.shortlist.within(query, terms, self.limit, self.offset)))
 
     def _anywhere(self, terms: Sequence[str], rows_with: Mapping[str, int] | None, room: int) -> dict[int, float]:
-        if rows_with is None:
-            return self.shortlist.anywhere(terms, room)
-        return self.shortlist.telling(terms, rows_with, room)
+        found = None if rows_with is None else self.shortlist.by_rarity(terms, rows_with, room)
+        self._has_passed_over = found is not None
+        return self.shortlist.anywhere(terms, room) if found is None else found
 
     def _fill_up(self, terms: Sequence[str]) -> None:
         """With words that too many rows hold. The latest are found at once; those that hold all of the words may take

@@ -22,10 +22,12 @@ FEW, SMALL_SHARE = 5_000, 0.25
 """Memories of a project, and their share of the store, up to which its own rows are asked for at once."""
 MANY = 100_000
 """Memories of a project that make it a huge one: counting them would take more than weighing the words alone."""
-FREQUENT = 500
-"""A word in more rows of the store is frequent."""
+FREQUENT, MOST_FREQUENT = 500, 4
+"""A word in more rows of the store is frequent. When there are more such words than that, to look for what holds two of
+them takes longer than to weigh all."""
 LATEST = 100
-"""Rows that are weighed at least of those with a frequent word and no other that is asked for."""
+"""The last rows that hold a frequent word are weighed whatever else they hold, so many of each word or as many as are
+asked for."""
 LEAST = 0.001
 """The score of what is not weighed."""
 
@@ -64,12 +66,13 @@ class Shortlist:
         """Whatever their scope is."""
         return self._scored(rows.any_term(terms), limit, 0)
 
-    def telling(self, terms: Sequence[str], rows_with: Mapping[str, int], limit: int) -> dict[int, float]:
-        """The same, but that of those which hold one frequent term and no other only the latest are weighed."""
-        counted = sorted((rows_with.get(term, WEIGHED), term) for term in terms)
+    def by_rarity(self, terms: Sequence[str], rows_with: Mapping[str, int], limit: int) -> dict[int, float] | None:
+        """The same, but that of those which hold one frequent term and no other only the latest are weighed. None where
+        that is not quicker."""
+        counted = sorted((rows_with.get(term, WEIGHED + 1), term) for term in terms)
         frequent = [term for count, term in counted if count > FREQUENT]
-        if not frequent or self._stored() <= FREQUENT:
-            return self.anywhere(terms, limit)
+        if not 0 < len(frequent) <= MOST_FREQUENT:
+            return None
         rare = [term for count, term in counted if count <= FREQUENT]
         found = dict(self.anywhere(rare, limit)) if rare else {}
         for expression in _both(rare, frequent):

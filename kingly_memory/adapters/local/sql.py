@@ -203,8 +203,8 @@ STATE = (
     "SELECT (SELECT block FROM km_text_data WHERE id = 10), (SELECT block FROM km_text_data WHERE id = 1) "
     "WHERE NOT EXISTS (SELECT 1 FROM km_waiting)"
 )
-"""Both records: others after whatever is done to a memory, its standing included. None while rows wait to be indexed,
-of which the index knows nothing yet."""
+"""Both records: others after whatever our statements do to a memory, its standing included, as long as it is the same
+file. No row while some wait to be indexed, of which the index knows nothing yet."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
 _SAID = (

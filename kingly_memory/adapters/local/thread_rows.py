@@ -20,16 +20,18 @@ _ROWS_SHARING = 200
 _MOST_WRITTEN = 100
 """Contexts that are looked at one by one; when there are more, all are."""
 _DIGEST = 32
+"""Hexadecimal digits: no two states of a store have them in common."""
 _LATE_S = 5.0
 """A row may be committed so long after the time that it bears."""
 
 
 class _Known(NamedTuple):
-    """As ports.Seen, the contexts by their names."""
+    """As ports.Seen, the contexts by their names. `sums` is what they add up to."""
 
     talks: Mapping[str, Talk]
     since_s: float
     state: str
+    sums: tuple[int, int]
 
 
 class ThreadRows:
@@ -44,12 +46,15 @@ class ThreadRows:
 
     def talks(self, project: str) -> list[Talk]:
         now_s, known = time.time(), self._known.get(project)
-        state = self._state()  # before the talks, so that it is never newer
-        is_same = known is not None and known.state == state != ""
-        talks = None if known is None else known.talks if is_same else self._gone_on(known, project)
+        index = self._index()  # before the talks, so that it is never newer
+        if known is not None and known.state == _state(index, known.sums) != "":
+            self._known = {project: known._replace(since_s=now_s - _LATE_S)}
+            return list(known.talks.values())
+        talks = None if known is None else self._gone_on(known, project)
         if talks is None:
             talks = {row[0]: Talk._make(row) for row in self._connections.rows(sql.TALKS, (1, _own(project)))}
-        self._known = {project: _Known(talks, now_s - _LATE_S, state)}
+        sums = _sums(talks)
+        self._known = {project: _Known(talks, now_s - _LATE_S, _state(index, sums), sums)}
         return list(talks.values())
 
     def talked_last(self, project: str) -> dict[str, float]:
@@ -63,12 +68,13 @@ class ThreadRows:
     def go_on(self, project: str, seen: Seen) -> None:
         if project not in self._known:
             talks = {talk.context: talk for talk in seen.talks}
-            self._known = {project: _Known(talks, seen.since_s, seen.state)}
+            self._known = {project: _Known(talks, seen.since_s, seen.state, _sums(talks))}
 
-    def _state(self) -> str:
-        """Another one after whatever is done to any memory of the store; empty where that cannot be told."""
-        found = self._connections.rows(sql.STATE, ())
-        return sha256(b"".join(map(_bytes, found[0]))).hexdigest()[:_DIGEST] if found else ""
+    def _index(self) -> bytes:
+        """Another one after whatever is done to any memory of the store, and in another file; empty where that cannot
+        be told."""
+        records = [block for row in self._connections.rows(sql.STATE, ()) for block in row]
+        return repr((self._connections.file(), records)).encode() if records and None not in records else b""
 
     def _gone_on(self, known: _Known, project: str) -> dict[str, Talk] | None:
         """What is known with what was written since; None where that does not add up, as when something was erased."""
@@ -81,8 +87,7 @@ class ThreadRows:
             values = (1, _own(project), rows.any_context(contexts))
             found = map(Talk._make, self._connections.rows(sql.TALKS_OF, values))
             talks |= {talk.context: talk for talk in found if talk.context in contexts}
-        sums = sum(talk.memories for talk in talks.values()), sum(talk.mark for talk in talks.values())
-        return talks if sums == (count, mark) else None
+        return talks if _sums(talks) == (count, mark) else None
 
     def named(self, facet: str, limit: int, after: str = "") -> list[tuple[str, JsonObject]]:
         prefix, beyond = rows.facet_row(facet, ""), after
@@ -117,8 +122,13 @@ class ThreadRows:
         return found
 
 
-def _bytes(block: object) -> bytes:
-    return block if isinstance(block, bytes) else b""
+def _sums(talks: Mapping[str, Talk]) -> tuple[int, int]:
+    return sum([talk.memories for talk in talks.values()]), sum([talk.mark for talk in talks.values()])
+
+
+def _state(index: bytes, sums: tuple[int, int]) -> str:
+    """Of what was seen when the index was like that: with what it adds up to, so that no other is taken for it."""
+    return sha256(index + repr(sums).encode()).hexdigest()[:_DIGEST] if index else ""
 
 
 def _time_s(said: object) -> float:

@@ -177,19 +177,18 @@ class LocalSearch:
         pieces = self._reader.containing(query, ranking.asked.pieces, most, deadline_s)
         self._keep(kept, query, pieces.found, now_s)
         size, offset, cut = most, 0, pieces.cut
-        first: Sequence[Match] = ()
-        rows_with: Mapping[str, int] | None = wording.rows_with
+        seen: set[int] = set()
+        rows_with = wording.rows_with
         while wording.looked_up and not cut:
             page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
-            known = {match.row.position for match in first}
-            new = [match for match in page.found if match.row.position not in known]
+            new = [match for match in page.found if match.row.position not in seen]
+            seen |= {match.row.position for match in new}
             self._keep(kept, query, ranking.meant(new, deadline_s), now_s)
             cut = page.cut
             if len(kept) >= query.limit or len(page.found) < size:
                 break
-            if rows_with is not None:
-                first, rows_with = page.found, None
-            else:
+            rows_with = None
+            if not page.has_passed_over:  # what was may rank before what was found
                 offset, size = offset + size, size * 4
         ranked = sorted(kept.values(), key=lambda match: match.bm25, reverse=True)
         return Matches(tuple(ranked[:most]), cut)

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory.models import Query
@@ -36,14 +35,14 @@ class Wording(NamedTuple):
 
     `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
     that no memory holds included. `repaired`: typo → word looked up. `cut`: there was no time to repair them all.
-    `rows_with`: in how many rows of the store a word that is looked up stands, where that is known.
+    `rows_with`: in how many rows of the store each word that is looked up stands, where that is known.
     """
 
     looked_up: tuple[str, ...]
     terms: tuple[Term, ...]
     repaired: dict[str, str]
     cut: bool
-    rows_with: Mapping[str, int] = MappingProxyType({})
+    rows_with: Mapping[str, int] | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -119,7 +118,7 @@ class Wordings:
             terms.setdefault(stems[0], Term(taken, frozenset(stems), likeness**2, rows))
         rare = [word for word, rows in looked_up.items() if rows <= COMMON]
         repaired = {word: meant.word for word, meant in found.items()}
-        rows_with = {word: counted[word] for word in rare}
+        rows_with = {word: counted[word] for word in rare} or None
         return Wording(tuple(rare or looked_up), tuple(terms.values()), repaired, cut, rows_with)
 
     def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:

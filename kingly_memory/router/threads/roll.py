@@ -1,10 +1,11 @@
 """The roll: all threads of a project in one piece, so that a process's first look at them is quick.
 
 It is derived and never the truth. Each brief says of which state of its thread it was made, and what was seen of the
-contexts has to add up: so an old roll is slower, and not wrong. Its pages are facets `roll:<project's digest><page>`,
-and beside them is noted which briefs were written since: a thread may be in a state once more that it was in. Pages
-have the briefs by column, one flat list for each field: that is parsed in a tenth of the time, and leaves the
-garbage collector nothing to look through. Columns of numbers are the bytes of these, which takes half of what is left.
+contexts has to add up, or to be what was seen in the state that the store is in: so an old roll is slower, and not
+wrong. Its pages are facets `roll:<project's digest><page>`, and beside them is noted which briefs were written since: a
+thread may be in a state once more that it was in. Pages have the briefs by column, one flat list for each field: that
+is parsed in a tenth of the time, and leaves the garbage collector nothing to look through. Columns of numbers are the
+bytes of these, which takes half of what is left.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ class Suggesting:
     def suggest(self, context: Query | None, now_s: float, within_s: float = math.inf) -> Suggestions:
         """What to suggest of the project's active threads; hints only for a context. Threads of which there is no brief
         are read for about so many seconds, the latest first."""
-        with put_off() if self._look is None else nullcontext():
+        is_brief = self._look is None and within_s < math.inf
+        with put_off() if is_brief else nullcontext():
             return self._suggested(context, now_s, within_s)
 
     def _suggested(self, context: Query | None, now_s: float, within_s: float) -> Suggestions:
