@@ -435,6 +435,19 @@ def _put_out(transaction: Transaction, key: str, *, erased: bool) -> None:
         archive.shelve(transaction, {row.memory.id: Archived(1.0, "test", "to see")})
 
 
+def statements(store: PromptStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Fills up with what the store is asked from now on."""
+    asked: list[str] = []
+    rows = store.reader._connections.rows
+
+    def noted(statement: str, *how: Any) -> list[Any]:
+        asked.append(statement)
+        return rows(statement, *how)
+
+    monkeypatch.setattr(store.reader._connections, "rows", noted)
+    return asked
+
+
 def fresh(store: PromptStore) -> ThreadRows:
     """What another process has to look with."""
     return ThreadRows(store.reader._connections)
@@ -473,14 +486,7 @@ def test_as_long_as_nothing_was_done_to_a_memory_no_row_is_looked_at(
     seen = first.seen(PROJECT)
     assert seen is not None
     store.write(lambda transaction: transaction.set_facet("focus", "whoever", {"is": "no memory"})).result()
-    asked: list[str] = []
-    rows = store.reader._connections.rows
-
-    def noted(statement: str, *how: Any) -> list[Any]:
-        asked.append(statement)
-        return rows(statement, *how)
-
-    monkeypatch.setattr(store.reader._connections, "rows", noted)
+    asked = statements(store, monkeypatch)
     another = fresh(store)
     another.go_on(PROJECT, seen)
     assert another.talks(PROJECT) == talks
@@ -545,14 +551,7 @@ def test_talks_that_go_on_do_not_group_every_row(store: PromptStore, monkeypatch
     seen = first.seen(PROJECT)
     assert seen is not None
     said(store, "k9", "c9")
-    asked: list[str] = []
-    rows = store.reader._connections.rows
-
-    def noted(statement: str, *how: Any) -> list[Any]:
-        asked.append(statement)
-        return rows(statement, *how)
-
-    monkeypatch.setattr(store.reader._connections, "rows", noted)
+    asked = statements(store, monkeypatch)
     another = fresh(store)
     another.go_on(PROJECT, seen)
     assert len(another.talks(PROJECT)) == 5

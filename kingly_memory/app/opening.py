@@ -32,6 +32,7 @@ from kingly_memory.router.attending.surroundings import Surroundings
 from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.linking import chains
 from kingly_memory.router.searching import moded
+from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.threads import taking_in
 from kingly_memory.settings import Place, Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
@@ -65,14 +66,14 @@ class MemoryRouter(Views):
 
     @cached_property
     def _injecting(self) -> Injecting:
+        reader, first = self._store.reader, self._right_of_way.search
+        layer = self._local_layer(LocalSearch(reader, self._usage.last_use, likeness=False, first=first))
         return Injecting(
             self._access,
-            lambda: Surroundings(
-                self._store.reader, self._beside_prompts, self._station.project, self._agent, self._now_s()
-            ),
+            lambda: Surroundings(reader, layer, self._station.project, self._agent, self._now_s()),
             budget_s=self._settings.local_search_s,
             log=self._injections,
-            first=self._right_of_way.search,
+            first=first,
         )
 
     @cached_property

@@ -95,8 +95,6 @@ class Spine:
         self._embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
         words = LocalSearch(store.reader, self._usage.last_use, first=way.search)
         local = self._local_layer(words)
-        untold = LocalSearch(store.reader, self._usage.last_use, likeness=False, first=way.search)
-        self._beside_prompts = self._local_layer(untold)
         self._view = View(station, store=store, local=words, clock=clock)
         self._associations = Associations(station, view=self._view, reader=store.reader, local=words, clock=clock)
         self._landing = Landing()

@@ -74,7 +74,7 @@ class Shortlist:
         if not 0 < len(frequent) <= MOST_FREQUENT:
             return None
         rare = [term for count, term in counted if count <= FREQUENT]
-        found = dict(self.anywhere(rare, limit)) if rare else {}
+        found = self.anywhere(rare, limit) if rare else {}
         for expression in _both(rare, frequent):
             _keep_best(found, self._scored(expression, limit, 0))
         for term in frequent:
