@@ -178,7 +178,9 @@ class Settings:
     compression_level: str = _setting("medium", "how much compression leaves out unless it is told", _LEVELS)
     llm_required: bool = _setting(False, "whether compressing without a language model is an error")
     hook_tokens: int = _setting(1_000, "tokens of recalled notes that a hook puts in at most; 0 for none")
-    hook_deadline_s: float = _setting(0.3, "time after which a hook that recalls gives up and says nothing", _TIME)
+    hook_deadline_s: float = _setting(
+        0.3, "time after which a hook that recalls gives up and says nothing; 1 s at least when a session starts", _TIME
+    )
     capture_most: int = _setting(50, "statements kept each time a hook captures; 0 switches that off")
 
     def __post_init__(self) -> None:

@@ -159,7 +159,7 @@ def test_a_session_after_a_compaction_gets_back_what_was_captured_before_it(proj
 def test_a_stop_captures_once(project: Path) -> None:
     transcript(project, entry("assistant", text("The root cause was a stale lock file in the deploy script."), "a1"))
     for _ in range(2):
-        assert hook("Stop", event("Stop", project, stop_hook_active=False)).out == ""
+        assert hook("Stop", event("Stop", project, stop_hook_active=False), "--wait").out == ""
     reader = open_reader(Place.resolve(start=project))
     assert [memory.content for memory, _ in reader.export()] == [
         "The root cause was a stale lock file in the deploy script."
@@ -169,13 +169,13 @@ def test_a_stop_captures_once(project: Path) -> None:
 
 def test_a_stop_that_another_hook_has_put_off_captures_nothing(project: Path) -> None:
     transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
-    assert hook("Stop", event("Stop", project, stop_hook_active=True)).out == ""
+    assert hook("Stop", event("Stop", project, stop_hook_active=True), "--wait").out == ""
     assert not home_of(project).exists()
 
 
 def test_capturing_can_be_switched_off(project: Path) -> None:
     transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
-    assert hook("Stop", event("Stop", project), KINGLY_CAPTURE_MOST="0").out == ""
+    assert hook("Stop", event("Stop", project), "--wait", KINGLY_CAPTURE_MOST="0").out == ""
     assert not home_of(project).exists()
 
 
@@ -194,7 +194,7 @@ def test_two_sessions_of_two_hosts_capture_into_one_home_at_once(project: Path) 
             project, entry("user", f"We decided that service {index} uses port 80{index}.", f"u{index}"), name=name
         )
         given = event("Stop", project, session_id=f"s{index}", transcript_path=str(project / name))
-        calls.append(started(("Stop",), given, KINGLY_AGENT="claude-code" if index % 2 else "cursor"))
+        calls.append(started(("Stop", "--wait"), given, KINGLY_AGENT="claude-code" if index % 2 else "cursor"))
     assert [ended(call) for call in calls] == [("", "", 0)] * 8
     reader = open_reader(Place.resolve(start=project))
     assert sorted(memory.content for memory, _ in reader.export()) == [
@@ -297,7 +297,7 @@ def test_an_event_that_only_the_json_names_is_answered(project: Path) -> None:
     given = json.dumps(event("UserPromptSubmit", project, prompt="who has to review a deploy?")).encode()
     assert "Deploys need two reviews" in noted(process("hook", stdin=given, **PATIENT))
     transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
-    assert process("hook", stdin=json.dumps(event("Stop", project)).encode()).out == ""
+    assert process("hook", "--wait", stdin=json.dumps(event("Stop", project)).encode()).out == ""
     with closing(open_reader(Place.resolve(start=project))) as reader:
         assert "Let's go with Postgres for the session store." in [one.content for one, _ in reader.export()]
 
@@ -391,7 +391,7 @@ def test_a_log_that_cannot_be_written_is_silence_too(project: Path, user_home: P
 
 
 def test_a_transcript_that_is_not_there_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
-    assert hook("Stop", event("Stop", project)).out == ""
+    assert hook("Stop", event("Stop", project), "--wait").out == ""
     [failure] = failures(user_home)
     assert "transcript cannot be read" in failure["problem"]
 

@@ -255,7 +255,7 @@ def test_a_reply_that_says_what_only_the_note_says_counts_as_a_use(project: Path
     )
     before = accesses(project, "rule")
     for _ in range(2):
-        assert hook("Stop", event("Stop", project)).out == ""
+        assert hook("Stop", event("Stop", project), "--wait").out == ""
     assert accesses(project, "rule") == before + 1
 
 
@@ -268,7 +268,7 @@ def test_a_reply_that_only_says_the_prompts_own_words_counts_as_none(project: Pa
     assert "Lisbon" in prompted(project)
     transcript(project, entry("user", PROMPT, "u1"), entry("assistant", text(reply), "a1"))
     before = accesses(project, "rule")
-    assert hook("Stop", event("Stop", project)).out == ""
+    assert hook("Stop", event("Stop", project), "--wait").out == ""
     assert accesses(project, "rule") == before
 
 
@@ -280,7 +280,7 @@ def test_what_was_never_shown_is_not_used_however_alike_the_reply_is(project: Pa
         entry("assistant", text("That would be Ada, together with somebody from the Lisbon office."), "a1"),
     )
     before = accesses(project, "rule")
-    assert hook("Stop", event("Stop", project)).out == ""
+    assert hook("Stop", event("Stop", project), "--wait").out == ""
     assert accesses(project, "rule") == before
 
 
@@ -294,7 +294,7 @@ def test_whether_somebody_has_listened_is_noted(
     assert RULE in prompted(project)
     transcript(project, entry("user", PROMPT, "u1"), entry(last, text("Whatever."), "x1"))
     monkeypatch.setenv("KINGLY_CAPTURE_MOST", most)
-    assert hook("Stop", event("Stop", project)).out == ""
+    assert hook("Stop", event("Stop", project), "--wait").out == ""
     log = log_of(project)
     assert bool(log.heard(SESSION)) == is_heard
     assert all(log.heard(SESSION) >= at_s for at_s in log.of(SESSION).values() if is_heard)

@@ -230,7 +230,7 @@ def test_hooks_of_others_stay_and_old_ones_of_ours_are_replaced_where_they_stood
             "UserPromptSubmit": [
                 {"hooks": [{"type": "command", "command": "python -m kingly_memory hook UserPromptSubmit"}]}
             ],
-            "SessionEnd": [{"hooks": [{"type": "command", "command": "A=b kingly-memory hook SessionEnd"}]}],
+            "SubagentStop": [{"hooks": [{"type": "command", "command": "A=b kingly-memory hook SubagentStop"}]}],
             "PostToolUse": [{"matcher": "Bash", "hooks": []}],
         },
     }
@@ -240,7 +240,7 @@ def test_hooks_of_others_stay_and_old_ones_of_ours_are_replaced_where_they_stood
     assert after["hooks"]["Stop"] == [other, *wanted["Stop"], {"hooks": [{"type": "command", "command": "beep"}]}]
     assert after["hooks"]["UserPromptSubmit"] == wanted["UserPromptSubmit"]
     assert after["hooks"]["PostToolUse"] == [{"matcher": "Bash", "hooks": []}]
-    assert "SessionEnd" not in after["hooks"]
+    assert "SubagentStop" not in after["hooks"]
     assert set(after["hooks"]) == {*EVENTS, "PostToolUse"}
 
 
@@ -534,6 +534,11 @@ def test_the_printed_server_command_starts_the_server(run: Run, project: Path) -
         server_process.stdin.close()
         assert server_process.wait(timeout=60) == 0
     assert answer["result"]["serverInfo"]["name"]
+
+
+def test_no_hook_is_left_to_the_host_to_run_in_the_background() -> None:
+    """Without a user at its terminal the host ends before such a hook does."""
+    assert '"async"' not in json.dumps(hosts.hooks(WISH))
 
 
 def test_the_plugin_says_what_the_command_writes() -> None:

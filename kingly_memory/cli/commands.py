@@ -661,9 +661,14 @@ COMMANDS = (
         (
             argument(
                 "event",
-                "UserPromptSubmit, SessionStart (recall), PreCompact or Stop (capture); default: the input's",
+                "UserPromptSubmit, SessionStart (recall), PreCompact, Stop, SessionEnd (capture); default: the input's",
                 metavar="EVENT",
                 nargs="?",
+            ),
+            argument(
+                "--wait",
+                "capture before returning; otherwise Stop and SessionEnd leave that to a process in the background",
+                action="store_true",
             ),
         ),
     ),

@@ -1,6 +1,8 @@
 """`kingly-memory hook EVENT`: a host calls it, and whatever happens it ends well, in time and without a word too many.
 
-A host takes other exit codes for a veto: 2 would throw the user's prompt away.
+A host takes other exit codes for a veto: 2 would throw the user's prompt away. At a turn's end and a session's end the
+hook starts a worker that captures, and returns: a host without a user at its terminal ends, with all its process group,
+as soon as its hooks have returned.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 from kingly_memory.integrations import hooks
@@ -26,13 +29,16 @@ if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
 
 CAPTURE_DEADLINE_S = 20.0
-"""For hooks that nobody waits for with a prompt. Hosts end them after 30 s, see `integrations.hosts`."""
+"""For capturing, which no prompt waits for. Hosts end hooks that capture after 30 s, see `integrations.hosts`."""
+START_DEADLINE_S = 1.0
+"""For a session's start, unless `hook_deadline_s` is longer: it happens once, nobody has typed anything yet, and the
+first start of the interpreter on a busy machine takes longer than the 0.3 s that a prompt may wait."""
 
 
 def hook(options: Namespace, out: Output) -> int:
     """The command as the parser found it, with options that `run` does not take."""
     with redirect_stderr(None):  # else warnings would go there
-        _answer(options.event or "", time.monotonic(), home=options.home, project=options.project, agent=options.agent)
+        _answer(options, time.monotonic())
     return 0
 
 
@@ -44,7 +50,7 @@ def run(arguments: Sequence[str], began: float) -> int:
     verb, *others = arguments
     if verb == "hook" and len(others) == 1 and not others[0].startswith("-"):
         with redirect_stderr(None):
-            _answer(others[0], began)
+            _answer(SimpleNamespace(event=others[0], home=None, project=None, agent=None, wait=False), began)
         return 0
     from kingly_memory.cli.parser import parse
 
@@ -56,7 +62,7 @@ def run(arguments: Sequence[str], began: float) -> int:
         _note("hook", error, None)
         return 0
     with redirect_stderr(None):
-        _answer(options.event or "", began, home=options.home, project=options.project, agent=options.agent)
+        _answer(options, began)
     return 0
 
 
@@ -89,24 +95,27 @@ class Watch(threading.Thread):
         self._ended.set()
 
 
-def _answer(
-    event: str, began: float, *, home: str | None = None, project: str | None = None, agent: str | None = None
-) -> None:
+def _answer(options: Namespace | SimpleNamespace, began: float) -> None:
+    event: str = options.event or ""
     watch: Watch | None = None
     answer = hooks.Answer()
     try:
         settings = Settings.from_environment()
-        recalls = event not in hooks.CAPTURING
-        watch = Watch(event, began + (settings.hook_deadline_s if recalls else CAPTURE_DEADLINE_S))
+        watch = Watch(event, began + deadline_s(event, settings))
         watch.start()
         call = hooks.called(event, sys.stdin.buffer.read(hooks.INPUT_BYTES + 1))
-        if call.event in hooks.CAPTURING:  # also where only the JSON says so
-            watch.deadline_s = began + CAPTURE_DEADLINE_S
-        place = _place(call, home, project, agent)
+        watch.deadline_s = began + deadline_s(call.event, settings)  # perhaps only the JSON names the event
+        place = _place(call, options)
         watch.home = place.home
         if settings_file(place.home) is not None:
             settings = Settings.from_environment(home=place.home)
-        answer = hooks.answer(call, place, settings)
+        if call.event in hooks.RECALLING:
+            answer = hooks.notes(call, place, settings)
+        elif hooks.captures(call, settings):
+            if call.event in hooks.DETACHED and not options.wait:
+                _start_worker(call, options)
+            else:
+                hooks.capture(call, place, settings)
     except Exception as error:  # noqa: BLE001  # fail open: the log tells `doctor`, nobody else
         _note(event, error, None if watch is None else watch.home)
     except KeyboardInterrupt:
@@ -118,10 +127,40 @@ def _answer(
             answer.remember()
 
 
-def _place(call: hooks.Call, home: str | None, project: str | None, agent: str | None) -> Place:
+def deadline_s(event: str, settings: Settings) -> float:
+    """How long the hook for that event may take. One without a name is taken for a prompt until its input is read."""
+    if event in hooks.CAPTURING:
+        return CAPTURE_DEADLINE_S
+    return max(settings.hook_deadline_s, START_DEADLINE_S if event == "SessionStart" else 0.0)
+
+
+def _start_worker(call: hooks.Call, options: Namespace | SimpleNamespace) -> None:
+    """Have the same hook run with `--wait` in a session of its own, which outlives this one's process group.
+
+    It holds none of our pipes, else the host would wait for it. Its input fits into a pipe, so all of it is there when
+    we return.
+    """
+    import subprocess
+
+    given = (("--home", options.home), ("--project", options.project), ("--agent", options.agent))
+    worker = subprocess.Popen(  # noqa: S603  # this program
+        # -P: else Python would look for our modules in the working directory first, which is the host's project.
+        [sys.executable, "-P", "-m", "kingly_memory", "hook", call.event, "--wait",
+         *(f"{name}={value}" for name, value in given if value is not None)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    if worker.stdin is not None:
+        worker.stdin.write(hooks.handed_over(call))
+        worker.stdin.close()
+
+
+def _place(call: hooks.Call, options: Namespace | SimpleNamespace) -> Place:
     """Where the host works, without a remote: a hook waits for nobody."""
     folder = call.folder if call.folder is not None and call.folder.is_dir() else None
-    place = Place.resolve(home, False, project=project, agent=agent, start=folder)
+    place = Place.resolve(options.home, False, project=options.project, agent=options.agent, start=folder)
     return place if place.agent is not None else replace(place, agent=hooks.AGENT)
 
 

@@ -1,5 +1,5 @@
-"""A host's hook events and what we answer: notes for a prompt or a session's start, capture before a compaction and at
-a turn's end."""
+"""A host's hook events and what we answer: notes for a prompt or a session's start, capture before a compaction, at a
+turn's end and at a session's end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from kingly_memory.settings import Place, Settings
 
 RECALLING = ("UserPromptSubmit", "SessionStart")
-CAPTURING = ("PreCompact", "Stop")
+DETACHED = ("Stop", "SessionEnd")
+"""A worker captures after the hook has returned: `claude -p` ends as soon as its hooks have, and the user waits for
+them. A compaction has time to wait."""
+CAPTURING = ("PreCompact", *DETACHED)
 EVENTS = (*RECALLING, *CAPTURING)
 LOSING = ("compact", "clear")
 """Sources of a session's start that leave nothing of what was put in before."""
@@ -78,18 +81,31 @@ def called(event: str, data: bytes) -> Call:
     )
 
 
-def answer(call: Call, place: Place, settings: Settings) -> Answer:
-    """What the call gets. Raises KinglyMemoryError."""
-    if call.event in RECALLING:
-        return _notes(call, place, settings)
-    if call.event == "Stop" and call.goes_on:
-        return Answer()
-    if settings.capture_most:
-        _capture(call, place, settings)
-    return Answer()
+def captures(call: Call, settings: Settings) -> bool:
+    """True when the call asks for something to be captured. Raises UnusableInput when it does not say from where."""
+    if call.event not in CAPTURING or call.goes_on or not settings.capture_most:
+        return False
+    if call.session is None or call.transcript is None:
+        raise UnusableInput("the host named no session or no transcript")
+    return True
 
 
-def _notes(call: Call, place: Place, settings: Settings) -> Answer:
+def handed_over(call: Call) -> bytes:
+    """The part of the input that a worker needs to capture."""
+    facts = {"session_id": call.session, "cwd": call.folder, "transcript_path": call.transcript}
+    return json.dumps({name: str(fact) for name, fact in facts.items() if fact is not None}).encode()
+
+
+def capture(call: Call, place: Place, settings: Settings) -> None:
+    """Store what was said since the last time. Raises KinglyMemoryError."""
+    from kingly_memory.integrations.keeping import Session, keep
+
+    if call.session is not None and call.transcript is not None:
+        keep(Session(call.session, call.transcript), place, settings)
+
+
+def notes(call: Call, place: Place, settings: Settings) -> Answer:
+    """What is put beside the prompt, or at the session's start. Raises KinglyMemoryError."""
     if not place.home.is_dir() or not settings.hook_tokens:
         return Answer()
     from kingly_memory.integrations.recall import for_prompt, for_start
@@ -101,14 +117,6 @@ def _notes(call: Call, place: Place, settings: Settings) -> Answer:
     if not text:
         return Answer(None, remember)
     return Answer({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}}, remember)
-
-
-def _capture(call: Call, place: Place, settings: Settings) -> None:
-    from kingly_memory.integrations.keeping import Session, keep
-
-    if call.session is None or call.transcript is None:
-        raise UnusableInput("the host named no session or no transcript")
-    keep(Session(call.session, call.transcript), place, settings)
 
 
 def _object(data: bytes) -> dict[str, Any]:

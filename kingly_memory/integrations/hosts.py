@@ -156,12 +156,11 @@ def _hook(event: str, wish: Wish) -> JsonObject:
     Variables and not options: reading options would take a hook longer than its search.
     """
     variables = [f"{name}={shlex.quote(value)}" for name, value in wish.variables.items() if name in _HOOK_VARIABLES]
-    entry: JsonObject = {
+    return {
         "type": "command",
         "command": " ".join([*variables, shlex.join([*wish.command, "hook", event])]),
         "timeout": CAPTURE_TIMEOUT_S if event in CAPTURING else RECALL_TIMEOUT_S,
     }
-    return {**entry, "async": True} if event == "Stop" else entry
 
 
 def _format(host: str) -> Format:

@@ -4,19 +4,19 @@ memories that were put beside its prompts the assistant has drawn on."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory import intake
-from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
 from kingly_memory.attention.using import draws_on
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported
 from kingly_memory.integrations.capture import Statement, gist, is_echo, statements
@@ -28,6 +28,8 @@ from kingly_memory.settings import Place, Settings
 TAG = "captured"
 BUDGET_S = 10.0
 """After so long no further portion is begun: a host ends the hook at some time, see `cli.hook`."""
+TURN_S = 5.0
+"""How long one capture waits for another one in the same home. Then it goes ahead: what two find is stored once."""
 _LOOKED_AT = 5
 MOST_SHOWN = 50
 """Memories of a session that are held against what the assistant says, those that were put in last."""
@@ -49,6 +51,22 @@ def keep(
     Goes through the transcript portion by portion, and leaves to the next time what there is no time for. Raises
     TranscriptUnreadable, InvalidInput, StoreError; what was not stored is then read again the next time.
     """
+    with _turn(place.home):
+        return _keep(session, place, settings, monotonic)
+
+
+@contextmanager
+def _turn(home: Path) -> Iterator[None]:
+    """The hooks for a turn's end and a session's end come at the same time: the later one has nothing left to read, and
+    does not count a second time what the assistant has drawn on."""
+    with ExitStack() as held:
+        if home.is_dir():
+            with suppress(StoreBusy):
+                held.enter_context(locked(home / "capturing.lock", TURN_S))
+        yield
+
+
+def _keep(session: Session, place: Place, settings: Settings, monotonic: Callable[[], float]) -> Taken:
     progress, latest = Progress(place.home), monotonic() + BUDGET_S
     end, more, room = progress.end(session.id), True, settings.capture_most
     taken, heard_s, is_heard = Taken(), time.time(), False
