@@ -26,6 +26,14 @@ class InvalidSetting(KinglyMemoryError, ValueError):
         self.name = name
 
 
+class ExtraMissing(KinglyMemoryError):
+    """What was asked for needs an optional part of the installation. `extra` is the name to install it by."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra `{extra}`; run `pip install 'kingly-memory[{extra}]'`")
+        self.extra = extra
+
+
 class StoreError(KinglyMemoryError):
     """The local store could not do what was asked; what was acknowledged before is untouched."""
 

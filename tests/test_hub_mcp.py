@@ -486,6 +486,15 @@ async def test_the_sdk_tells_no_text_of_a_call(caplog: pytest.LogCaptureFixture)
     assert "canary" not in caplog.text
 
 
+@pytest.mark.requirement("N29")
+async def test_a_hub_without_the_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    async with in_process(dict) as web:
+        reply = await web.post("/mcp", content=call("initialize_memory_system", "{}"))
+    assert reply.status_code == 501
+    assert "needs the extra `mcp`" in reply.json()["error"]["message"]
+
+
 async def test_an_sdk_that_cannot_be_loaded_is_tried_again_and_leaves_the_other_dialect_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,7 +18,7 @@ DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 
 def marked_rows() -> Iterator[tuple[str, str]]:
     """(test file, row) for every requirement marker in tests/."""
-    for path in sorted((ROOT / "tests").glob("test_*.py")):
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
                 yield from ((path.name, ast.literal_eval(row)) for row in node.args)

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "stemming", "version"),
-    ("models", "writing", "redaction", "settings_file", "secret_file", "remote_names"),
+    ("models", "writing", "redaction", "settings_file", "secret_file", "remote_names", "extras"),
     ("asking", "topics"),
     ("intake",),
     ("ports", "settings", "observe", "thread_files"),

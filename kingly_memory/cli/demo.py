@@ -19,6 +19,7 @@ from kingly_memory.cli.memories import receipt_lines, search_lines
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import warnings_on
 from kingly_memory.cli.signals import ended_by_signals
+from kingly_memory.extras import require
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
@@ -39,6 +40,7 @@ Next, in a folder of your own:
 
 def demo(options: Namespace, out: Output) -> int:
     """Exit code 1 when the story did not go as promised: a backlog that did not arrive, or arrived twice."""
+    require("hub", "`kingly-memory demo`")
     began = time.monotonic()
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of
+from kingly_memory.extras import require
 from kingly_memory.settings import Settings, mcp_token
 
 
 def mcp(options: Namespace, out: Output) -> int:
     """Serve until input ends, or over HTTP until stopped. `--agent` is who stores; what others stored is found too."""
+    require("mcp", "`kingly-memory mcp`")
     place = place_of(options, out)
     settings = Settings.from_environment(home=place.home)
     from kingly_memory.server import run, toolsets  # the SDK, which no other command needs

@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -75,6 +76,8 @@ class McpFace:
 
     async def _loaded(self) -> ASGIApp | Refusal:
         """The SDK's application; the first who ask wait for it together, and what fails is tried again."""
+        if find_spec("mcp") is None:
+            return Refusal(501, "MCP needs the extra `mcp` of kingly-memory on this hub; POST /mcp/call answers")
         if self._over.is_set():
             return Refusal(503, "the hub is stopping")
         if self._sdk is None or (self._sdk.done() and self._sdk.exception() is not None):

@@ -1,0 +1,19 @@
+"""The optional parts of an installation, and whether they are there. Imports nothing of them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from kingly_memory.errors import ExtraMissing
+
+_PACKAGES = {
+    "mcp": ("mcp", "starlette", "uvicorn"),
+    "hub": ("numpy", "starlette", "uvicorn"),
+}
+"""One package for each line of the extra in pyproject.toml that is imported."""
+
+
+def require(extra: str, what: str) -> None:
+    """Raises ExtraMissing unless `what` can run."""
+    if any(find_spec(package) is None for package in _PACKAGES[extra]):
+        raise ExtraMissing(what, extra)

@@ -1,0 +1,66 @@
+"""The core needs six packages; what needs more says which extra brings it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import Run, runner
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "kingly_memory"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CORE = {"diskcache", "httpx", "pydantic", "pyyaml", "rapidfuzz", "tenacity"}
+EXTRA_ROOMS = ("hub/", "server/", "testing/ultimate", "adapters/embed/wordllama.py", "retrieval/matrix.py")
+"""What is loaded only where an extra is installed."""
+
+
+def names(lines: list[str]) -> set[str]:
+    """The distributions that requirement lines name."""
+    return {re.split(r"[^A-Za-z0-9_-]", line)[0].lower() for line in lines}
+
+
+def third_party(path: Path) -> set[str]:
+    """The packages outside Python and this one that a file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        modules = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            modules = [node.module or ""]
+        found |= {module.split(".")[0] for module in modules}
+    return {name for name in found if name not in sys.stdlib_module_names} - {"kingly_memory"}
+
+
+@pytest.mark.requirement("N29", "L11")
+def test_core_needs_six_packages() -> None:
+    assert names(PROJECT["dependencies"]) == CORE
+
+
+@pytest.mark.requirement("N29")
+def test_core_imports_nothing_that_an_extra_brings() -> None:
+    importable = (CORE - {"pyyaml"}) | {"yaml", "anyio"}  # httpx brings anyio, and its work ends by the scopes of that
+    core = [path for path in PACKAGE.rglob("*.py") if not path.relative_to(PACKAGE).as_posix().startswith(EXTRA_ROOMS)]
+    assert {path.name: more for path in core if (more := third_party(path) - importable)} == {}
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+@pytest.mark.requirement("N29")
+@pytest.mark.parametrize(
+    ("command", "package", "extra"), [("mcp", "mcp", "mcp"), ("hub", "uvicorn", "hub"), ("demo", "starlette", "hub")]
+)
+def test_a_command_without_its_extra_names_it_in_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str, package: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = run(command)
+    sentence = f"`kingly-memory {command}` needs the extra `{extra}`; run `pip install 'kingly-memory[{extra}]'`"
+    assert (ran.code, ran.out, ran.err) == (1, "", f"kingly-memory: {sentence}\n")
