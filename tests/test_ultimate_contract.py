@@ -16,8 +16,6 @@ import pytest
 
 from kingly_memory.models import Memory
 from kingly_memory.ports import Remote
-from kingly_memory.testing.ultimate import UltimateServer
-from kingly_memory.testing.ultimate_engine import Manners
 from tests.test_remote_contract import (  # noqa: F401  # its tests and fixtures run here over other servers
     MakeRemote,
     ends,
@@ -42,6 +40,8 @@ from tests.test_remote_contract import (  # noqa: F401  # its tests and fixtures
     thought,
     thought_recorded,
 )
+from tests.ultimate.engine import Manners
+from tests.ultimate.server import UltimateServer
 from tests.ultimate_samples import ultimate_at
 
 pytestmark = pytest.mark.requirement("KNG-071", "KNG-090")

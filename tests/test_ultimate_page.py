@@ -7,9 +7,9 @@ import re
 import pytest
 
 from kingly_memory.adapters.remote import ultimate_wire
-from kingly_memory.testing.ultimate import OLDER_TOOLS
 from tests.cli_runner import ROOT
 from tests.remote_samples import LIGHTHOUSE
+from tests.ultimate.server import OLDER_TOOLS
 
 PAGE = (ROOT / "docs" / "ultimate-server.md").read_text(encoding="utf-8")
 ADAPTER = "\n".join(

@@ -15,15 +15,16 @@ import pytest
 
 from kingly_memory.errors import RemoteError
 from kingly_memory.ids import MemoryId
-from kingly_memory.testing.ultimate import MCP_PATH, UltimateServer
+from tests.cli_runner import ROOT
 from tests.remote_samples import LIGHTHOUSE, revised
+from tests.ultimate.server import MCP_PATH, UltimateServer
 from tests.ultimate_samples import brought, ultimate_at
 
 START_S = 60.0
 
 
 class Process:
-    """`python -m kingly_memory.testing.ultimate`, started and killed at will on one port."""
+    """`python -m tests.ultimate.server`, started and killed at will on one port."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.effects_file = folder / "effects.jsonl"
@@ -39,8 +40,8 @@ class Process:
     def start(self) -> None:
         self._port_file.unlink(missing_ok=True)
         files = ["--port-file", str(self._port_file), "--effects-file", str(self.effects_file)]
-        command = [sys.executable, "-m", "kingly_memory.testing.ultimate", "--port", self._port, *files, *self._options]
-        self._process = subprocess.Popen(command)
+        command = [sys.executable, "-m", "tests.ultimate.server", "--port", self._port, *files, *self._options]
+        self._process = subprocess.Popen(command, cwd=ROOT)
         end = time.monotonic() + START_S
         while not self._port_file.exists():
             assert time.monotonic() < end, "the server did not start"
@@ -105,8 +106,8 @@ def test_it_says_where_it_listens_and_why_it_cannot(capfd: pytest.CaptureFixture
     try:
         assert capfd.readouterr().out == f"listening on {first.url}\n"
         port = first.url.removesuffix(MCP_PATH).rpartition(":")[2]
-        command = [sys.executable, "-m", "kingly_memory.testing.ultimate", "--port", port]
-        second = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)
+        command = [sys.executable, "-m", "tests.ultimate.server", "--port", port]
+        second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=START_S, check=False)
     finally:
         first.kill()
     assert second.returncode == 1

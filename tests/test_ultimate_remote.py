@@ -16,10 +16,10 @@ from kingly_memory.errors import RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Scope
 from kingly_memory.ports import RemoteLink
-from kingly_memory.testing.ultimate import UltimateServer
-from kingly_memory.testing.ultimate_door import LOST_SESSIONS
-from kingly_memory.testing.ultimate_engine import Manners
 from tests.remote_samples import LIGHTHOUSE, revised
+from tests.ultimate.door import LOST_SESSIONS
+from tests.ultimate.engine import Manners
+from tests.ultimate.server import UltimateServer
 from tests.ultimate_samples import brought, ultimate_at
 
 PROJECT = LIGHTHOUSE.scope.project

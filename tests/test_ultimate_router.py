@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import DeliveryState, LinkState, Source
-from kingly_memory.testing.ultimate import UltimateServer
+from tests.ultimate.server import UltimateServer
 
 QUICK = Settings(
     durability="process",

@@ -16,8 +16,8 @@ from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import RemoteLink
-from kingly_memory.testing.ultimate_engine import CONTEXT_DATA_LIMIT_BYTES, KINDS, LEVELS, THOUGHT_TYPES
 from tests.remote_samples import LIGHTHOUSE, MOMENT
+from tests.ultimate.engine import CONTEXT_DATA_LIMIT_BYTES, KINDS, LEVELS, THOUGHT_TYPES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),

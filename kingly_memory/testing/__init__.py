@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from kingly_memory.testing.models import ScriptedLanguageModel
     from kingly_memory.testing.remote import ScriptedRemote
     from kingly_memory.testing.script import Weather
-    from kingly_memory.testing.ultimate import UltimateServer
 
 __all__ = [
     "FakeRemote",
@@ -21,7 +20,6 @@ __all__ = [
     "McpStyle",
     "ScriptedLanguageModel",
     "ScriptedRemote",
-    "UltimateServer",
     "Weather",
 ]
 
@@ -32,7 +30,6 @@ _HOMES = {
     "McpStyle": "mcp_frames",
     "ScriptedLanguageModel": "models",
     "ScriptedRemote": "remote",
-    "UltimateServer": "ultimate",
     "Weather": "script",
 }
 

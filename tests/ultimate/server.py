@@ -1,7 +1,7 @@
 """A real MCP server on the loopback interface with the tools and the oddities of an Ultimate MCP server.
 
 In a test: `with UltimateServer() as server: ... server.url, server.effects`.
-As a process: `python -m kingly_memory.testing.ultimate --port-file F --effects-file F --older`.
+As a process: `python -m tests.ultimate.server --port-file F --effects-file F --older`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
 from kingly_memory.models import JsonObject
 from kingly_memory.testing.script import Fault, Script, Weather
-from kingly_memory.testing.ultimate_door import Door
-from kingly_memory.testing.ultimate_engine import Failed, Manners, UltimateEngine, method_of
+from tests.ultimate.door import Door
+from tests.ultimate.engine import Failed, Manners, UltimateEngine, method_of
 
 MCP_PATH = "/mcp/mcp"
 CURRENT_TOOLS = (
@@ -361,7 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m kingly_memory.testing.ultimate",
+        prog="python -m tests.ultimate.server",
         description="An MCP server with the tools and the oddities of an Ultimate MCP server, at /mcp/mcp.",
     )
     parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
