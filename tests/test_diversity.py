@@ -128,3 +128,14 @@ def test_overlap_of_words_is_a_share_and_the_same_either_way(one: str, other: st
     assert 0 <= overlap(one, other) <= 1
     assert overlap(one, other) == overlap(other, one)
     assert overlap(one, one) == 1
+
+
+@pytest.mark.requirement("A8")
+def test_places_that_are_owed_go_to_their_owners_and_only_their_own_kind_makes_them_redundant() -> None:
+    ours = frozenset({C, D})
+    assert [one.place for one in pick(SCORES, 0.0, nothing_alike, 2, owed=(ours, 1))] == [A, C]
+    assert [one.place for one in pick(SCORES, 0.0, nothing_alike, 3, owed=(ours, 2))] == [A, C, D]
+    assert [one.place for one in pick(SCORES, 0.0, nothing_alike, 2, first=frozenset({A, B}), owed=(ours, 1))] == [A, C]
+    assert [one.place for one in pick(SCORES, 0.0, nothing_alike, 3, owed=(ours, 9))] == [A, C, D]
+    alike_to_a = pick(SCORES, 0.5, lambda one, other: 0.9 * (A in (one, other)), 3, owed=(ours, 1))
+    assert [(one.place, one.penalty) for one in alike_to_a] == [(A, 0.0), (C, 0.0), (D, 0.0)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.retrieval.fusion import BY_RANKS, WEIGHTED, Candidate, fuse
+from kingly_memory.retrieval.fusion import BY_RANKS, WEIGHTED, Candidate, by_ranks, cut, fuse
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 MEMORY = Memory(
@@ -25,8 +25,8 @@ def candidate(
     return Candidate(replace(MEMORY, id=MemoryId(name)), local, remote, in_local=in_local, in_remote=in_remote)
 
 
-def order(*candidates: Candidate, floor: float = 0.0, limit: int = 10, way: str = WEIGHTED) -> str:
-    hits = fuse(candidates, local_weight=0.7, limit=limit, floor=floor, way=way)
+def order(*candidates: Candidate, floor: float = 0.0, way: str = WEIGHTED) -> str:
+    hits = fuse(candidates, local_weight=0.7, floor=floor, way=way)
     return "".join(hit.memory.id for hit in hits)
 
 
@@ -84,7 +84,10 @@ def test_fusion_by_ranks_pays_no_heed_to_how_relevant_something_is() -> None:
 
 
 def test_a_hit_tells_what_each_layer_said() -> None:
-    [hit] = fuse([replace(candidate("a", 0.5, 0.25), scores={"bm25": 3.0})], local_weight=0.7, limit=1)
+    [hit] = fuse(
+        [replace(candidate("a", 0.5, 0.25), scores={"bm25": 3.0})],
+        local_weight=0.7,
+    )
     assert (hit.layers, hit.scores) == (("local", "remote"), {"bm25": 3.0, "local": 0.5, "remote": 0.25})
     assert hit.relevance == pytest.approx(0.7 * 0.5 + 0.3 * 0.25)
 
@@ -114,11 +117,66 @@ def test_nothing_is_lost_relevance_descends_and_the_order_of_finding_does_not_ma
         )
         for number, (local, remote, here, there) in enumerate(found)
     ]
-    hits = fuse(candidates, local_weight=weight, limit=100, floor=floor, way=way)
+    hits = fuse(candidates, local_weight=weight, floor=floor, way=way)
     relevances = [hit.relevance for hit in hits]
     assert {hit.memory.id for hit in hits} == {one.memory.id for one in candidates}
     assert relevances == sorted(relevances, reverse=True)
     assert all(0 <= one <= 1 for one in relevances)
     shuffled = sorted(candidates, key=lambda _: chance.random())  # type: ignore[attr-defined]
-    assert fuse(shuffled, local_weight=weight, limit=100, floor=floor, way=way) == hits
-    assert fuse(candidates, local_weight=weight, limit=3, floor=floor, way=way) == hits[:3]
+    assert fuse(shuffled, local_weight=weight, floor=floor, way=way) == hits
+
+
+@pytest.mark.requirement("A8")
+def test_ties_go_to_what_this_machine_found() -> None:
+    everything = [candidate(f"r{number}", None, 1.0, in_local=False) for number in range(3)]
+    copy = candidate("s", 0.5, 1.0)
+    copy = replace(copy, memory=replace(copy.memory, origin=Origin.REMOTE))
+    assert order(*everything, candidate("a", 0.5, None, in_remote=False)).startswith("a")
+    assert order(*everything, copy, candidate("a", 0.5, 1.0)).startswith("as")
+
+
+@pytest.mark.requirement("A8")
+def test_a_copy_of_a_remotes_memory_takes_no_local_place() -> None:
+    """Else a remote could fill the local list with copies that repeat the question."""
+    copies = [candidate(f"r{number}", 1.0, 1.0) for number in range(9)]
+    copies = [replace(one, memory=replace(one.memory, origin=Origin.REMOTE)) for one in copies]
+    hits = fuse([*copies, candidate("a", 0.2, None, in_remote=False)], local_weight=0.7)
+    assert [hit.memory.id for hit in cut(hits, 2)] == ["r8", "a"]
+    assert [hit.memory.id for hit in cut(hits, 1)] == ["a"]
+
+
+said_there = st.one_of(st.none(), st.floats(0, 1), st.just(1.0))
+local_lists = st.lists(st.tuples(st.floats(0, 1), st.booleans(), said_there), max_size=12)
+figures = st.tuples(st.floats(0, 1), st.floats(0, 1))
+remote_lists = st.lists(st.tuples(st.floats(0, 1) | st.just(1.0), st.booleans()), max_size=12)
+
+
+@pytest.mark.requirement("A8")
+@pytest.mark.requirement("KNG-014")
+@pytest.mark.requirement("KNG-018")
+@given(local_lists, remote_lists, st.integers(1, 12), figures, st.sampled_from([WEIGHTED, BY_RANKS, "reordered"]))
+def test_whatever_remotes_say_the_better_half_of_the_local_list_keeps_its_places(
+    here: list[tuple[float, bool, float | None]],
+    there: list[tuple[float, bool]],
+    limit: int,
+    weights: tuple[float, float],
+    way: str,
+) -> None:
+    (weight, floor), reordered = weights, way == "reordered"
+    local = [
+        candidate(f"l{number:02}", relevance, said, in_remote=known or said is not None)
+        for number, (relevance, known, said) in enumerate(here)
+    ]
+    remote = [
+        candidate(f"r{number:02}", None, relevance, in_local=known) for number, (relevance, known) in enumerate(there)
+    ]
+    ranked = fuse([*remote, *local], local_weight=weight, floor=floor, way=way)
+    hits = cut(by_ranks(ranked) if reordered else ranked, limit)
+    best = sorted((one.local or 0.0 for one in local), reverse=True)[: (limit + 1) // 2]
+    found = sorted((hit.scores["local"] for hit in hits if "local" in hit.layers), reverse=True)
+    assert found[: len(best)] == best
+    assert len(hits) == min(limit, len(ranked))
+    if not reordered:
+        relevances = [hit.relevance for hit in hits]
+        assert relevances == sorted(relevances, reverse=True)
+        assert hits == tuple(hit for hit in ranked if hit in hits)

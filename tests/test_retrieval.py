@@ -59,10 +59,10 @@ candidates = st.lists(
 @pytest.mark.requirement("KNG-014")
 @given(candidates, st.integers(0, 2**16))
 def test_fusion_is_bounded_descending_and_does_not_depend_on_order(found: list[Candidate], seed: int) -> None:
-    hits = fuse(found, local_weight=0.7, limit=100)
+    hits = fuse(found, local_weight=0.7)
     shuffled = list(found)
     Random(seed).shuffle(shuffled)
-    assert fuse(shuffled, local_weight=0.7, limit=100) == hits
+    assert fuse(shuffled, local_weight=0.7) == hits
     relevances = [hit.relevance for hit in hits]
     assert relevances == sorted(relevances, reverse=True)
     assert all(0 <= relevance <= 1 for relevance in relevances)
@@ -71,14 +71,14 @@ def test_fusion_is_bounded_descending_and_does_not_depend_on_order(found: list[C
 
 @given(shares)
 def test_layer_that_could_not_know_a_memory_does_not_count_against_it(relevance: float) -> None:
-    (local_only,) = fuse([Candidate(remembered(1), relevance, None, True, False)], local_weight=0.7, limit=1)
-    (remote_only,) = fuse([Candidate(remembered(1), None, relevance, False, True)], local_weight=0.7, limit=1)
+    (local_only,) = fuse([Candidate(remembered(1), relevance, None, True, False)], local_weight=0.7)
+    (remote_only,) = fuse([Candidate(remembered(1), None, relevance, False, True)], local_weight=0.7)
     assert local_only.relevance == pytest.approx(relevance)
     assert remote_only.relevance == pytest.approx(relevance)
 
 
 def test_layer_that_knew_a_memory_and_did_not_find_it_counts_against_it() -> None:
-    (hit,) = fuse([Candidate(remembered(1), 1.0, None, True, True)], local_weight=0.7, limit=1)
+    (hit,) = fuse([Candidate(remembered(1), 1.0, None, True, True)], local_weight=0.7)
     assert hit.relevance == pytest.approx(0.7)
     assert hit.layers == ("local",)
 

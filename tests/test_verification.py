@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import draft
-from kingly_memory.models import Hit, Memory
+from kingly_memory.models import Hit, Memory, Origin
 from kingly_memory.retrieval import agreement
 from kingly_memory.retrieval.agreement import Circle, Sources
 from kingly_memory.retrieval.verdicts import REASON_LIMIT, against_memories, against_sources, verdict
@@ -133,6 +133,15 @@ def test_no_more_are_shown_than_were_wanted_verified_ones_first() -> None:
     assert names(results.contradicted) == ["d"]
     assert names(results.uncertain) == ["f"]
     assert names(VerifiedResults.of(CHECKED, top_k=1, query="q", basis=Basis.NONE).verified) == ["c"]
+
+
+@pytest.mark.requirement("A8")
+def test_half_of_the_places_belong_to_what_was_stored_here() -> None:
+    theirs = [judged(f"r{number}", VERIFIED, 0.9, 1.0) for number in range(5)]
+    theirs = [replace(one, memory=replace(one.memory, origin=Origin.REMOTE)) for one in theirs]
+    ours = [judged("a", UNCERTAIN, 0.5, 0.5), judged("b", UNCERTAIN, 0.5, 0.4), judged("c", UNCERTAIN, 0.5, 0.3)]
+    results = VerifiedResults.of([*theirs, *ours], top_k=3, query="q", basis=Basis.CROSS_VERIFY)
+    assert [one.memory.id for one in results] == ["r0", "a", "b"]
 
 
 def test_what_is_verified_and_barely_answers_takes_no_place_from_what_answers_better() -> None:

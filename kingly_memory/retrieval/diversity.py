@@ -24,21 +24,33 @@ class Pick(NamedTuple):
 
 
 def pick(
-    scores: Sequence[float], factor: float, alike: Alike, limit: int, *, first: frozenset[int] = frozenset()
+    scores: Sequence[float],
+    factor: float,
+    alike: Alike,
+    limit: int,
+    *,
+    first: frozenset[int] = frozenset(),
+    owed: tuple[frozenset[int], int] = (frozenset(), 0),
 ) -> list[Pick]:
     """Up to `limit` candidates, each time the one with the highest score − factor × its greatest similarity to those
-    already picked; the earlier one among equals. Those in `first` come before all others, diverse among themselves."""
+    already picked; the earlier one among equals. Those in `first` come before all others, diverse among themselves.
+    `owed` are candidates and how many of the places are for them: the last places go to them alone where they must, and
+    only their own kind makes them redundant."""
     picked: list[Pick] = []
     nearest = [0.0] * len(scores)
     waiting = list(range(len(scores)))
+    theirs, owing = owed[0], min(len(owed[0]), owed[1])
     while waiting and len(picked) < limit:
-        among = [one for one in waiting if one in first] or waiting
+        free = [one for one in waiting if one in theirs] if owing >= limit - len(picked) else waiting
+        among = [one for one in free if one in first] or free
         best = max(among, key=lambda one: scores[one] - factor * nearest[one])
         waiting.remove(best)
+        owing -= best in theirs
         picked.append(Pick(best, factor * nearest[best]))
         if factor > 0:
             for one in waiting:
-                nearest[one] = max(nearest[one], alike(one, best))
+                if best in theirs or one not in theirs:
+                    nearest[one] = max(nearest[one], alike(one, best))
     return picked
 
 

@@ -34,9 +34,9 @@ class Folded(NamedTuple):
     under: dict[str, tuple[str, ...]]
 
 
-def fold(hits: Sequence[Hit], limit: int) -> Folded:
-    """The first `limit` hits that say something new, in their order; each stands for those behind it that repeat it."""
-    told = groups([hit.memory for hit in hits])[:limit]
+def fold(hits: Sequence[Hit]) -> Folded:
+    """The hits that say something new, in their order; each stands for those behind it that repeat it."""
+    told = groups([hit.memory for hit in hits])
     under: dict[str, tuple[str, ...]] = {
         hits[first].memory.id: tuple(hits[one].memory.id for one in others) for first, *others in told if others
     }

@@ -1,4 +1,4 @@
-"""One ranking out of two lists."""
+"""One ranking out of two lists, in which remotes add to what this machine found and displace none of the best of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from statistics import fmean
+from typing import Protocol, TypeVar
 
-from kingly_memory.models import Hit, Memory
+from kingly_memory.models import Hit, Memory, Origin
 from kingly_memory.retrieval import rrf
 from kingly_memory.retrieval.blending import VECTORS, WORDS
 
@@ -34,10 +35,18 @@ class Candidate:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
+class _Found(Protocol):
+    @property
+    def memory(self) -> Memory: ...
+
+
+T = TypeVar("T", bound=_Found)
+
+
 def fuse(
-    candidates: Sequence[Candidate], *, local_weight: float, limit: int, floor: float = 0.0, way: str = WEIGHTED
+    candidates: Sequence[Candidate], *, local_weight: float, floor: float = 0.0, way: str = WEIGHTED
 ) -> tuple[Hit, ...]:
-    """The best candidates, best first; newer memories first among equals.
+    """All candidates, best first. Among equals those that this machine found come first, then newer ones.
 
     `floor` is the least that the remote said of anything, when it may have known more than it named; 0 when it named
     all it found. `way` is `weighted`, a weighted sum of normalised relevances, or `rrf`, by ranks alone, which pushes a
@@ -47,11 +56,42 @@ def fuse(
     if not candidates:
         return ()
     worth = _by_ranks(candidates) if way == BY_RANKS else _weighted(candidates, local_weight, floor)
-    newest = sorted(candidates, key=lambda one: one.memory.id, reverse=True)
-    ranked = sorted(newest, key=lambda one: (NAMED in one.scores, worth[one.memory.id]), reverse=True)[:limit]
+
+    def place(one: Candidate) -> tuple[bool, float, bool, str]:
+        is_local = one.local is not None and is_ours(one.memory)
+        return NAMED in one.scores, worth[one.memory.id], is_local, one.memory.id
+
+    ranked = sorted(candidates, key=place, reverse=True)
     best = _calibrated(ranked[0], local_weight)
     scale = best / (worth[ranked[0].memory.id] or 1.0)
     return tuple(_hit(one, min(worth[one.memory.id] * scale, best)) for one in ranked)
+
+
+def is_ours(memory: Memory) -> bool:
+    """Whether a memory was stored here. Copies of what only a remote holds count as the remote's, wherever they were
+    found: else a remote could fill the local list with copies that repeat the question."""
+    return memory.origin is not Origin.REMOTE
+
+
+def local_places(limit: int) -> int:
+    """How many of so many places belong to what this machine found."""
+    return (limit + 1) // 2
+
+
+def cut(hits: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
+    """The first `limit` hits of a ranking, in its order, but always with the best that this machine found: half of the
+    places, rounded up, are for those of the highest local relevance, which no remote has a say in."""
+    local = [hit for hit in hits if "local" in hit.layers and is_ours(hit.memory)]
+    local.sort(key=lambda hit: (NAMED in hit.scores, hit.scores.get("local", hit.relevance)), reverse=True)
+    return cut_with(hits, limit, local)
+
+
+def cut_with(ranked: Sequence[T], limit: int, local: Sequence[T]) -> tuple[T, ...]:
+    """The first `limit` of a ranking, in its order; half of the places, rounded up, are for the first of `local`."""
+    kept = {one.memory.id for one in local[: local_places(limit)]}
+    others = [one.memory.id for one in ranked if one.memory.id not in kept]
+    kept.update(others[: limit - len(kept)])
+    return tuple(one for one in ranked if one.memory.id in kept)
 
 
 def by_ranks(hits: Sequence[Hit]) -> tuple[Hit, ...]:

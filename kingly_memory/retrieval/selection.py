@@ -10,6 +10,7 @@ from datetime import datetime
 from kingly_memory.models import Hit
 from kingly_memory.retrieval.diversity import Alike, clusters, pick
 from kingly_memory.retrieval.folding import groups
+from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.modes import ModeConfig
 from kingly_memory.retrieval.scoring import Figures, boost, is_exact, recency, weighted
 
@@ -90,7 +91,15 @@ def select(
 
     best = max((one.worth for one in kept), default=0.0) or 1.0
     first = _first([candidates[one.place] for one in kept]) if config.prioritize_failures else frozenset[int]()
-    picks = pick([one.worth / best for one in kept], config.diversity_factor, alike_kept, config.top_k, first=first)
+    ours = frozenset(place for place, one in enumerate(kept) if "local" in one.hit.layers and is_ours(one.hit.memory))
+    picks = pick(
+        [one.worth / best for one in kept],
+        config.diversity_factor,
+        alike_kept,
+        config.top_k,
+        first=first,
+        owed=(ours, local_places(config.top_k)),
+    )
     hits = {one.place: _picked(kept[one.place].hit, one.penalty * best, config, one.place in first) for one in picks}
     repeats = {kept[place].hit.memory.id: kept[place].repeats for place in hits}
     excluded = Counter(reason for reason in reasons if reason is not None)

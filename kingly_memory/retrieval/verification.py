@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.retrieval.fusion import cut_with, is_ours
 
 NEUTRAL = 0.5
 TO_THE_POINT = 0.3
@@ -103,12 +104,14 @@ class VerifiedResults:
     @classmethod
     def of(cls, checked: Iterable[VerifiedMemory], *, top_k: int, query: str, basis: Basis, **more: Any) -> Self:
         """At most `top_k` memories in all: verified ones first, the surest before the others; the other places go by
-        retrieval score. A verified one that barely answers takes no place from one that answers better."""
+        retrieval score. A verified one that barely answers takes no place from one that answers better. Half of the
+        places, rounded up, are for memories that were stored here."""
         ranked = sorted(checked, key=lambda one: -one.retrieval_score)
         least = TO_THE_POINT * max((one.retrieval_score for one in ranked), default=0.0)
         first = sorted((one for one in ranked if _is_verified(one) and one.retrieval_score >= least), key=_by_verdict)
         others = [one for one in ranked if not (_is_verified(one) and one.retrieval_score >= least)]
-        kept = [*first, *others][:top_k]
+        order = [*first, *others]
+        kept = cut_with(order, top_k, [one for one in order if is_ours(one.memory)])
         verified = sorted(filter(_is_verified, kept), key=_by_verdict)
         shown = [*verified, *(one for one in kept if not _is_verified(one))]
         lists = {status.value: tuple(one for one in shown if one.verification.status is status) for status in _LISTS}

@@ -206,7 +206,6 @@ class Gatherer:
         fused = fuse(
             candidates,
             local_weight=self._settings.local_weight,
-            limit=len(candidates) if asked.shape.fold else asked.pool,
             floor=max(full, default=0.0),
             way=self._settings.fusion,
         )

@@ -70,13 +70,17 @@ class Shape:
 
     def listed(self, results: Results, limit: int) -> Results:
         """At most `limit` hits, none of which repeats another; what they stand for besides is named."""
-        hits = self._ranked(results.hits)
-        if not self.fold or len(hits) < 2:  # noqa: PLR2004  # a hit and its repeat
-            return replace(results, hits=tuple(hits[:limit]))
-        from kingly_memory.retrieval.folding import fold
+        hits, under = self._ranked(results.hits), dict[str, tuple[str, ...]]()
+        if self.fold and len(hits) > 1:
+            from kingly_memory.retrieval.folding import fold
 
-        told = fold(hits, limit)
-        return replace(results, hits=told.hits, folded=told.under)
+            hits, under = fold(hits)
+        if len(hits) > limit:
+            from kingly_memory.retrieval.fusion import cut
+
+            hits = cut(hits, limit)
+            under = {hit.memory.id: under[hit.memory.id] for hit in hits if hit.memory.id in under}
+        return replace(results, hits=tuple(hits), folded=under)
 
     def _ranked(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         if not self.by_ranks:
