@@ -57,6 +57,17 @@ def environment(**changes: str) -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **changes}
 
 
+def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have shells find this installation by its name, in that folder. Returns the script."""
+    folder.mkdir(parents=True)
+    script = folder / "kingly-memory"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kingly_memory "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    return script
+
+
 def process(*arguments: str, stdin: bytes = b"", **changes: str) -> Ran:
     """Run `python -m kingly_memory` to its end."""
     done = subprocess.run(

@@ -19,10 +19,18 @@ from hypothesis import strategies as st
 from kingly_memory.integrations import host_files, hosts
 from kingly_memory.integrations.hooks import EVENTS
 from kingly_memory.integrations.hosts import HOSTS, SERVER, Wish, is_our_hook, snippets
-from kingly_memory.integrations.merging import Unmergeable, json_text, merged_json, merged_toml
+from kingly_memory.integrations.merging import (
+    Unmergeable,
+    json_text,
+    merged_json,
+    merged_toml,
+    stripped_json,
+    stripped_toml,
+    toml_text,
+)
 from kingly_memory.models import JsonObject
 from kingly_memory.version import __version__
-from tests.cli_runner import ROOT, Run, environment, runner
+from tests.cli_runner import ROOT, Run, environment, put_on_path, runner
 from tests.hook_samples import event
 
 PLUGIN = ROOT / "integrations" / "claude-code"
@@ -31,7 +39,9 @@ DESKTOP = "Library/Application Support" if sys.platform == "darwin" else ".confi
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """The command line of an installation that shells find by its name."""
+    put_on_path(tmp_path / "bin", monkeypatch)
     return runner(capsys, monkeypatch)
 
 
@@ -135,6 +145,9 @@ def test_vscode_asks_for_the_token() -> None:
         (["cursor", "--url", "x"], "url"),
         (["--write"], "write"),
         (["--path", "x"], "path"),
+        (["--remove"], "remove"),
+        (["--absolute"], "absolute"),
+        (["cursor", "--write", "--remove"], "remove"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(run: Run, argv: list[str], field: str) -> None:
@@ -167,6 +180,84 @@ def test_the_installed_command_is_named_by_its_place_when_only_this_environment_
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     assert hosts.installed_command() == (sys.executable, "-m", "kingly_memory")
+
+
+PROJECT_FILES = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}
+
+
+def command_in(file: Path) -> str:
+    text = file.read_text()
+    entry = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    if "hooks" in entry:
+        return str(entry["hooks"]["Stop"][0]["hooks"][0]["command"])
+    [servers] = [value for name, value in entry.items() if name != "inputs"]
+    return str(servers[SERVER]["command"])
+
+
+@pytest.fixture
+def in_an_environment(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """As if the command were only in a virtual environment, which is active. Returns the command's path."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "bin"))
+    return tmp_path / "bin" / "kingly-memory"
+
+
+@pytest.mark.requirement("N28")
+@pytest.mark.parametrize(("host", "file"), PROJECT_FILES.items())
+def test_a_file_that_a_project_shares_names_the_command_and_no_place_on_this_machine(
+    run: Run, in_an_environment: Path, project: Path, host: str, file: str
+) -> None:
+    ran = run("config", host, "--write")
+    assert ran.code == 0
+    assert command_in(project / file) == "kingly-memory"
+    assert str(project.parent) not in (project / file).read_text()
+    assert f"start {host} from a shell that has it" in ran.err
+
+
+@pytest.mark.requirement("N28")
+def test_a_file_of_the_users_own_names_the_place_where_no_other_shell_finds_the_command(
+    run: Run, in_an_environment: Path, project: Path, tmp_path: Path
+) -> None:
+    for host in ("claude-code", "codex"):
+        assert run("config", host, "--write").code == 0
+    assert command_in(tmp_path / "user" / ".codex" / "config.toml") == str(in_an_environment)
+    assert command_in(project / ".claude" / "settings.local.json") == f"{in_an_environment} hook Stop"
+    run("config", "claude-code", "--write", "--path", ".claude/settings.json")
+    assert command_in(project / ".claude" / "settings.json") == "kingly-memory hook Stop"
+
+
+@pytest.mark.requirement("N28")
+@pytest.mark.parametrize(("host", "file"), [*PROJECT_FILES.items(), ("claude-code", ".claude/settings.json")])
+def test_nothing_is_written_for_others_that_would_not_start_here(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, host: str, file: str
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    named = ["--path", file] if "settings" in file else []
+    ran = run("config", host, "--write", *named)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"put {Path(sys.executable).parent} on your PATH or install it as a command of your user" in ran.err
+    assert [path for path in project.rglob("*") if path.is_file()] == []
+    shown = run("config", host, *named)
+    assert (shown.code, "--absolute" in shown.err) == (0, True)
+    assert sys.executable not in shown.out.partition("settings.local.json")[0]
+    assert run("config", host, "--write", "--absolute", *named).code == 0
+    assert Path(shlex.split(command_in(project / file))[0]).is_absolute()
+
+
+@pytest.mark.requirement("N28")
+def test_another_installation_of_that_name_is_not_taken_for_this_one(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert hosts.is_found_by_name()
+    link = tmp_path / "links" / "kingly-memory"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "bin" / "kingly-memory")
+    monkeypatch.setenv("PATH", str(link.parent))
+    assert hosts.is_found_by_name()
+    link.unlink()
+    link.write_text("#!/bin/sh\n")
+    link.chmod(0o755)
+    assert not hosts.is_found_by_name()
+    assert run("config", "cursor", "--write").code == 2
 
 
 # --- writing it -----------------------------------------------------------------------------------------------------
@@ -492,6 +583,103 @@ def test_windows_line_ends_stay() -> None:
     merged = merged_toml('a = 1\r\n\r\n[b]\r\nc = "d"\r\n', CODEX)
     assert "\n" not in merged.replace("\r\n", "")
     assert tomllib.loads(merged)["b"] == {"c": "d"}
+
+
+# --- taking it out --------------------------------------------------------------------------------------------------
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "kingly-memory")
+
+
+@pytest.mark.requirement("N28")
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_was_made_is_deleted_and_a_second_time_changes_nothing(
+    run: Run, project: Path, host: str, tmp_path: Path
+) -> None:
+    made = run("config", host, "--write", "--json").json["files"]
+    ran = run("config", host, "--remove")
+    assert (ran.code, files_below(tmp_path)) == (0, [])
+    assert ran.out.splitlines() == [f"deleted {one['path']}, which held nothing else" for one in made]
+    again = run("config", host, "--remove")
+    assert again.out.splitlines() == [f"{one['path']} holds nothing of Kingly Memory" for one in made]
+
+
+@pytest.mark.requirement("N28")
+def test_servers_and_hooks_of_others_stay_as_they_were(run: Run, project: Path) -> None:
+    servers: JsonObject = {"a": 1, "mcpServers": {"other": {"command": "x"}}, "b": {}}
+    mine = {"hooks": [{"type": "command", "command": "beep"}]}
+    settings: JsonObject = {"hooks": {"Stop": [mine], "PostToolUse": []}, "permissions": {"allow": ["Bash(ls)"]}}
+    for name, before in ((".mcp.json", servers), (".claude/settings.local.json", settings)):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(json_text(before, 4) + "\n")
+    run("config", "claude-code", "--write")
+    changed = [project / ".mcp.json", project / ".claude" / "settings.local.json"]
+    with_us = [path.read_text() for path in changed]
+    ran = run("config", "claude-code", "--remove", "--json")
+    assert [path.read_text() for path in changed] == [json_text(one, 4) + "\n" for one in (servers, settings)]
+    assert [Path(one["backup"]).read_text() for one in ran.json["files"]] == with_us
+    assert [one["changed"] for one in run("config", "claude-code", "--remove", "--json").json["files"]] == [False] * 2
+
+
+@pytest.mark.requirement("N28")
+@pytest.mark.parametrize("before", ["{}\n", "", '{"mcpServers": {}}'])
+def test_a_file_that_was_there_before_us_stays_though_it_is_empty(run: Run, project: Path, before: str) -> None:
+    (project / ".mcp.json").write_text(before)
+    run("config", "claude-code", "--write")
+    run("config", "claude-code", "--write", "--agent", "ada")
+    assert run("config", "claude-code", "--remove").code == 0
+    assert json.loads((project / ".mcp.json").read_text()) == {}
+
+
+@pytest.mark.requirement("N28")
+def test_a_file_that_was_made_and_written_again_is_deleted(run: Run, project: Path) -> None:
+    run("config", "claude-code", "--write")
+    run("config", "claude-code", "--write", "--agent", "ada")
+    run("config", "claude-code", "--remove")
+    assert not (project / ".mcp.json").exists()
+
+
+@pytest.mark.requirement("N28")
+@pytest.mark.parametrize("text", [COMMENTED, '{"a": 1.10, "mcpServers": {"kingly-memory": {}}}', '{"hooks": []}'])
+def test_a_file_from_which_nothing_can_be_taken_without_harm_is_left_as_it_is(
+    run: Run, project: Path, text: str
+) -> None:
+    (project / ".mcp.json").write_text(text)
+    ran = run("config", "claude-code", "--remove")
+    assert (ran.code, ran.err.count("\n"), (project / ".mcp.json").read_text()) == (2, 1, text)
+    assert "Take out by hand what is called kingly-memory" in ran.err
+
+
+def test_the_prompt_for_a_token_goes_too(run: Run, project: Path) -> None:
+    file = project / ".vscode" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"inputs": [{"id": "theirs"}]}')
+    run("config", "vscode", "--write", "--url", "https://hub/mcp")
+    assert "kingly-memory-token" in file.read_text()
+    run("config", "vscode", "--remove")
+    assert json.loads(file.read_text()) == {"inputs": [{"id": "theirs"}]}
+
+
+@given(st.dictionaries(st.text(max_size=8).filter(lambda name: name != "mcpServers"), json_values, max_size=4))
+def test_any_json_object_is_the_same_after_adding_and_taking_out(before: dict[str, Any]) -> None:
+    content = snippets("cursor", WISH, start=Path("/nowhere"))[0].content
+    left = stripped_json(merged_json(json_text(before), content))
+    assert (json.loads(left) if left else {}) == before
+
+
+@pytest.mark.parametrize("text", [SETTINGS, SETTINGS.replace("\n", "\r\n"), "", "# only a comment\n"])
+def test_toml_is_the_same_text_after_adding_and_taking_out(text: str) -> None:
+    assert stripped_toml(merged_toml(text, CODEX)) == text
+    assert stripped_toml(text) == text
+
+
+def test_a_table_between_others_is_taken_out() -> None:
+    ours = toml_text(CODEX)
+    after = '# about the next one\n[mcp_servers.after]\ncommand = "y"\n'
+    assert stripped_toml(f"{SETTINGS}\n{ours}\n{after}") == f"{SETTINGS}\n{after}"
+    with pytest.raises(Unmergeable):
+        stripped_toml('mcp_servers = { kingly-memory = { command = "x" } }')
 
 
 # --- it works -------------------------------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from kingly_memory.hub.process import HubProcess
-from tests.cli_runner import Run, environment, runner
+from tests.cli_runner import Run, environment, put_on_path, runner
 from tests.mcp_sessions import Session
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    put_on_path(tmp_path / "bin", monkeypatch)
     return runner(capsys, monkeypatch)
 
 

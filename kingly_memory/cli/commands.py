@@ -679,8 +679,14 @@ COMMANDS = (
         (
             argument("host", "claude-code, claude-desktop, cursor, vscode or codex", metavar="HOST", nargs="?"),
             argument("--write", "merge it into the host's file, which is kept as a backup", action="store_true"),
+            argument("--remove", "take out of the host's file what --write has put there", action="store_true"),
             argument("--path", "that file, if it is another one than the usual", metavar="FILE"),
             argument("--url", "address of a running `kingly-memory mcp --http` instead of a command", metavar="URL"),
+            argument(
+                "--absolute",
+                "name the command by its path also in a file that is shared with the project",
+                action="store_true",
+            ),
         ),
     ),
     Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,36 +17,84 @@ from kingly_memory.models import JsonObject
 from kingly_memory.settings import DEFAULT_ENDPOINT
 
 if TYPE_CHECKING:
+    from kingly_memory.integrations.host_files import Written
     from kingly_memory.integrations.hosts import Wish
 
 
 def config(options: Namespace, out: Output) -> int:
     if options.host is None:
-        given = [name for name in ("write", "path", "url") if getattr(options, name)]
+        given = [name for name in ("write", "remove", "path", "url", "absolute") if getattr(options, name)]
         if given:
             raise InvalidInput(given[0], "goes with a host, as in `kingly-memory config claude-code --write`")
         return upkeep.config(options, out)
-    return _host_config(options, out)
+    return _remove(options, out) if options.remove else _host_config(options, out)
 
 
 def _host_config(options: Namespace, out: Output) -> int:
     from kingly_memory.integrations.host_files import printed, write
     from kingly_memory.integrations.hosts import snippets
 
-    path = Path(options.path).expanduser() if options.path else None
-    found = snippets(options.host, _wish(options), start=Path.cwd(), path=path)
+    wish = _wish(options)
+    found = snippets(options.host, wish, start=Path.cwd(), path=_path(options))
+    shared = next((one.path for one in found if one.is_shared), None)
+    if shared is not None and not options.absolute:
+        _check_name(shared, wish, options, out)
     if not options.write:
         files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
         lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
         out.show({"host": options.host, "files": files}, lines)
         return 0
-    written = write(found, host=options.host, now=datetime.now(UTC))
-    rows: list[JsonObject] = [
-        {"path": str(one.path), "changed": one.changed, "backup": None if one.backup is None else str(one.backup)}
-        for one in written
-    ]
+    rows = [_row(one) for one in write(found, host=options.host, now=datetime.now(UTC))]
     out.show({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
     return 0
+
+
+def _remove(options: Namespace, out: Output) -> int:
+    from kingly_memory.integrations.host_files import remove
+    from kingly_memory.integrations.hosts import Wish, snippets
+
+    if options.write:
+        raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
+    found = snippets(options.host, Wish(("kingly-memory",)), start=Path.cwd(), path=_path(options))
+    rows = [{**_row(one), "deleted": one.deleted} for one in remove(found, now=datetime.now(UTC))]
+    out.show({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
+    return 0
+
+
+def _path(options: Namespace) -> Path | None:
+    return Path(options.path).expanduser() if options.path else None
+
+
+def _check_name(file: Path, wish: Wish, options: Namespace, out: Output) -> None:
+    """Say what keeps the host from starting us by name. Raises InvalidInput instead of writing what cannot work."""
+    from kingly_memory.integrations.hosts import SERVER, is_found_by_name
+
+    if not is_found_by_name():
+        problem = (
+            f"{file} is shared with the project, so it names the command {SERVER}, and your shell does not find this"
+            f" installation by that name: put {Path(sys.executable).parent} on your PATH or install it as a command of"
+            f" your user, then try again; --absolute writes {wish.command[0]} there all the same"
+        )
+        if options.write:
+            raise InvalidInput("path", problem)
+        out.note(problem)
+    elif wish.command != (SERVER,):
+        out.note(f"only this environment has the command {SERVER}: start {options.host} from a shell that has it too")
+
+
+def _row(written: Written) -> JsonObject:
+    backup = None if written.backup is None else str(written.backup)
+    return {"path": str(written.path), "changed": written.changed, "backup": backup}
+
+
+def _removed_lines(row: JsonObject) -> Iterator[str]:
+    if row["deleted"]:
+        yield f"deleted {row['path']}, which held nothing else"
+    elif not row["changed"]:
+        yield f"{row['path']} holds nothing of Kingly Memory"
+    else:
+        yield f"took Kingly Memory out of {row['path']}"
+        yield f"  as it was: {row['backup']}"
 
 
 def _written_lines(row: JsonObject) -> Iterator[str]:
@@ -59,10 +108,12 @@ def _written_lines(row: JsonObject) -> Iterator[str]:
 
 
 def _wish(options: Namespace) -> Wish:
-    from kingly_memory.integrations.hosts import Wish, installed_command
+    from kingly_memory.integrations.hosts import SERVER, Wish, installed_command
 
+    command = installed_command()
     return Wish(
-        command=installed_command(),
+        command=command,
+        shared=command if options.absolute else (SERVER,),
         variables=dict(_variables(options)),
         options=() if options.token_file is None else ("--token-file", _absolute(options.token_file)),
         url=options.url,

@@ -1,18 +1,27 @@
-"""Changing a host's file: read, merge, keep a backup, replace in one step."""
+"""Changing a host's file: read, merge or take out, keep a backup, replace in one step."""
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.integrations.hosts import Format, Snippet
-from kingly_memory.integrations.merging import Unmergeable, json_text, merged_json, merged_toml, toml_text
+from kingly_memory.integrations.merging import (
+    Unmergeable,
+    json_text,
+    merged_json,
+    merged_toml,
+    stripped_json,
+    stripped_toml,
+    toml_text,
+)
 
 LIMIT_BYTES = 16 * 1024 * 1024
 NEW_MODE = 0o644
@@ -20,11 +29,12 @@ NEW_MODE = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a file. `backup` is what it was before; None when it is new or was right already."""
+    """What became of a file. `backup` is what it was before; None when it is new, gone or was right already."""
 
     path: Path
     changed: bool
     backup: Path | None = None
+    deleted: bool = False
 
 
 def printed(snippet: Snippet) -> str:
@@ -35,6 +45,7 @@ def printed(snippet: Snippet) -> str:
 @dataclass(frozen=True, slots=True)
 class _Merge:
     path: Path
+    format: Format
     before: str | None
     after: str
 
@@ -43,6 +54,51 @@ def write(snippets: Sequence[Snippet], *, host: str, now: datetime) -> list[Writ
     """Merge each into its file, when all of them can be merged. Raises InvalidInput; what was not written then is as
     it was."""
     return [_written(one, now) for one in [_merge(snippet, host) for snippet in snippets]]
+
+
+def remove(snippets: Sequence[Snippet], *, now: datetime) -> list[Written]:
+    """Take out of each file what `write` has put into it, and delete a file that `write` has made when it holds nothing
+    else. Raises InvalidInput as `write` does."""
+    return [_removed(one, now) for one in [_removal(snippet) for snippet in snippets]]
+
+
+def _removal(snippet: Snippet) -> _Merge:
+    path = _resolved(snippet.path)
+    before = _read(path)
+    try:
+        return _Merge(path, snippet.format, before, _stripped(before or "", snippet.format))
+    except Unmergeable as error:
+        raise InvalidInput(
+            "path", f"{path} is left as it is: {error}. Take out by hand what is called kingly-memory"
+        ) from None
+
+
+def _stripped(text: str, written_as: Format) -> str:
+    return stripped_toml(text) if written_as is Format.TOML else stripped_json(text)
+
+
+def _removed(merge: _Merge, now: datetime) -> Written:
+    if merge.before is None:
+        return Written(merge.path, changed=False)
+    if merge.after or not merge.before:
+        return _written(merge, now)
+    if _is_made_by_us(merge):
+        _check_unchanged(merge)
+        merge.path.unlink()
+        return Written(merge.path, changed=True, deleted=True)
+    return _written(replace(merge, after="" if merge.format is Format.TOML else "{}\n"), now)
+
+
+def _is_made_by_us(merge: _Merge) -> bool:
+    """True unless a backup says something else than we do: the file was there before us, perhaps empty."""
+    for backup in merge.path.parent.glob(f"{glob.escape(merge.path.name)}.*.bak"):
+        try:
+            text = _read(backup)
+            if not text or _stripped(text, merge.format):
+                return False
+        except (InvalidInput, Unmergeable):
+            return False
+    return True
 
 
 def _merge(snippet: Snippet, host: str) -> _Merge:
@@ -55,7 +111,7 @@ def _merge(snippet: Snippet, host: str) -> _Merge:
         raise InvalidInput(
             "path", f"{path} is left as it is: {error}. Add by hand what `kingly-memory config {host}` prints"
         ) from None
-    return _Merge(path, before, after)
+    return _Merge(path, snippet.format, before, after)
 
 
 def _written(merge: _Merge, now: datetime) -> Written:
@@ -130,5 +186,9 @@ def _replace(merge: _Merge) -> None:
         os.fchmod(file.fileno(), mode)
         file.write(merge.after)
         file.flush()
-        if _read(path) != merge.before:
-            raise InvalidInput("path", f"{path} was changed by somebody else meanwhile and is left so; try again")
+        _check_unchanged(merge)
+
+
+def _check_unchanged(merge: _Merge) -> None:
+    if _read(merge.path) != merge.before:
+        raise InvalidInput("path", f"{merge.path} was changed by somebody else meanwhile and is left so; try again")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import dropwhile
 from pathlib import Path
@@ -20,6 +21,7 @@ from kingly_memory.settings import nearest_project
 
 SERVER = "kingly-memory"
 """What the server is called in every host's file, and the installed command."""
+TOKEN_INPUT = "kingly-memory-token"  # noqa: S105  # the name of a prompt, not a token
 TOKEN_VARIABLE = "KINGLY_MCP_TOKEN"  # noqa: S105  # the name of the variable, not a token
 RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 """When a host ends a hook: long after it should have ended itself."""
@@ -41,9 +43,14 @@ class Format(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the user wants: the command that runs us, KINGLY_ variables for it, further options for the server, or the
-    address of a server that runs already."""
+    address of a server that runs already.
+
+    `shared` is the command in files that a project shares, by committing them: there a path of this machine would be
+    wrong on every other one.
+    """
 
     command: tuple[str, ...]
+    shared: tuple[str, ...] = (SERVER,)
     variables: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     url: str | None = None
@@ -51,11 +58,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """What belongs into one file, besides whatever else is there."""
+    """What belongs into one file, besides whatever else is there. `is_shared`: it holds `Wish.shared`."""
 
     path: Path
     format: Format
     content: JsonObject
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +97,14 @@ _HOSTS: Mapping[str, _Host] = {
     "vscode": _Host(
         "servers",
         lambda project: project / ".vscode" / "mcp.json",
-        "${input:kingly-memory-token}",
+        f"${{input:{TOKEN_INPUT}}}",
         named_type=True,
         in_workspace=True,
     ),
     "codex": _Host("mcp_servers", lambda _: Path.home() / ".codex" / "config.toml", TOKEN_VARIABLE),
 }
 HOSTS = tuple(_HOSTS)
+SECTIONS = frozenset(host.section for host in _HOSTS.values())
 
 
 def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) -> tuple[Snippet, ...]:
@@ -105,13 +114,17 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
     """
     if host not in _HOSTS:
         raise InvalidInput("host", f"{host[:40]!r} is unknown; choose one of {', '.join(HOSTS)}")
-    known, project = _HOSTS[host], nearest_project(start) or start
+    known, project, own = _HOSTS[host], nearest_project(start) or start, wish
+    where = path or known.file(project)
+    is_shared = _is_shared(start / where, project)
+    if is_shared:
+        wish = replace(wish, command=wish.shared)
     if path is not None and host == "claude-code" and path.name.startswith("settings"):
-        return (Snippet(path, Format.JSON, hooks(wish)),)
-    server = Snippet(path or known.file(project), _format(host), _servers(host, wish))
+        return (Snippet(path, Format.JSON, hooks(wish), is_shared),)
+    server = Snippet(where, _format(host), _servers(host, wish), is_shared and wish.url is None)
     if host != "claude-code" or path is not None:
         return (server,)
-    return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(wish)))
+    return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(own)))
 
 
 def hooks(wish: Wish) -> JsonObject:
@@ -126,6 +139,20 @@ def installed_command() -> tuple[str, ...]:
         return (SERVER,)
     script = Path(found or Path(sysconfig.get_path("scripts")) / SERVER)
     return (str(script),) if script.exists() else (sys.executable, "-m", "kingly_memory")
+
+
+def is_found_by_name() -> bool:
+    """True when a shell with our PATH starts this very installation by its name."""
+    found = shutil.which(SERVER)
+    folders = sysconfig.get_path("scripts"), sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))
+    ours = [Path(sys.argv[0]), *(Path(folder) / SERVER for folder in folders)]
+    return found is not None and Path(found).resolve() in [one.resolve() for one in ours]
+
+
+def _is_shared(path: Path, project: Path) -> bool:
+    """True for a file that may be committed with the project. A home folder that is a repository stays the user's."""
+    is_inside = Path(os.path.abspath(path)).is_relative_to(project)  # noqa: PTH100  # where the link lies is committed
+    return is_inside and project != Path.home() and ".local." not in path.name
 
 
 def is_our_hook(entry: object) -> bool:
@@ -177,7 +204,7 @@ def _servers(host: str, wish: Wish) -> JsonObject:
         raise InvalidInput("url", f"{wish.url[:80]!r} is no address; it begins with http:// or https://")
     content: JsonObject = {known.section: {SERVER: _reached(host, known, wish.url)}}
     if host == "vscode":
-        prompt = {"type": "promptString", "id": "kingly-memory-token", "description": "Token of Kingly Memory"}
+        prompt = {"type": "promptString", "id": TOKEN_INPUT, "description": "Token of Kingly Memory"}
         content["inputs"] = [{**prompt, "password": True}]
     return content
 

@@ -1,4 +1,4 @@
-"""Putting our part into a host's file as text, with everything else in it as it was. Pure.
+"""Putting our part into a host's file as text, or taking it out, with everything else in it as it was. Pure.
 
 Raises Unmergeable rather than change anything that it does not understand.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.integrations.hosts import is_our_hook
+from kingly_memory.integrations.hosts import SECTIONS, SERVER, TOKEN_INPUT, is_our_hook
 from kingly_memory.models import JsonObject
 
 _TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
@@ -29,8 +29,20 @@ def merged_json(text: str, content: JsonObject) -> str:
     altered: list[str] = []
     before = _parsed_json(text, altered)
     after = _merged(before, content)
-    if after == before and text.strip():
+    return text if after == before and text.strip() else _rewritten_json(text, after, altered)
+
+
+def stripped_json(text: str) -> str:
+    """The file without what we write into it: the same text when that is nothing, "" when that is all."""
+    altered: list[str] = []
+    before = _parsed_json(text, altered)
+    after = _stripped(before)
+    if after == before:
         return text
+    return _rewritten_json(text, after, altered) if after else ""
+
+
+def _rewritten_json(text: str, after: JsonObject, altered: Sequence[str]) -> str:
     if altered:
         raise Unmergeable(f"its number {altered[0][:40]} could not be written again as it stands there")
     line_end = "\r\n" if "\r\n" in text else "\n"
@@ -64,6 +76,22 @@ def merged_toml(text: str, content: JsonObject) -> str:
     return result
 
 
+def stripped_toml(text: str) -> str:
+    """The same for TOML."""
+    before = _parsed_toml(text)
+    after = _stripped(before)
+    if after == before:
+        return text
+    result = text.replace("\r\n", "\n")
+    for section in SECTIONS & before.keys():
+        result = _without_table(result, [section, SERVER])
+    result = result.replace("\n", "\r\n") if "\r\n" in text else result
+    left = {name: value for name, value in _parsed_toml(result).items() if value or name in after}
+    if left != after:
+        raise Unmergeable("its tables are written in a way that cannot be changed line by line")
+    return result
+
+
 def toml_text(content: JsonObject) -> str:
     """The tables of that content."""
     tables = [(section, name, table) for section, inner in content.items() for name, table in inner.items()]
@@ -82,6 +110,22 @@ def _merged(before: JsonObject, content: JsonObject) -> JsonObject:
             after[section] = _merged_list(after.get(section, []), addition, section)
         else:
             after[section] = _merged_servers(_inner(after, section), addition)
+    return after
+
+
+def _stripped(before: JsonObject) -> JsonObject:
+    """Without our servers, hooks and inputs, and without the sections that held nothing else."""
+    after = {}
+    for section, old in before.items():
+        new = old
+        if section == "hooks":
+            new = _merged_hooks(_inner(before, section), {})
+        elif section in SECTIONS and isinstance(old, dict):
+            new = {name: entry for name, entry in old.items() if name != SERVER}
+        elif section == "inputs" and isinstance(old, list):
+            new = [one for one in old if not (isinstance(one, dict) and one.get("id") == TOKEN_INPUT)]
+        if new or new == old:
+            after[section] = new
     return after
 
 
@@ -119,7 +163,7 @@ def _merged_hooks(before: JsonObject, addition: JsonObject) -> JsonObject:
         if not isinstance(groups, list):
             raise Unmergeable(f"its hooks for {event!r} are no list")
         replaced = _without_ours(groups, addition.get(event, []))
-        if replaced:
+        if replaced or not groups:
             after[event] = replaced
     return {**after, **{event: groups for event, groups in addition.items() if event not in after}}
 
@@ -198,6 +242,24 @@ def _parsed_toml(text: str) -> JsonObject:
 
 def _with_table(text: str, path: list[str], table: Mapping[str, Any]) -> str:
     """The text with that table and its inner tables as given, in the place of what stood under its headers."""
+    kept, place = _cut(text, path)
+    written = list(_table(path, table))
+    if place is None:
+        body = "\n".join(kept).rstrip("\n")
+        return "\n".join([*([body, ""] if body else []), *written, ""])
+    rest = kept[place:]
+    gap = [""] if rest and rest[0].strip() else []
+    return "\n".join([*kept[:place], *written, *gap, *(rest or [""])])
+
+
+def _without_table(text: str, path: list[str]) -> str:
+    kept, _ = _cut(text, path)
+    body = "\n".join(kept).rstrip("\n")
+    return f"{body}\n" if body else ""
+
+
+def _cut(text: str, path: list[str]) -> tuple[list[str], int | None]:
+    """The lines without that table and its inner ones, but with their comments, and where the table began."""
     kept: list[str] = []
     place: int | None = None
     ours = False
@@ -209,13 +271,7 @@ def _with_table(text: str, path: list[str], table: Mapping[str, Any]) -> str:
                 place = len(kept)
         if not ours or (header is None and line.lstrip().startswith("#")):
             kept.append(line)
-    written = list(_table(path, table))
-    if place is None:
-        body = "\n".join(kept).rstrip("\n")
-        return "\n".join([*([body, ""] if body else []), *written, ""])
-    rest = kept[place:]
-    gap = [""] if rest and rest[0].strip() else []
-    return "\n".join([*kept[:place], *written, *gap, *(rest or [""])])
+    return kept, place
 
 
 def _header(line: str) -> list[str] | None:
