@@ -260,6 +260,17 @@ def test_another_installation_of_that_name_is_not_taken_for_this_one(
     assert run("config", "cursor", "--write").code == 2
 
 
+def test_a_server_that_lacks_its_extra_is_written_with_a_word_about_it(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    ran = run("config", "claude-code", "--write")
+    assert (ran.code, (project / ".mcp.json").exists()) == (0, True)
+    said = "`kingly-memory mcp`, which the host starts, needs the extra `mcp`; run `pip install 'kingly-memory[mcp]'`"
+    assert ran.err == f"kingly-memory: {said}\n"
+    assert run("config", "claude-code", "--path", "settings.json").err == ""
+
+
 # --- writing it -----------------------------------------------------------------------------------------------------
 
 

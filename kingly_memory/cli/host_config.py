@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from kingly_memory import intake
 from kingly_memory.cli import upkeep
 from kingly_memory.cli.output import Output
-from kingly_memory.errors import InvalidInput
+from kingly_memory.errors import ExtraMissing, InvalidInput
+from kingly_memory.extras import require
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import DEFAULT_ENDPOINT
 
@@ -39,6 +40,11 @@ def _host_config(options: Namespace, out: Output) -> int:
     shared = next((one.path for one in found if one.is_shared), None)
     if shared is not None and not options.absolute:
         _check_name(shared, wish, options, out)
+    if wish.url is None and any("hooks" not in one.content for one in found):
+        try:
+            require("mcp", "`kingly-memory mcp`, which the host starts,")
+        except ExtraMissing as missing:  # the hooks work without it, and it can be installed later
+            out.note(str(missing))
     if not options.write:
         files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
         lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))

@@ -28,8 +28,6 @@ from kingly_memory.settings import Place, Settings
 TAG = "captured"
 BUDGET_S = 10.0
 """After so long no further portion is begun: a host ends the hook at some time, see `cli.hook`."""
-TURN_S = 5.0
-"""How long one capture waits for another one in the same home. Then it goes ahead: what two find is stored once."""
 _LOOKED_AT = 5
 MOST_SHOWN = 50
 """Memories of a session that are held against what the assistant says, those that were put in last."""
@@ -57,12 +55,13 @@ def keep(
 
 @contextmanager
 def _turn(home: Path) -> Iterator[None]:
-    """The hooks for a turn's end and a session's end come at the same time: the later one has nothing left to read, and
-    does not count a second time what the assistant has drawn on."""
+    """The hooks for a turn's end and a session's end come at the same time: the later one waits, has nothing left to
+    read, and does not count a second time what the assistant has drawn on. After as long as a capture may take it goes
+    ahead: what two of them find is stored once."""
     with ExitStack() as held:
         if home.is_dir():
             with suppress(StoreBusy):
-                held.enter_context(locked(home / "capturing.lock", TURN_S))
+                held.enter_context(locked(home / "capturing.lock", BUDGET_S))
         yield
 
 
