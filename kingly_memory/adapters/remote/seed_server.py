@@ -85,7 +85,8 @@ class SeedRemote:
         return wire.answers(reply)[:limit]
 
     async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
-        return wire.hits(await self._read("get_working_memory", {"context_filter": context_id}, timeout_s=timeout_s))
+        params = {"context_filter": context_id}
+        return wire.answers(await self._read("get_working_memory", params, timeout_s=timeout_s))
 
     async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
         params = {"memory_ids": list(remote_ids)}

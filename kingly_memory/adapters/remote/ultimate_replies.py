@@ -51,11 +51,12 @@ def named(reply: Any, field: str) -> str:
 
 
 def entries(reply: Any, field: str = "memories") -> list[Mapping[str, Any]]:
-    """The memories of a reply. Raises RemoteUnavailable when it holds no list of them, for that is no answer."""
+    """The memories of a reply; an empty list is an answer. Raises RemoteUnavailable when it holds no list of them, or
+    nothing in the list can be read as a memory: that is none."""
     found = body_of(reply).get(field)
     if not isinstance(found, list):
         raise RemoteUnavailable(f"the reply holds no list of {field}", reached=True)
-    return [entry for entry in found[: wire.MOST_ENTRIES] if isinstance(entry, Mapping)]
+    return wire.readable(found, lambda entry: entry if _is_memory(entry) else None)
 
 
 def hit(entry: Mapping[str, Any], project: str, level: MemoryType | None = None) -> RemoteHit | None:
@@ -64,7 +65,7 @@ def hit(entry: Mapping[str, Any], project: str, level: MemoryType | None = None)
     Filters reach only half of a search there, so that each hit is looked at again. `level` is the one asked for.
     """
     remote_id, content = _text(entry.get("memory_id")), entry.get("content")
-    if remote_id is None or not isinstance(content, str) or not content.strip() or content == FORGOTTEN:
+    if remote_id is None or not isinstance(content, str) or not content.strip() or is_dropped(entry):
         return None
     tags = tags_there(entry)
     projects = _after(tags, PROJECT_TAG)
@@ -159,6 +160,14 @@ def _record(
         "metadata": {"kind": kind} if isinstance(kind, str) and kind in KINDS_THERE - {PLAIN_KIND} else None,
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _is_memory(entry: Any) -> bool:
+    """Whether an entry has an id and words, whosever memory it is."""
+    if not isinstance(entry, Mapping) or _text(entry.get("memory_id")) is None:
+        return False
+    content = entry.get("content")
+    return isinstance(content, str) and bool(content.strip())
 
 
 def _level(said: Any, asked_for: MemoryType | None) -> MemoryType | None:

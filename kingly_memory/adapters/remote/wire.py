@@ -1,17 +1,22 @@
-"""Between our values and the remote's JSON. Pure; what comes in is believed only as far as its shape goes."""
+"""Between our values and the remote's JSON. Nothing here waits; what comes in is believed only as far as its shape
+goes."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeGuard, TypeVar
 
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
 from kingly_memory.ports import UNKNOWN, RemoteHit, RemoteInfo, RemoteLink
+
+log = logging.getLogger("kingly_memory.remote")
+T = TypeVar("T")
 
 SOURCE = "kingly_agent"
 MOST_ENTRIES = 200
@@ -113,20 +118,36 @@ def stored_id(reply: Any) -> str:
 
 def hits(reply: Any) -> list[RemoteHit]:
     """The memories in a reply, best first, one per remote id. Entries of an unknown shape are left out."""
-    found: dict[str, RemoteHit] = {}
-    for entry in _entries(reply, _ENTRY_LISTS):
-        hit = _hit(entry)
-        if hit is not None:
-            found.setdefault(hit.remote_id, hit)
-    return sorted(found.values(), key=lambda hit: -hit.relevance)
+    return _ranked(hit for entry in _entries(reply, _ENTRY_LISTS) if (hit := _hit(entry)) is not None)
 
 
 def answers(reply: Any) -> list[RemoteHit]:
-    """The hits of a search. Raises RemoteUnavailable when the reply holds no list at all, for that is no answer."""
+    """`hits` of a reply that must hold a list of memories; an empty list is one, and a memory alone is a list of one.
+
+    Raises RemoteUnavailable when the reply holds no list, or nothing in it can be read as a memory: that is no answer.
+    """
     told = _unwrapped(reply)
-    if isinstance(told, list) or (isinstance(told, Mapping) and any(name in told for name in _ENTRY_LISTS)):
-        return hits(reply)
-    raise RemoteUnavailable("the reply to a search holds no list of memories", reached=True)
+    if isinstance(told, Mapping):
+        lists = [told[name] for name in _ENTRY_LISTS if name in told]
+        told = [told] if not lists else [] if lists[0] is None else lists[0]  # some servers write an empty list as null
+    if not isinstance(told, list | Mapping):
+        raise RemoteUnavailable("the reply holds no list of memories", reached=True)
+    return _ranked(readable(_flat(told), lambda entry: _hit(entry) if isinstance(entry, Mapping) else None))
+
+
+def readable(entries: Sequence[Any], read: Callable[[Any], T | None]) -> list[T]:
+    """What `read` makes of the entries of a list, without those that it cannot read; their number is logged.
+
+    Raises RemoteUnavailable when it can read none although there are some.
+    """
+    looked_at = entries[:MOST_ENTRIES]
+    found = [one for entry in looked_at if (one := read(entry)) is not None]
+    left_out = len(looked_at) - len(found)
+    if left_out and not found:
+        raise RemoteUnavailable("nothing in the reply can be read as a memory", reached=True)
+    if left_out:
+        log.warning("%d of %d entries in a reply are no memories and are left out", left_out, len(looked_at))
+    return found
 
 
 def forgotten_id(reply: Any) -> str | None:
@@ -189,8 +210,16 @@ def _entries(reply: Any, names: tuple[str, ...]) -> list[Mapping[str, Any]]:
     return [entry for entry in _flat(told) if isinstance(entry, Mapping)][:MOST_ENTRIES]
 
 
+def _ranked(found: Iterable[RemoteHit]) -> list[RemoteHit]:
+    """Best first, one per remote id."""
+    once: dict[str, RemoteHit] = {}
+    for hit in found:
+        once.setdefault(hit.remote_id, hit)
+    return sorted(once.values(), key=lambda hit: -hit.relevance)
+
+
 def _flat(value: Any) -> list[Any]:
-    """One list from a list, from lists by name, or from entries by id."""
+    """One list from a list, from lists by name, or from entries by id. What is neither stays as it is."""
     if isinstance(value, list):
         return value
     flat: list[Any] = []
@@ -198,8 +227,8 @@ def _flat(value: Any) -> list[Any]:
         for name, inner in value.items():
             if isinstance(inner, list):
                 flat.extend(inner)
-            elif isinstance(inner, Mapping):
-                flat.append({"memory_id": name, **inner})
+            else:
+                flat.append({"memory_id": name, **inner} if isinstance(inner, Mapping) else inner)
     return flat
 
 
