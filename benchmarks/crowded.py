@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.eval.misspelling import misspelt
 from benchmarks.filling import fill, said
 from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, figure
 from benchmarks.texts import FUNCTION_WORDS, Writer
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.retrieval.misspelling import misspelt
 
 FOREIGN = 100_000
 OWN = 600

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.eval.wrapping import WAYS, wrapped
 from kingly_memory import intake
 from kingly_memory.asking import pasted
 from kingly_memory.asking.length import MOST_CHARACTERS, MOST_WORDS
 from kingly_memory.asking.question import MOST_PLAIN, READ, asked
 from kingly_memory.models import Query
-from kingly_memory.retrieval.wrapping import WAYS, wrapped
 from kingly_memory.writing import words
 
 QUESTION = "Which radiator did the plumber bleed first in November?"

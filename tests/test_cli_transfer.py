@@ -103,17 +103,13 @@ def test_values_by_key_are_imported_from_a_memory_file_or_when_it_is_said_that_t
     assert run("import", str(tmp_path / "memory.json"), "--json").json["revised"] == 1
 
 
-@pytest.mark.parametrize("name", ["memories.jsonl", "notes", "locomo.json"])
+@pytest.mark.parametrize("name", ["memories.jsonl", "notes"])
 def test_an_import_can_be_repeated(run: Run, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    turns = [{"speaker": "Mara", "dia_id": f"D1:{n}", "text": f"said {n}"} for n in range(3)]
-    conversation = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
     if name == "notes":
         path.mkdir()
         for number in range(3):
             (path / f"{number}.md").write_text(f"# Note {number}")
-    elif name == "locomo.json":
-        path.write_text(json.dumps([{"sample_id": "s", "conversation": conversation}]))
     else:
         lines(path, 3)
     first, second = run("import", str(path), "--json").json, run("import", str(path), "--json").json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from kingly_memory.adapters.files import reading
 from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.errors import InvalidInput
 from tests.file_samples import LIMIT, parted
-
-LOCOMO = [{"sample_id": "s", "conversation": {}}]
 
 
 @pytest.mark.parametrize(
@@ -29,9 +26,6 @@ LOCOMO = [{"sample_id": "s", "conversation": {}}]
         ("old.json", '{"memories": {"a": "b"}}', Format.LEGACY),
         ("old.json", '{"key": "a", "value": "b"}', Format.LEGACY),
         ("one.json", '{"content": "a", "messages": []}', Format.JSONL),
-        ("locomo.json", json.dumps(LOCOMO), Format.LOCOMO),
-        ("locomo.json", json.dumps(LOCOMO, indent=2), Format.LOCOMO),
-        ("one.json", json.dumps(LOCOMO[0]), Format.LOCOMO),
         ("quick_cache.json", "{}", Format.KINGLY),
         ("renamed.json", '{"layout": "kingly", "memories": []}', Format.KINGLY),
         ("note.md", "# Title", Format.NOTES),

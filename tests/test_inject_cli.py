@@ -1,16 +1,14 @@
-"""`kingly-memory inject` shows what a hook would put beside a prompt, `eval --inject` whether the evidence is there."""
+"""`kingly-memory inject` shows what a hook would put beside a prompt."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.benchmarks.test_questions import lines
 from tests.cli_runner import Run, runner
 from tests.hook_samples import event
-from tests.test_evaluation import lines
 from tests.test_hook_process import hook, noted
 
 PROMPT = "who has to review a deploy of the billing service?"
@@ -144,77 +142,3 @@ def test_a_store_that_others_may_look_into_is_not_quoted(told: Run, isolated_env
 
 
 # --- how often the evidence is inside ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gardens(tmp_path: Path) -> Path:
-    """One question that shares enough words with what answers it, one that does only for who has the topic in focus."""
-    return lines(
-        tmp_path / "gardens.jsonl",
-        {"id": "a", "content": "The roses are pruned in early spring.", "tags": ["garden"]},
-        {
-            "id": "b",
-            "content": "Water for the seedlings comes from the barrel behind the shed, never from the cold tap.",
-            "metadata": {"topic": "garden"},
-        },
-        {"id": "c", "content": "The garage door is oiled by the neighbour.", "tags": ["house"]},
-        {"query": "when are roses pruned", "relevant": ["a"], "category": "near"},
-        {"query": "Is the barrel of any help with young lettuce plants today", "relevant": ["b"], "category": "far"},
-    )
-
-
-def test_a_focus_on_the_right_topic_puts_more_evidence_in(run: Run, gardens: Path) -> None:
-    [entry] = run("eval", str(gardens), "--inject", "--json").json["configurations"]
-    assert {name: entry[name] for name in ("name", "questions", "inside", "evidence", "budget_tokens", "memories")} == {
-        "name": "local",
-        "questions": 2,
-        "inside": 0.5,
-        "evidence": 0.5,
-        "budget_tokens": 1000,
-        "memories": 3,
-    }
-    assert entry["inside_by_category"] == {"far": 0.0, "near": 1.0}
-    assert entry["in_focus"]["inside"] == 1.0
-    assert entry["in_focus"]["tokens"] > entry["tokens"]
-
-
-def test_without_room_no_evidence_is_inside(run: Run, gardens: Path) -> None:
-    [entry] = run("eval", str(gardens), "--inject", "--budget", "70", "--json").json["configurations"]
-    assert (entry["inside"], entry["in_focus"]["inside"], entry["tokens"]) == (0.0, 0.0, 0.0)
-
-
-def test_people_get_both_in_a_table(run: Run, gardens: Path) -> None:
-    shown = run("eval", str(gardens), "--inject").out.split("\n")
-    assert "notes of 1,000 tokens at most" in shown
-    rows = [line.split()[:5] for line in shown if line.startswith("local ")]
-    assert rows == [
-        ["local", "pooled", "none", "0.500", "0.500"],
-        ["local", "pooled", "right", "topic", "1.000"],
-        ["local", "pooled", "none", "0.000", "1.000"],
-        ["local", "pooled", "right", "topic", "1.000"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--inject", "--config", "hub"), "config: hub is no way of injecting"),
-        (("--inject", "--config", "local-no-repair"), "config: local-no-repair is no way of injecting"),
-        (("--inject", "--budget", "0"), "budget: 0 is no room: the frame alone takes 66 tokens"),
-        (("--budget", "500"), "budget: is of notes; add --inject"),
-    ],
-)
-def test_ways_that_make_no_block_are_refused(run: Run, gardens: Path, arguments: tuple[str, ...], problem: str) -> None:
-    ran = run("eval", str(gardens), *arguments)
-    assert ran.code == 2
-    assert problem in ran.err
-
-
-def test_a_file_of_one_topic_is_measured_all_the_same(run: Run, tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "bare.jsonl", {"id": "a", "content": "The canoe is red."}, {"query": "red canoe", "relevant": ["a"]}
-    )
-    [entry] = run("eval", str(path), "--inject", "--json").json["configurations"]
-    figures: dict[str, Any] = entry["in_focus"]
-    assert figures["inside"] == entry["inside"] == 1.0
-    assert json.dumps(figures["tokens"]) == json.dumps(entry["tokens"])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.eval.misspelling import misspelt
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.retrieval.fusion import Candidate, fuse
-from kingly_memory.retrieval.misspelling import misspelt
 from kingly_memory.retrieval.repair import best_match, similarity
 from kingly_memory.retrieval.terms import LONGEST_PIECE, MOST_TERMS, terms
 

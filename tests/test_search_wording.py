@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.eval.wrapping import WAYS, wrapped
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.repair import rewritten
-from kingly_memory.retrieval.wrapping import WAYS, wrapped
 from kingly_memory.router.router import Router
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.searching.wording import Wording, Wordings

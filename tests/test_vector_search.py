@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -427,25 +426,6 @@ def test_doctor_says_that_the_embedder_that_is_named_is_missing(
     assert level == "problem"
     assert what is not None
     assert "pip install 'kingly-memory[semantic]'" in what
-
-
-def test_eval_compares_words_with_vectors(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = runner(capsys, monkeypatch)
-    monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
-    path = tmp_path / "questions.jsonl"
-    texts = {"release": "The deployment was rolled back", "food": "Lunch was a cheese sandwich", "pet": "A cat sleeps"}
-    said = [{"id": key, "content": text} for key, text in texts.items()]
-    asked = {"query": "undo the releases", "relevant": ["release"]}
-    path.write_text("".join(json.dumps(one) + "\n" for one in [*said, asked]))
-    ways = ("local", "semantic", "vectors-alone")
-    ran = run("eval", str(path), *(part for way in ways for part in ("--config", way)), "--json")
-    assert [(one["name"], one["recall@10"]) for one in ran.json["configurations"]] == [
-        ("local", 0.0),
-        ("semantic", 1.0),
-        ("vectors-alone", 1.0),
-    ]
 
 
 @pytest.mark.parametrize(("installed", "embedder"), [(True, "none"), (False, "auto")])

@@ -567,44 +567,10 @@ COMMANDS = (
         (
             argument(
                 "path",
-                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder, project folder (notes and .ai), "
-                "or LoCoMo file",
+                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder, or project folder (notes and .ai)",
                 metavar="PATH",
             ),
-            argument("--format", "jsonl, notes, legacy, kingly, locomo or ai (default: found out)", metavar="FORMAT"),
-        ),
-    ),
-    Command(
-        "eval",
-        "Measure how well searches answer, on questions whose answers are known; your own memories stay untouched.",
-        f"{_ROOM}.evaluate:evaluate",
-        (
-            argument(
-                "file",
-                "LoCoMo file, or JSONL of memories and questions; questions alone are asked of the project's memories",
-                metavar="FILE",
-            ),
-            repeatable(
-                "--config",
-                "a way of searching (default: the first four): local, local-no-repair, prefer, hub, semantic, "
-                "vectors-alone, hub-alone",
-                "NAME",
-            ),
-            argument("--apart", "only with each conversation in a project of its own", action="store_true"),
-            argument("--pooled", "only with all conversations in one project", action="store_true"),
-            limit("ask only so many of the questions"),
-            argument(
-                "--corrupt",
-                "ask with one or two typing errors in every word of 6 letters or more",
-                action="store_true",
-            ),
-            argument("--wrapped", "ask in the middle of pasted prompts, logs, traces and files", action="store_true"),
-            argument(
-                "--inject",
-                "ask for the notes beside a prompt: is the evidence inside, also with the right topic in focus?",
-                action="store_true",
-            ),
-            argument("--budget", "with --inject: tokens of the notes (default 1000)", metavar="N", type=whole_number),
+            argument("--format", "jsonl, notes, legacy, kingly or ai (default: found out)", metavar="FORMAT"),
         ),
     ),
     Command(

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legacy, locomo, notes
+from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legacy, notes
 from kingly_memory.adapters.files.ai_threads import AiEntry
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.errors import InvalidInput
@@ -27,7 +27,6 @@ class Format(StrEnum):
     NOTES = notes.FORMAT
     LEGACY = legacy.FORMAT
     KINGLY = kingly_layout.FORMAT
-    LOCOMO = locomo.FORMAT
     AI = ai_threads.FORMAT
 
 
@@ -107,7 +106,7 @@ def _project(path: Path, inside: Path, content_limit_bytes: int, now: datetime |
 
 
 def _from_document(content: Any, path: Path, found: Format, content_limit_bytes: int) -> Source:
-    readers = {Format.LEGACY: legacy.entries, Format.KINGLY: kingly_layout.entries, Format.LOCOMO: locomo.entries}
+    readers = {Format.LEGACY: legacy.entries, Format.KINGLY: kingly_layout.entries}
     return Source(found, readers[found](content, path, content_limit_bytes=content_limit_bytes))
 
 
@@ -123,8 +122,6 @@ def _begins_with_a_memory(path: Path) -> bool:
 
 
 def _shape(content: Any, path: Path) -> Format:
-    if locomo.looks_like(content):
-        return Format.LOCOMO
     if kingly_layout.looks_like(content) or path.name == kingly_layout.QUICK_CACHE:
         return Format.KINGLY
     if legacy.looks_like(content) or (isinstance(content, dict) and path.name == legacy.NAME):

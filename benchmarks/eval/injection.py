@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kingly_memory.adapters.files.questions import Conversation, Question, name_of
+from benchmarks.eval.configurations import Configuration
+from benchmarks.eval.figures import InjectionFigures, Told, injection_figures
+from benchmarks.eval.misspelling import misspelt
+from benchmarks.eval.questions import Conversation, Question, name_of
+from benchmarks.eval.trial import Arrangement, arranged, named
+from benchmarks.eval.wrapping import wrapped
 from kingly_memory.app.sync import SyncMemoryRouter
-from kingly_memory.cli.configurations import Configuration
 from kingly_memory.cli.output import table
-from kingly_memory.cli.trial import Arrangement, Tell, arranged, named
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin
-from kingly_memory.retrieval.evaluation import InjectionFigures, Told, injection_figures
-from kingly_memory.retrieval.misspelling import misspelt
-from kingly_memory.retrieval.wrapping import wrapped
 from kingly_memory.settings import Settings
 from kingly_memory.writing import estimated_tokens
 
@@ -82,14 +82,13 @@ def _category_cells(row: InjectionRow) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class InjectionTrial:
-    """One evaluation. `folder` is empty and thrown away afterwards by whoever made it; `tell` hears how far it is."""
+    """One evaluation. `folder` is empty and thrown away afterwards by whoever made it."""
 
     folder: Path
     settings: Settings
     budget_tokens: int
     corrupt: bool = False
     wrap: bool = False
-    tell: Tell = lambda _: None
 
     def run(
         self,
@@ -102,20 +101,14 @@ class InjectionTrial:
         for arrangement in arrangements:
             together = [_owned(one) for one in arranged(conversations, arrangement)]
             for configuration in configurations:
-                pairs = [
-                    pair
-                    for number, one in enumerate(together, start=1)
-                    for pair in self._asked(one, configuration, f"{arrangement}, {number} of {len(together)}")
-                ]
+                pairs = [pair for one in together for pair in self._asked(one, configuration)]
                 plain, focused = zip(*pairs, strict=True)
                 rows.append(
                     InjectionRow(configuration.name, arrangement, injection_figures(plain), injection_figures(focused))
                 )
         return rows
 
-    def _asked(
-        self, conversation: Conversation, configuration: Configuration, place: str
-    ) -> Iterator[tuple[Told, Told]]:
+    def _asked(self, conversation: Conversation, configuration: Configuration) -> Iterator[tuple[Told, Told]]:
         """Of every question, what it is told without a focus and with one."""
         home = self.folder / "home"
         settings = replace(
@@ -124,13 +117,11 @@ class InjectionTrial:
             **{"embedder": "none", **configuration.storing, **configuration.settings},
         )
         with SyncMemoryRouter.open(home, False, project=conversation.name, settings=settings) as router:
-            self.tell(f"{place}: {len(conversation.memories):,} memories are stored")
             router.remember(conversation.memories)
             router.await_vectors()
             known = {name_of(one.draft.key, one.id): one for one in conversation.memories}
             router.inject(conversation.questions[0].text)  # what only a first one loads is not what is measured
-            for number, question in enumerate(conversation.questions, start=1):
-                self.tell(f"{place}, {configuration.name}: {number:,} of {len(conversation.questions):,} questions")
+            for question in conversation.questions:
                 plain = self._told(router, question)
                 topic = topic_of([known[name] for name in question.relevant])
                 if topic is None:

@@ -17,7 +17,7 @@ def misspelt(text: str, seed: int = 0) -> str:
     An error is a letter left out, doubled, mistyped or swapped with the next one. The same text and seed give the same
     errors.
     """
-    chance = Random(f"{seed} {text}")  # noqa: S311  # repeatable is the point
+    chance = Random(f"{seed} {text}")  # repeatable is the point
     return _LONG_WORD.sub(lambda found: _mistyped(found.group(), chance), text)
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.adapters.files import locomo
-from kingly_memory.adapters.files.detect import Format, source
+from benchmarks.eval import locomo
+from benchmarks.eval.questions import read as read_file
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import MemoryType, Origin
+from tests.cli_runner import ROOT
 from tests.file_samples import LIMIT, parted
 
 SAMPLE = {
@@ -104,10 +105,10 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_read() -> None:
 
 
 def test_the_development_set_can_be_read_whole() -> None:
-    path = Path(__file__).parents[2] / "shared" / "data" / "locomo_dev.json"
+    path = ROOT.parent / "shared" / "data" / "locomo_dev.json"
     if not path.exists():
         pytest.skip("the LoCoMo file is not beside the project; its licence keeps it out of it")
-    found = source(path, content_limit_bytes=LIMIT)
-    items, problems = parted(found.entries)
-    assert (found.format, problems) == (Format.LOCOMO, [])
-    assert len(items) == len({item.draft.key for item in items}) > 2_000
+    found = read_file(path, content_limit_bytes=LIMIT)
+    keys = [one.draft.key for conversation in found.conversations for one in conversation.memories]
+    assert found.problems == ()
+    assert len(keys) == len(set(keys)) > 2_000

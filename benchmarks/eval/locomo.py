@@ -13,8 +13,6 @@ from kingly_memory.adapters.files.reading import Entry, Problem, attempt
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
 
-FORMAT = "locomo"
-
 _SESSION = re.compile(r"session_(\d+)")
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

@@ -13,16 +13,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
-from kingly_memory.adapters.files.questions import Conversation, Question, name_of
+from benchmarks.eval.configurations import Configuration
+from benchmarks.eval.figures import Answered, Figures, figures, shared_stems
+from benchmarks.eval.misspelling import misspelt
+from benchmarks.eval.questions import Conversation, Question, name_of
+from benchmarks.eval.wrapping import wrapped
 from kingly_memory.app.reading import open_reader
 from kingly_memory.app.sync import SyncMemoryRouter
-from kingly_memory.cli.configurations import Configuration
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, Results, Source
-from kingly_memory.retrieval.evaluation import Answered, Figures, figures, shared_stems
-from kingly_memory.retrieval.misspelling import misspelt
-from kingly_memory.retrieval.wrapping import wrapped
 from kingly_memory.settings import Place, Settings
 
 MOST_HITS = 10
@@ -31,7 +31,6 @@ DELIVERY_EACH_S = 0.1
 """What a hub may take altogether, and for each memory besides: twenty times what it takes."""
 
 Search = Callable[..., Results]
-Tell = Callable[[str], None]
 
 
 class Arrangement(StrEnum):
@@ -78,12 +77,11 @@ class _Reported(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Project:
-    """A conversation under the name of a project, the hub to ask besides, and `place`: where in the trial it stands."""
+    """A conversation under the name of a project, and the hub to ask besides."""
 
     conversation: Conversation
     name: str
     hub_url: str | None
-    place: str
 
 
 def spread(conversations: Sequence[Conversation], limit: int | None) -> tuple[Conversation, ...]:
@@ -119,7 +117,7 @@ def closeness(conversations: Sequence[Conversation]) -> float:
 
 
 class Trial:
-    """One evaluation. `folder` is empty and thrown away afterwards by whoever made it; `tell` hears how far it is."""
+    """One evaluation. `folder` is empty and thrown away afterwards by whoever made it."""
 
     def __init__(
         self,
@@ -128,14 +126,12 @@ class Trial:
         *,
         corrupt: bool = False,
         wrap: bool = False,
-        tell: Tell = lambda _: None,
     ) -> None:
         self._folder = folder
         # Nobody needs these homes after a power cut, and configurations with vectors say so.
         self._settings = replace(settings, durability="process", embedder="none")
         self._corrupt = corrupt
         self._wrap = wrap
-        self._tell = tell
         self._homes = 0
 
     def run(
@@ -187,7 +183,6 @@ class Trial:
     def _stored(self, project: _Project, configuration: Configuration) -> Path:
         home = self._new_home()
         memories = project.conversation.memories
-        self._tell(f"{project.place}: {len(memories):,} memories are stored")
         with self._router(home, project, configuration, configuration.storing) as router:
             router.remember(memories)
             router.await_vectors()
@@ -197,7 +192,6 @@ class Trial:
 
     def _deliver(self, router: SyncMemoryRouter, project: _Project) -> None:
         """In one go: a sync that is cut off leaves the memory it was sending leased for a minute."""
-        self._tell(f"{project.place}: they are on the way to the hub")
         report = router.sync(timeout=DELIVERY_S + DELIVERY_EACH_S * len(project.conversation.memories))
         if report.pending:
             raise NotDelivered(report.pending, report.reason)
@@ -205,8 +199,7 @@ class Trial:
     def _answers(self, search: Search, project: _Project, configuration: Configuration) -> Iterator[Answered]:
         questions = project.conversation.questions
         search(questions[0].text)  # what only a first search loads is not what is measured
-        for number, question in enumerate(questions, start=1):
-            self._tell(f"{project.place}, {configuration.name}: {number:,} of {len(questions):,} questions")
+        for question in questions:
             text = misspelt(question.text) if self._corrupt else question.text
             text = wrapped(text) if self._wrap else text
             began = time.perf_counter()
@@ -245,8 +238,7 @@ def _projects(
 ) -> Iterator[_Project]:
     together = arranged(conversations, arrangement)
     for number, one in enumerate(together, start=1):
-        place = f"{arrangement}, {number} of {len(together)}"
-        yield _Project(one, f"conversation {number}", hub_url, place)
+        yield _Project(one, f"conversation {number}", hub_url)
 
 
 def _answered(question: Question, results: Results, layer: str | None, took_ms: float) -> Answered:

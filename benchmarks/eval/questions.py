@@ -7,13 +7,14 @@ In JSONL a line with `content` is a memory, as `import` takes it, and a line wit
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import jsonl, locomo
+from benchmarks.eval import locomo
+from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.detect import FIRST_LINE_BYTES, JSONL_SUFFIXES
 from kingly_memory.adapters.files.reading import Problem, document, json_value, lines, opened
 from kingly_memory.errors import InvalidInput
@@ -57,14 +58,14 @@ def name_of(key: str | None, memory_id: str | None) -> str:
     return key or memory_id or ""
 
 
-def read(path: Path, stored: Callable[[], Sequence[Imported]], *, content_limit_bytes: int) -> QuestionFile:
+def read(path: Path, *, content_limit_bytes: int) -> QuestionFile:
     """The conversations of a LoCoMo file, or the one that the lines of a JSONL file make.
 
-    `stored` gives the memories that a file asks about which has none of its own. Raises InvalidInput when the file
+    Raises InvalidInput when the file
     cannot be read, asks nothing, or names a memory that is not there.
     """
     if path.name.lower().endswith(JSONL_SUFFIXES) or _begins_with_a_line(path):
-        found = _from_lines(path, stored, content_limit_bytes)
+        found = _from_lines(path, content_limit_bytes)
     else:
         found = _from_samples(document(path), path, content_limit_bytes)
     if not any(one.questions for one in found.conversations):
@@ -135,11 +136,8 @@ def _begins_with_a_line(path: Path) -> bool:
     return isinstance(data, Mapping) and ("query" in data or isinstance(data.get("content"), str))
 
 
-def _from_lines(path: Path, stored: Callable[[], Sequence[Imported]], content_limit_bytes: int) -> QuestionFile:
+def _from_lines(path: Path, content_limit_bytes: int) -> QuestionFile:
     found = _read_lines(path, content_limit_bytes)
-    if found.asked and not found.memories:
-        for memory in stored():
-            found.know(memory, memory.id)
     questions = []
     for place, data in found.asked:
         with _blamed_on(path, place):

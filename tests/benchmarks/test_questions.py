@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from kingly_memory.adapters.files.questions import QuestionFile, read
+from benchmarks.eval.figures import Answered, figures, percentile, recall, reciprocal_rank, shared_stems
+from benchmarks.eval.misspelling import misspelt
+from benchmarks.eval.questions import QuestionFile, read
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported, draft
-from kingly_memory.retrieval.evaluation import Answered, figures, percentile, recall, reciprocal_rank, shared_stems
-from kingly_memory.retrieval.misspelling import misspelt
 from tests.cli_runner import ROOT
 
 PARAPHRASES = ROOT / "benchmarks" / "paraphrases.jsonl"
@@ -129,12 +127,8 @@ def test_the_same_text_gets_the_same_errors_in_every_process() -> None:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def nothing_stored() -> Sequence[Imported]:
-    raise AssertionError("the file has memories of its own")
-
-
 def reading(path: Path) -> QuestionFile:
-    return read(path, nothing_stored, content_limit_bytes=10_000)
+    return read(path, content_limit_bytes=10_000)
 
 
 def sample(**changes: Any) -> dict[str, Any]:
@@ -205,23 +199,6 @@ def test_jsonl_questions_name_memories_by_id_or_key(tmp_path: Path) -> None:
     assert conversation.questions[0].relevant == {one.draft.key for one in conversation.memories}
     assert (conversation.questions[0].category, conversation.name) == ("far", "set")
     assert conversation.memories[0].draft.type == "episodic"
-
-
-def test_questions_alone_are_asked_of_what_is_stored(tmp_path: Path) -> None:
-    stored = [
-        Imported(draft("A canoe.", content_limit_bytes=100, key="canoe"), "01890000-0000-7000-8000-000000000001"),
-        Imported(draft("A kayak.", content_limit_bytes=100), "01890000-0000-7000-8000-000000000002"),
-    ]
-    path = lines(
-        tmp_path / "set",
-        {"query": "boat", "relevant": ["01890000-0000-7000-8000-000000000001"]},
-        {"query": "boat", "relevant": ["canoe", "01890000-0000-7000-8000-000000000002"]},
-    )
-    [conversation] = read(path, lambda: stored, content_limit_bytes=100).conversations
-    assert [sorted(one.relevant) for one in conversation.questions] == [
-        ["canoe"],
-        ["01890000-0000-7000-8000-000000000002", "canoe"],
-    ]
 
 
 MEMORY = {"id": "m", "content": "x"}

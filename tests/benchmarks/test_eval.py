@@ -1,49 +1,51 @@
-"""`kingly-memory eval`, on files small enough to know the answers by heart."""
+"""`python -m benchmarks.eval`, on files small enough to know the answers by heart."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import signal
-import subprocess
-import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from benchmarks.eval import __main__ as evaluation
+from benchmarks.eval import trial
+from benchmarks.eval.configurations import CONFIGURATIONS, chosen
 from kingly_memory.app.sync import SyncMemoryRouter
-from kingly_memory.cli import evaluate, trial
-from kingly_memory.cli.commands import COMMANDS
-from kingly_memory.cli.configurations import CONFIGURATIONS, chosen
-from kingly_memory.cli.output import Output
-from kingly_memory.cli.trial import NotDelivered
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.models import LayerReport, Results, Source
-from tests.cli_runner import Run, environment, runner
-from tests.test_evaluation import lines, sample
+from tests.benchmarks.test_questions import lines, sample
+from tests.cli_runner import Ran
 
 LOCAL = ("--config", "local")
 FIGURES = {"name", "recall@5", "recall@10", "mrr@10", "p50_ms", "p95_ms"}
+Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(capsys, monkeypatch)
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs one evaluation in this process."""
+
+    def evaluated(*arguments: str) -> Ran:
+        code = evaluation.main(arguments)
+        said = capsys.readouterr()
+        return Ran(code, said.out, said.err)
+
+    return evaluated
 
 
 def test_a_way_of_searching_that_cannot_be_had_here_is_said(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "is_installed", lambda: False)
+    monkeypatch.setattr(evaluation, "is_installed", lambda: False)
     path = lines(tmp_path / "set.jsonl", {"id": "m", "content": "x"}, {"query": "x", "relevant": ["m"]})
-    ran = run("eval", str(path), "--config", "semantic")
+    ran = run(str(path), "--config", "semantic")
     assert (ran.code, ran.err) == (
         2,
-        "kingly-memory: config: semantic needs vectors; run `pip install 'kingly-memory[semantic]'` for them\n",
+        "semantic needs the extra `semantic`; run `pip install 'kingly-memory[semantic]'`\n",
     )
 
 
@@ -79,7 +81,7 @@ def boats(tmp_path: Path) -> Path:
 
 
 def test_a_search_is_measured_by_what_it_finds(run: Run, boats: Path) -> None:
-    repaired, plain = run("eval", str(boats), *LOCAL, "--config", "local-no-repair", "--json").json["configurations"]
+    repaired, plain = run(str(boats), *LOCAL, "--config", "local-no-repair", "--json").json["configurations"]
     assert repaired.keys() >= FIGURES
     assert (repaired["name"], repaired["recall@5"], repaired["recall@10"], repaired["mrr@10"]) == (
         "local",
@@ -93,7 +95,7 @@ def test_a_search_is_measured_by_what_it_finds(run: Run, boats: Path) -> None:
 
 
 def test_a_table_for_people_says_the_same(run: Run, boats: Path) -> None:
-    ran = run("eval", str(boats), *LOCAL)
+    ran = run(str(boats), *LOCAL)
     first, _, heads, row = ran.out.splitlines()
     assert first == "2 memories, 3 questions; 33% of a question's words stand in what answers it"
     assert heads.split() == [
@@ -115,13 +117,13 @@ def test_categories_have_a_table_of_their_own(run: Run, tmp_path: Path) -> None:
         {"query": "canoe", "relevant": ["a"], "category": "near"},
         {"query": "vessel", "relevant": ["a"], "category": "far"},
     )
-    heads, row = run("eval", str(path), *LOCAL).out.splitlines()[-2:]
+    heads, row = run(str(path), *LOCAL).out.splitlines()[-2:]
     assert heads.split() == [*"RECALL@10 BY CATEGORY".split(), "CONVERSATIONS", "FAR", "NEAR"]
     assert row.split() == ["local", "pooled", "0.000", "1.000"]
 
 
 def test_conversations_are_asked_apart_and_pooled(run: Run, chat: Path) -> None:
-    apart, pooled = run("eval", str(chat), *LOCAL, "--json").json["configurations"]
+    apart, pooled = run(str(chat), *LOCAL, "--json").json["configurations"]
     assert [(one["name"], one["arrangement"]) for one in (apart, pooled)] == [
         ("local", "apart"),
         ("local-pooled", "pooled"),
@@ -134,14 +136,14 @@ def test_conversations_are_asked_apart_and_pooled(run: Run, chat: Path) -> None:
 
 @pytest.mark.parametrize("arrangement", ["apart", "pooled"])
 def test_one_arrangement_can_be_had_alone(run: Run, chat: Path, arrangement: str) -> None:
-    [only] = run("eval", str(chat), *LOCAL, f"--{arrangement}", "--json").json["configurations"]
+    [only] = run(str(chat), *LOCAL, f"--{arrangement}", "--json").json["configurations"]
     assert (only["name"], only["arrangement"]) == ("local", arrangement)
 
 
 def test_a_limit_takes_questions_from_the_whole_file(run: Run, chat: Path) -> None:
-    [only] = run("eval", str(chat), *LOCAL, "--pooled", "--limit", "2", "--json").json["configurations"]
+    [only] = run(str(chat), *LOCAL, "--pooled", "--limit", "2", "--json").json["configurations"]
     assert (only["questions"], only["memories"]) == (2, 6)
-    [only] = run("eval", str(chat), *LOCAL, "--pooled", "--limit", "99", "--json").json["configurations"]
+    [only] = run(str(chat), *LOCAL, "--pooled", "--limit", "99", "--json").json["configurations"]
     assert only["questions"] == 6
 
 
@@ -153,7 +155,7 @@ def test_corrupted_questions_need_the_repair(run: Run, tmp_path: Path) -> None:
         *({"query": word, "relevant": [word]} for word in words),
     )
     both = ("--config", "local", "--config", "local-no-repair", "--corrupt", "--json")
-    repaired, plain = run("eval", str(path), *both).json["configurations"]
+    repaired, plain = run(str(path), *both).json["configurations"]
     assert repaired["corrupted"] is True
     assert repaired["recall@10"] >= 0.75
     assert plain["recall@10"] == 0.0
@@ -170,33 +172,14 @@ def test_wrapped_questions_are_answered_like_bare_ones(run: Run, tmp_path: Path)
         ),
         *({"query": f"Where did the {word} stand?", "relevant": [word]} for word in words),
     )
-    told = run("eval", str(path), "--config", "local", "--wrapped", "--json").json["configurations"]
+    told = run(str(path), "--config", "local", "--wrapped", "--json").json["configurations"]
     assert [(only["wrapped"], only["mrr@10"]) for only in told] == [(True, 1.0)]
-    assert "wrapped in what was pasted" in run("eval", str(path), "--config", "local", "--wrapped").out
-
-
-def test_questions_alone_are_asked_of_the_projects_memories(run: Run, tmp_path: Path) -> None:
-    run("store", "The canoe is red.", "--key", "boat")
-    stored = run("store", "The kayak is blue.", "--type", "episodic", "--json").json["id"]
-    before = run("export").out
-    path = lines(
-        tmp_path / "asked.jsonl", {"query": "canoe", "relevant": ["boat"]}, {"query": "blue", "relevant": [stored]}
-    )
-    [only] = run("eval", str(path), *LOCAL, "--json").json["configurations"]
-    assert (only["recall@10"], only["memories"]) == (1.0, 2)
-    assert run("export").out == before
-    elsewhere = run("eval", str(path), *LOCAL, "--project", "another")
-    assert elsewhere.code == 2
-    problem = "relevant: names 'boat', and no memory that is searched has that id or key"
-    assert elsewhere.err == f"kingly-memory: file: {path}, line 1: {problem}\n"
+    assert "wrapped in what was pasted" in run(str(path), "--config", "local", "--wrapped").out
 
 
 def test_nothing_is_stored_in_the_users_home_and_nothing_stays_behind(run: Run, boats: Path, temporary: Path) -> None:
-    run("store", "x", "--key", "k")
-    assert run("eval", str(boats), *LOCAL, "--home", "here").code == 0
-    assert run("status", "--json").json["memories"]["total"] == 1
-    assert not Path("here").exists()
-    assert list(temporary.iterdir()) == []
+    assert run(str(boats), *LOCAL).code == 0
+    assert list(Path.home().rglob("*")) == list(temporary.iterdir()) == []
 
 
 def test_a_hub_is_asked_too_and_stopped(run: Run, chat: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +195,7 @@ def test_a_hub_is_asked_too_and_stopped(run: Run, chat: Path, temporary: Path, m
     wanted = ("--config", "hub", "--config", "prefer", "--config", "hub-alone", "--apart")
     # A remote that answers within any time, so that a busy machine does not change the figures.
     monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "30")
-    rows = run("eval", str(chat), *wanted, "--json").json["configurations"]
+    rows = run(str(chat), *wanted, "--json").json["configurations"]
     assert [one["name"] for one in rows] == ["hub", "prefer", "hub-alone"]
     assert [one["without_remote"] for one in rows] == [0, 0, 0]
     assert all(one["recall@10"] >= 0.6 for one in rows)
@@ -230,7 +213,7 @@ def test_hits_of_another_layer_than_the_one_in_question_do_not_count(
         return replace(results, hits=tuple(replace(hit, layers=("local",)) for hit in results))
 
     monkeypatch.setattr(SyncMemoryRouter, "search", without_remote)
-    both = run("eval", str(boats), "--config", "hub", "--config", "hub-alone", "--json").json["configurations"]
+    both = run(str(boats), "--config", "hub", "--config", "hub-alone", "--json").json["configurations"]
     assert [one["recall@10"] for one in both] == [0.6667, 0.0]
 
 
@@ -239,8 +222,8 @@ def test_a_hub_that_does_not_start_is_one_sentence(run: Run, boats: Path, monkey
         raise HubDidNotStart("no room")
 
     monkeypatch.setattr(HubProcess, "start", silent)
-    ran = run("eval", str(boats), "--config", "hub")
-    assert (ran.code, ran.err) == (1, "kingly-memory: the hub did not start: no room\n")
+    ran = run(str(boats), "--config", "hub")
+    assert (ran.code, ran.err) == (2, "the hub did not start: no room\n")
 
 
 def test_a_hub_that_takes_nothing_ends_the_trial(
@@ -248,8 +231,8 @@ def test_a_hub_that_takes_nothing_ends_the_trial(
 ) -> None:
     monkeypatch.setattr(trial, "DELIVERY_S", 0.0)
     monkeypatch.setattr(trial, "DELIVERY_EACH_S", 0.0)
-    ran = run("eval", str(boats), "--config", "hub", "--json")
-    assert (ran.code, ran.json["error"]["type"]) == (1, NotDelivered.__name__)
+    ran = run(str(boats), "--config", "hub")
+    assert (ran.code, "did not reach the evaluation's own hub" in ran.err) == (2, True)
     assert list(temporary.iterdir()) == []
 
 
@@ -265,18 +248,17 @@ def test_what_is_cut_short_or_unanswered_is_said_below_the_table(
 
     monkeypatch.setattr(SyncMemoryRouter, "search", hurried)
     told = "3 searches answered without the hub, which took too long, 3 searches ended early by the deadline"
-    assert run("eval", str(boats), *LOCAL).out.splitlines()[-1] == f"local, pooled: {told}"
+    assert run(str(boats), *LOCAL).out.splitlines()[-1] == f"local, pooled: {told}"
 
 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["eval", "missing.json"], "file: missing.json cannot be read"),
-        (["eval", "."], "file: . is a folder, not a file"),
-        (["eval", "empty.json"], "json: empty.json is empty"),
-        (["eval", "boats.jsonl", "--config", "best"], "config: 'best' is unknown; choose from local, local-no-repair"),
-        (["eval", "boats.jsonl", "--limit", "0"], "limit: 0 is outside 1 to"),
-        (["eval"], "FILE"),
+        (["missing.json"], "file: missing.json cannot be read"),
+        (["."], "file: . is a folder, not a file"),
+        (["empty.json"], "json: empty.json is empty"),
+        (["boats.jsonl", "--config", "best"], "config: 'best' is unknown; choose from local, local-no-repair"),
+        (["boats.jsonl", "--limit", "0"], "limit: 0 is less than 1"),
     ],
 )
 def test_what_cannot_be_evaluated_is_one_sentence(run: Run, argv: list[str], words: str) -> None:
@@ -293,84 +275,101 @@ def test_parts_that_cannot_be_used_are_noted(run: Run, tmp_path: Path) -> None:
     broken["conversation"]["session_2"] = [{"speaker": "Mara"}]
     path = tmp_path / "chat.json"
     path.write_text(json.dumps(broken))
-    ran = run("eval", str(path), *LOCAL)
+    ran = run(str(path), *LOCAL)
     assert ran.code == 0
-    assert ran.err.startswith(f"kingly-memory: 1 part of the file could not be used, the first: {path}, s1 session_2")
+    assert ran.err.startswith(f"1 parts of the file are left out, the first: {path}, s1 session_2")
 
 
-def test_an_interrupted_trial_leaves_nothing(
-    run: Run, boats: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(router: SyncMemoryRouter, *_: object, **__: object) -> object:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(SyncMemoryRouter, "search", interrupted)
-    assert run("eval", str(boats), "--config", "hub").code == 130
-    assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("moment", ["hub-*/hub.lock", "home-1"], ids=["while the hub starts", "while it is fed"])
-def test_a_signal_ends_it_and_its_hub(tmp_path: Path, temporary: Path, number: int, code: int, moment: str) -> None:
-    rows = [{"id": str(at), "content": f"memory {at}"} for at in range(3_000)]
-    path = lines(tmp_path / "many.jsonl", *rows, {"query": "memory", "relevant": ["7"]})
-    with subprocess.Popen(
-        [sys.executable, "-m", "kingly_memory", "eval", str(path), "--config", "hub"],
-        env=environment(TMPDIR=str(temporary)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as running:
-        while not list(temporary.glob(f"kingly-eval-*/{moment}")):
-            assert running.poll() is None
-        [lock] = temporary.glob("kingly-eval-*/hub-*/hub.lock")
-        with lock.open("rb") as held_by_the_hub:
-            running.send_signal(number)
-            _, err = running.communicate(timeout=60)
-            fcntl.flock(held_by_the_hub, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while a hub still runs
-    assert (running.returncode, err) == (code, b"")
-    assert list(temporary.iterdir()) == []
-
-
-def test_progress_is_one_line_on_a_terminal_and_nothing_elsewhere() -> None:
-    class Terminal(TextIOWrapper):
-        def isatty(self) -> bool:
-            return True
-
-    told = {}
-    for kind in (Terminal, TextIOWrapper):
-        err = kind(BytesIO())
-        progress = evaluate._Progress(Output(False, TextIOWrapper(BytesIO()), err))
-        progress.at("1 of 2")
-        progress.over()
-        err.flush()
-        told[kind] = cast("BytesIO", err.buffer).getvalue()
-    assert told == {Terminal: b"\r\x1b[K1 of 2\r\x1b[K", TextIOWrapper: b""}
-
-
-def test_configurations_have_names_of_their_own_and_the_help_lists_them() -> None:
+def test_configurations_have_names_of_their_own() -> None:
     names = [one.name for one in CONFIGURATIONS]
-    [command] = [one for one in COMMANDS if one.name == "eval"]
-    [option] = [one for one in command.arguments if one.name == "--config"]
     assert len(set(names)) == len(names)
-    assert ", ".join(names) in option.help
     assert [one.name for one in chosen(["hub", "local", "hub"])] == ["hub", "local"]
     assert [one.name for one in chosen(None)] == names[:4]
 
 
-def test_what_takes_long_says_now_and_then_how_far_it_is(capfd: pytest.CaptureFixture[str]) -> None:
-    from kingly_memory.cli.evaluate import NOTE_S, _Progress
-    from kingly_memory.cli.output import Output
+@pytest.fixture
+def gardens(tmp_path: Path) -> Path:
+    """One question that shares enough words with what answers it, one that does only for who has the topic in focus."""
+    return lines(
+        tmp_path / "gardens.jsonl",
+        {"id": "a", "content": "The roses are pruned in early spring.", "tags": ["garden"]},
+        {
+            "id": "b",
+            "content": "Water for the seedlings comes from the barrel behind the shed, never from the cold tap.",
+            "metadata": {"topic": "garden"},
+        },
+        {"id": "c", "content": "The garage door is oiled by the neighbour.", "tags": ["house"]},
+        {"query": "when are roses pruned", "relevant": ["a"], "category": "near"},
+        {"query": "Is the barrel of any help with young lettuce plants today", "relevant": ["b"], "category": "far"},
+    )
 
-    now = [0.0]
-    progress = _Progress(Output(as_json=False), lambda: now[0])
-    for at, line in (
-        (0.0, "one"),
-        (NOTE_S - 0.1, "two"),
-        (NOTE_S, "three"),
-        (NOTE_S + 1, "four"),
-        (2 * NOTE_S, "five"),
-    ):
-        now[0] = at
-        progress.at(line)
-    progress.over()
-    assert capfd.readouterr().err == "kingly-memory: three\nkingly-memory: five\n"
+
+def test_a_focus_on_the_right_topic_puts_more_evidence_in(run: Run, gardens: Path) -> None:
+    [entry] = run(str(gardens), "--inject", "--json").json["configurations"]
+    assert {name: entry[name] for name in ("name", "questions", "inside", "evidence", "budget_tokens", "memories")} == {
+        "name": "local",
+        "questions": 2,
+        "inside": 0.5,
+        "evidence": 0.5,
+        "budget_tokens": 1000,
+        "memories": 3,
+    }
+    assert entry["inside_by_category"] == {"far": 0.0, "near": 1.0}
+    assert entry["in_focus"]["inside"] == 1.0
+    assert entry["in_focus"]["tokens"] > entry["tokens"]
+
+
+def test_without_room_no_evidence_is_inside(run: Run, gardens: Path) -> None:
+    [entry] = run(str(gardens), "--inject", "--budget", "70", "--json").json["configurations"]
+    assert (entry["inside"], entry["in_focus"]["inside"], entry["tokens"]) == (0.0, 0.0, 0.0)
+
+
+def test_people_get_both_in_a_table(run: Run, gardens: Path) -> None:
+    shown = run(str(gardens), "--inject").out.split("\n")
+    assert "notes of 1,000 tokens at most" in shown
+    rows = [line.split()[:5] for line in shown if line.startswith("local ")]
+    assert rows == [
+        ["local", "pooled", "none", "0.500", "0.500"],
+        ["local", "pooled", "right", "topic", "1.000"],
+        ["local", "pooled", "none", "0.000", "1.000"],
+        ["local", "pooled", "right", "topic", "1.000"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--inject", "--config", "hub"), "config: hub cannot inject"),
+        (("--inject", "--config", "local-no-repair"), "config: local-no-repair cannot inject"),
+        (("--inject", "--budget", "0"), "budget: 0 is no room: the frame alone takes 66 tokens"),
+        (("--budget", "500"), "budget: is of notes; add --inject"),
+    ],
+)
+def test_ways_that_make_no_block_are_refused(run: Run, gardens: Path, arguments: tuple[str, ...], problem: str) -> None:
+    ran = run(str(gardens), *arguments)
+    assert ran.code == 2
+    assert problem in ran.err
+
+
+def test_a_file_of_one_topic_is_measured_all_the_same(run: Run, tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "bare.jsonl", {"id": "a", "content": "The canoe is red."}, {"query": "red canoe", "relevant": ["a"]}
+    )
+    [entry] = run(str(path), "--inject", "--json").json["configurations"]
+    figures: dict[str, Any] = entry["in_focus"]
+    assert figures["inside"] == entry["inside"] == 1.0
+    assert json.dumps(figures["tokens"]) == json.dumps(entry["tokens"])
+
+
+def test_words_are_compared_with_vectors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")
+    texts = {"release": "The deployment was rolled back", "food": "Lunch was a cheese sandwich", "pet": "A cat sleeps"}
+    said = [{"id": key, "content": text} for key, text in texts.items()]
+    path = lines(tmp_path / "asked.jsonl", *said, {"query": "undo the releases", "relevant": ["release"]})
+    ways = ("local", "semantic", "vectors-alone")
+    ran = run(str(path), *(part for way in ways for part in ("--config", way)), "--json")
+    assert [(one["name"], one["recall@10"]) for one in ran.json["configurations"]] == [
+        ("local", 0.0),
+        ("semantic", 1.0),
+        ("vectors-alone", 1.0),
+    ]

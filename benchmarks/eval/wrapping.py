@@ -112,7 +112,7 @@ _EVENTS = (
 def wrapped(question: str, seed: int = 0, *, way: str | None = None) -> str:
     """The question with a pasted system prompt, log, stack trace, file, record, mail or chat before it, after it or on
     both sides: in one of the WAYS, any of them unless it is named. The same question and seed give the same text."""
-    chance = Random(f"{seed} {question}")  # noqa: S311  # repeatable is the point
+    chance = Random(f"{seed} {question}")  # repeatable is the point
     return _WRAPPERS[way or chance.choice(WAYS)](question, chance)
 
 
