@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
-from mcp_types import TextContent
+from mcp_types import TextContent, TextResourceContents
 
 from kingly_memory.models import JsonObject
 from kingly_memory.server.memory_server import MemoryServer
@@ -42,19 +42,25 @@ class Session:
         return answer
 
     async def error(self, tool: str, **arguments: Any) -> str:
-        """The sentence of a call that has to fail."""
+        """The sentence of a call that has to fail as a tool error."""
         result = await self.client.call_tool(tool, arguments)
         [content] = result.content
         assert isinstance(content, TextContent)
         assert result.is_error, content.text
         return content.text
 
+    async def resource(self, uri: str) -> Any:
+        [content] = (await self.client.read_resource(uri)).contents
+        assert isinstance(content, TextResourceContents)
+        assert content.mime_type == "application/json"
+        return json.loads(content.text)
+
 
 def server(
     home: Path,
     *,
     remote: str | None = None,
-    toolsets: Sequence[str] = TOOLSETS,
+    toolsets: Collection[str] = TOOLSETS,
     settings: Settings = QUICK,
     shared: bool = False,
     **place: Any,
@@ -75,7 +81,7 @@ async def process_session(home: Path, *arguments: str, mode: str = "auto", **cha
     """The SDK's client of a server in a process of its own."""
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "kingly_memory", "mcp", "--home", str(home), "--project", "app", *arguments],
+        args=["-m", "kingly_memory", "mcp", "--tools", "all", "--home", str(home), "--project", "app", *arguments],
         env=dict(environment(**changes)),
     )
     async with Client(parameters, mode=mode) as client:
@@ -87,6 +93,7 @@ class Wire:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
+        self.shaken: JsonObject = {}
         self._last_id = 0
 
     def send(self, line: bytes) -> None:
@@ -106,9 +113,18 @@ class Wire:
     def shake_hands(self) -> JsonObject:
         parameters = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": parameters}
-        answer = self.exchange(json.dumps(request).encode())
+        answer = self.shaken = self.exchange(json.dumps(request).encode())
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
         return answer
+
+    def ask(self, method: str, **params: Any) -> JsonObject:
+        """The result of a request."""
+        answer = self.exchange(
+            json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode()
+        )
+        assert answer["id"] == method
+        result: JsonObject = answer["result"]
+        return result
 
     def call(self, tool: str, arguments: str) -> JsonObject:
         """The result of a tool call; `arguments` are JSON as it is to go over the wire."""
@@ -127,9 +143,11 @@ class Wire:
 
 
 @contextmanager
-def wire(home: Path, *arguments: str, **changes: str) -> Iterator[Wire]:
-    """A server process that has shaken hands."""
-    command = [sys.executable, "-m", "kingly_memory", "mcp", "--home", str(home), "--project", "app", *arguments]
+def wire(home: Path, *arguments: str, tools: str | None = "all", **changes: str) -> Iterator[Wire]:
+    """A server process that has shaken hands; it has every tool unless `tools` says which, or None: the default."""
+    chosen = [] if tools is None else ["--tools", tools]
+    served = ["mcp", "--home", str(home), "--project", "app", *chosen, *arguments]
+    command = [sys.executable, "-m", "kingly_memory", *served]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

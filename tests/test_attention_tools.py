@@ -15,13 +15,12 @@ SIX = {"ai_focus", "ai_unfocus", "ai_pin", "ai_suggestions", "ai_rate_context", 
 
 
 async def put_in(client: Session) -> str:
-    """A memory of the user's that was put into a prompt."""
+    """A memory of the client's own agent that was put into a prompt."""
     stored = await client.ok(
         "memory_intelligent_store",
         key="reviews",
         content="Deploys wait for two reviews",
         context_id="thread_deploys",
-        origin="user",
     )
     seen = await client.ok("memory_inject", prompt="how many reviews do deploys wait for?", session="s1")
     [note] = seen["put_in"]
@@ -107,7 +106,7 @@ async def test_a_pin_is_put_in_before_what_fits_as_well(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033", "SMT-034")
 async def test_what_was_put_in_is_rated(tmp_path: Path) -> None:
-    async with session(tmp_path) as client:
+    async with session(tmp_path, agent="ada") as client:
         thread_id = await put_in(client)
         rated = await client.ok("ai_rate_context", thread_id=thread_id, useful=False, reason="one review now")
         assert rated == {

@@ -18,6 +18,8 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.server.gate import TOKEN_FILE, Gate, check_bind, own_token, token_in
@@ -44,7 +46,8 @@ class Served:
 
 @contextmanager
 def served(home: Path, *options: str, **changes: str) -> Iterator[Served]:
-    command = [sys.executable, "-m", "kingly_memory", "mcp", "--http", "--port", "0", "--home", str(home), *options]
+    asked = ["mcp", "--http", "--port", "0", "--tools", "all", "--home", str(home), *options]
+    command = [sys.executable, "-m", "kingly_memory", *asked]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(environment(**changes))
     ) as process:
@@ -91,6 +94,16 @@ async def test_a_client_stores_searches_and_reads_over_http(web: Served, mode: s
         assert (await client.error("memory_get", key_or_id="nobody")).startswith("key_or_id: nothing is stored")
         status = await client.client.read_resource("kingly://status")
         assert status.contents[0].uri == "kingly://status"
+
+
+@pytest.mark.requirement("N12")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_tools_and_prompts_that_are_not_there_are_protocol_errors_over_http(web: Served, mode: str) -> None:
+    async with connected(web.url, mode) as client:
+        for asking in (client.client.call_tool("divine", {}), client.client.get_prompt("divine")):
+            with pytest.raises(MCPError) as unknown:
+                await asking
+            assert unknown.value.code == INVALID_PARAMS
 
 
 @pytest.mark.parametrize("mode", ERAS)

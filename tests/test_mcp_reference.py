@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.server.reference import page
-from kingly_memory.server.toolsets import TOOLSETS
+from kingly_memory.server.toolsets import DEFAULT, TOOLSETS
 from tests.cli_runner import ROOT
 from tests.mcp_sessions import QUICK, session
 
@@ -51,7 +51,8 @@ def test_a_page_without_a_place_for_the_tools_is_refused() -> None:
 
 @pytest.mark.requirement("KNG-086")
 async def test_the_session_of_the_page_can_be_had_again(tmp_path: Path) -> None:
-    async with session(tmp_path / "home", project="shop", settings=replace(QUICK, embedder="none")) as client:
+    plain = replace(QUICK, embedder="none")
+    async with session(tmp_path / "home", project="shop", settings=plain, toolsets=DEFAULT) as client:
         for tool, arguments, answer in calls("mcp"):
             assert steady(await client.ok(tool, **arguments)) == steady(json.loads(answer)), tool
         for tool, arguments, sentence in calls("mcp-errors"):

@@ -87,7 +87,7 @@ def test_a_home_that_is_not_trusted_is_said_by_the_tools_and_not_by_silence(tmp_
 @pytest.mark.requirement("KNG-086")
 def test_the_example_of_a_client_session_does_what_it_says(tmp_path: Path) -> None:
     said = run_example("mcp_session.py", tmp_path).splitlines()
-    assert said[:2] == ["35 tools, memory_intelligent_store first", "stored in ['local'], delivery local_only"]
+    assert said[:2] == ["7 tools, memory_intelligent_store first", "stored in ['local'], delivery local_only"]
     assert said[2] == "current context: release-7 with 3 memories at hand"
     assert said[3].startswith("found deploy: Deploys need two reviews (")
     assert said[4].endswith("from 3 similar tasks")
@@ -346,7 +346,7 @@ def test_warnings_that_nobody_reads_do_not_stop_the_server(tmp_path: Path) -> No
     [
         (
             ["--tools", "memory,alchemy"],
-            "tools: 'alchemy' is unknown; choose from memory, tasks, thoughts, alma, lifecycle, ai, cognition, legacy",
+            "tools: 'alchemy' is unknown; choose from memory, thoughts, alma, lifecycle, ai, cognition, legacy, or all",
         ),
         (["--tools", ","], "tools: names no toolset"),
         (["--http", "--port", "70000"], "70000 is outside 0 to 65535"),
@@ -367,6 +367,6 @@ def test_a_setting_that_makes_no_sense_is_said_before_anything_else() -> None:
 
 
 def test_chosen_tools_are_the_only_ones(tmp_path: Path) -> None:
-    with wire(tmp_path / "home", "--tools", "legacy") as speaking:
+    with wire(tmp_path / "home", tools="legacy") as speaking:
         listed = speaking.exchange(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
         assert [tool["name"] for tool in listed["result"]["tools"]] == ["remember", "recall", "list"]

@@ -6,26 +6,30 @@ import asyncio
 import json
 import logging
 import re
+import threading
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from mcp import Client
-from mcp_types import TextContent, TextResourceContents, Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, TextContent, Tool
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.disclosure import PASSAGE
+from kingly_memory.server import lazy_router
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.legacy_tools import MOST_KEYS
 from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.results import SHOWN_CHARACTERS
-from kingly_memory.server.toolsets import TOOLSETS
+from kingly_memory.server.toolsets import TOOLSETS, chosen, example, tools
 from kingly_memory.server.wording import UNEXPECTED
 from kingly_memory.testing import ScriptedRemote
-from tests.mcp_sessions import ERAS, QUICK, Session, server, session
+from tests.mcp_sessions import ERAS, QUICK, Session, server, session, wire
 
 SEEDS = {
     "memory_intelligent_store",
@@ -33,10 +37,11 @@ SEEDS = {
     "memory_get_working_context",
     "assess_task_confidence",
 }
-BESIDES = {"record_task_outcome", "record_thought", "memory_status", "memory_get", "memory_forget", "memory_link"}
+BY_DEFAULT = SEEDS | {"memory_get", "memory_forget", "record_task_outcome"}
+THOUGHTS = {"record_thought", "memory_link"}
 ALMA = {"alma_retrieve_for_mode", "alma_retrieve_verified"}
 UPKEEP = {"alma_reinforce", "alma_get_weak_memories", "alma_compress_and_learn"}
-LIFECYCLE = {"memory_sweep", "memory_restore", "get_memory_stats"}
+LIFECYCLE = {"memory_sweep", "memory_restore", "memory_status", "get_memory_stats"}
 AI = {"ai_compact", "ai_focus", "ai_unfocus", "ai_pin", "ai_unpin", "ai_rate_context"}
 AI |= {"ai_status", "ai_recall", "ai_merge", "ai_split", "ai_rename", "ai_suggestions", "memory_inject"}
 COGNITION = {"retrieve_memory"}
@@ -49,19 +54,46 @@ async def listed(home: Path, **about: Any) -> dict[str, Tool]:
 
 
 def arguments(tool: Tool) -> dict[str, Any]:
-    """Name and default of every argument; `...` where there is none."""
-    return {name: one.get("default", ...) for name, one in tool.input_schema["properties"].items()}
+    """Name and default of every argument; `...` where it is required."""
+    required = tool.input_schema.get("required", ())
+    properties = tool.input_schema["properties"]
+    return {name: ... if name in required else one.get("default") for name, one in properties.items()}
 
 
 # --- what is there --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("KNG-073")
+@pytest.mark.requirement("N12")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_by_default_there_are_seven_tools(tmp_path: Path, mode: str) -> None:
+    assert set(await listed(tmp_path, mode=mode, toolsets=chosen(None))) == BY_DEFAULT
+    assert len(BY_DEFAULT) == 7
+
+
+@pytest.mark.requirement("N12")
+def test_what_a_host_sees_by_default_is_at_most_2500_tokens(tmp_path: Path) -> None:
+    """By the tokenizer of Llama 2, which takes about a sixth more of such texts than cl100k."""
+    from tokenizers import Tokenizer
+
+    listings = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+    with wire(tmp_path / "home", tools=None) as speaking:
+        told = [speaking.shaken["result"], *map(speaking.ask, listings)]
+    vocabulary = files("wordllama") / "tokenizers" / "l2_supercat_tokenizer_config.json"
+    tokenizer = Tokenizer.from_str(vocabulary.read_text(encoding="utf-8"))
+    texts = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in told]
+    tokens = [len(tokenizer.encode(text).ids) for text in texts]
+    print(f"{sum(tokens):,} tokens at start:", dict(zip(("initialize", *listings), tokens, strict=True)))  # noqa: T201  # shown by -s
+    assert "memory_intelligent_store" in texts[1]
+    assert sum(tokens) <= 2_500
+
+
 @pytest.mark.requirement("UNI-005")
 @pytest.mark.parametrize("mode", ERAS)
 async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, mode: str) -> None:
-    first, second = await listed(tmp_path, mode=mode), await listed(tmp_path, mode=mode)
-    assert set(first) == SEEDS | BESIDES | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY
+    every = chosen("all")
+    first, second = await listed(tmp_path, mode=mode, toolsets=every), await listed(tmp_path, mode=mode, toolsets=every)
+    assert set(first) == BY_DEFAULT | THOUGHTS | ALMA | UPKEEP | LIFECYCLE | AI | COGNITION | LEGACY
     assert list(first) == list(second)
 
 
@@ -69,7 +101,7 @@ async def test_every_tool_is_there_in_the_same_order_each_time(tmp_path: Path, m
     ("toolsets", "names"),
     [
         (["legacy"], LEGACY),
-        (["tasks", "thoughts"], {"assess_task_confidence", "record_task_outcome", "record_thought"}),
+        (["thoughts", "cognition"], THOUGHTS | COGNITION),
     ],
 )
 async def test_toolsets_choose_the_tools(tmp_path: Path, toolsets: list[str], names: set[str]) -> None:
@@ -85,14 +117,14 @@ async def test_tools_take_the_seeds_arguments_with_its_defaults(tmp_path: Path) 
     assert (
         arguments(store).items()
         >= {
-            "key": ...,
             "content": ...,
+            "key": None,
             "memory_type": "semantic",
             "significance": 0.5,
             "context_id": None,
         }.items()
     )
-    assert store.input_schema["required"] == ["key", "content"]
+    assert store.input_schema["required"] == ["content"]
     assert (
         arguments(search).items()
         >= {
@@ -113,22 +145,24 @@ async def test_tools_take_the_seeds_arguments_with_its_defaults(tmp_path: Path) 
 async def test_schemas_are_sound_and_closed_to_arguments_that_are_not_there(tmp_path: Path) -> None:
     for tool in (await listed(tmp_path)).values():
         Draft202012Validator.check_schema(tool.input_schema)
-        Draft202012Validator.check_schema(tool.output_schema or {"type": 7})
         assert tool.input_schema["additionalProperties"] is False
-        assert tool.output_schema is not None
-        assert tool.output_schema["type"] == "object"
+        assert tool.output_schema is None
+        assert "null" not in json.dumps(tool.input_schema)
 
 
-async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memories(tmp_path: Path) -> None:
+def test_every_tool_has_an_example_that_its_schema_takes() -> None:
+    for tool in tools(cast("LazyRouter", None), TOOLSETS):
+        Draft202012Validator(tool.parameters).validate(json.loads(example(tool)))
+
+
+async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path: Path) -> None:
     tools = await listed(tmp_path)
     for tool in tools.values():
         assert tool.title
-        assert len(tool.description or "") < 400
-        text, _, example = (tool.description or "").partition("\nExample: ")
-        assert text
-        Draft202012Validator(tool.input_schema).validate(json.loads(example))
+        assert len(tool.description or "") < 300
+        assert tool.description
+        assert "Example" not in tool.description
         assert tool.annotations is not None
-        assert tool.annotations.title == tool.title
         assert tool.annotations.open_world_hint is False
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reading == {
@@ -142,21 +176,15 @@ async def test_every_tool_has_a_title_an_example_and_says_what_it_does_to_memori
     }  # fmt: skip
     repeatable = {name for name, tool in tools.items() if tool.annotations and tool.annotations.idempotent_hint}
     settling = {"memory_link", "memory_sweep", "memory_restore", "ai_focus", "ai_unfocus", "ai_rename"}
-    assert repeatable == reading | settling
+    assert repeatable == settling
 
 
-async def test_schemas_say_what_may_be_given_and_which_other_names_are_taken(tmp_path: Path) -> None:
+async def test_schemas_say_what_may_be_given(tmp_path: Path) -> None:
     tools = await listed(tmp_path)
-    [types] = [
-        one
-        for one in tools["memory_hybrid_search"].input_schema["properties"]["memory_types"]["anyOf"]
-        if "items" in one
-    ]
+    types = tools["memory_hybrid_search"].input_schema["properties"]["memory_types"]
     assert set(types["items"]["enum"]) >= {*MemoryType, "conversation_context"}
     store = tools["memory_intelligent_store"].input_schema["properties"]
-    assert (store["origin"]["enum"], store["origin"]["default"]) == (["agent", "user", "tool", "web"], "agent")
-    assess = tools["assess_task_confidence"].input_schema["properties"]["task_description"]
-    assert assess["description"].endswith("(also accepted as taskDescription, task)")
+    assert (store["origin"]["enum"], store["origin"]["default"]) == (["agent", "tool", "web"], "agent")
 
 
 # --- storing and finding --------------------------------------------------------------------------------------------
@@ -302,6 +330,30 @@ async def test_the_status_says_what_is_stored_and_how_the_remote_is(tmp_path: Pa
     assert (status["project"], status["memories"]["total"], status["link"]["state"]) == ("app", 1, "disabled")
 
 
+@pytest.mark.requirement("KNG-006")
+async def test_a_memory_without_a_key_has_an_id_alone(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        first = await client.ok("memory_intelligent_store", content="two reviews")
+        second = await client.ok("memory_intelligent_store", content="three reviews", key=None)
+        got = await client.ok("memory_get", key_or_id=[first["local_id"], second["local_id"]])
+    assert (first["key"], second["key"]) == (None, None)
+    assert [(memory["key"], memory["content"]) for memory in got["memories"]] == [
+        (None, "two reviews"),
+        (None, "three reviews"),
+    ]
+
+
+@pytest.mark.requirement("A10")
+async def test_a_model_cannot_say_that_the_user_said_it(tmp_path: Path) -> None:
+    async with session(tmp_path / "home") as client:
+        said = await client.error("memory_intelligent_store", key="k", content="x", origin="user")
+        assert said == "origin: should be 'agent', 'tool' or 'web'"
+        async with MemoryRouter.open(tmp_path / "home", False, project="app") as router:
+            await router.store("two reviews", key="rule", origin="user")
+        await client.ok("memory_intelligent_store", key="rule", content="no reviews")
+        assert (await client.ok("memory_get", key_or_id="rule"))["memory"]["origin"] == "agent"
+
+
 async def test_what_a_web_page_said_is_stored_as_such(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         await client.ok("memory_intelligent_store", key="k", content="x", origin="web")
@@ -395,7 +447,7 @@ async def test_thoughts_of_a_chain_are_numbered_and_can_be_read_in_order(tmp_pat
         first = await client.ok("record_thought", content="reads fail", thought_type="evidence")
         second = await client.ok("record_thought", content="the cache is stale", chain_id=first["chain_id"])
         assert (first["position"], second["position"], first["storage_layers"]) == (1, 2, ["local"])
-        chain = await read(client, f"kingly://thoughts/{first['chain_id']}")
+        chain = await client.resource(f"kingly://thoughts/{first['chain_id']}")
     assert [one["content"] for one in chain["thoughts"]] == ["reads fail", "the cache is stale"]
 
 
@@ -416,21 +468,14 @@ async def test_linked_memories_are_shown_on_request(tmp_path: Path) -> None:
 # --- resources and the prompt ---------------------------------------------------------------------------------------
 
 
-async def read(client: Session, uri: str) -> Any:
-    [content] = (await client.client.read_resource(uri)).contents
-    assert isinstance(content, TextResourceContents)
-    assert content.mime_type == "application/json"
-    return json.loads(content.text)
-
-
 @pytest.mark.parametrize("mode", ERAS)
 async def test_status_and_contexts_are_resources(tmp_path: Path, mode: str) -> None:
     async with session(tmp_path / "home", mode=mode) as client:
         await client.ok("memory_intelligent_store", key="k", content="at hand", context_id="../team/9")
-        assert (await read(client, "kingly://status"))["memories"]["total"] == 1
-        context = await read(client, "kingly://context/..%2Fteam%2F9")
+        assert (await client.resource("kingly://status"))["memories"]["total"] == 1
+        context = await client.resource("kingly://context/..%2Fteam%2F9")
         assert [memory["content"] for memory in context["local_state"]] == ["at hand"]
-        assert (await read(client, "kingly://context/current"))["context_id"] == "../team/9"
+        assert (await client.resource("kingly://context/current"))["context_id"] == "../team/9"
         templates = (await client.client.list_resource_templates()).resource_templates
         assert [one.uri_template for one in templates] == [
             "kingly://context/{context_id}",
@@ -448,7 +493,7 @@ async def test_a_context_is_the_same_as_a_resource_as_from_its_tool(tmp_path: Pa
     async with session(tmp_path / "home") as client:
         text = "é" * 2 * SHOWN_CHARACTERS
         await client.ok("memory_intelligent_store", key="k", content=text, context_id="deploy")
-        shown = await read(client, "kingly://context/deploy")
+        shown = await client.resource("kingly://context/deploy")
         assert shown == await client.ok("memory_get_working_context", context_id="deploy")
         assert (len(shown["local_state"][0]["content"]), shown["local_state"][0]["cut"]) == (SHOWN_CHARACTERS, True)
         sentence = await client.error("memory_get_working_context", context_id="nowhere")
@@ -493,7 +538,7 @@ CANARY = "canary-7f3a " * 500
 @pytest.mark.parametrize(
     ("tool", "given", "sentence"),
     [
-        ("memory_intelligent_store", {"content": CANARY}, "key: is missing"),
+        ("memory_intelligent_store", {"key": "k"}, "content: is missing"),
         ("memory_intelligent_store", {"key": "k", "content": [CANARY]}, "content: expected text"),
         ("memory_intelligent_store", {"key": "k", "content": "  "}, "content: is empty"),
         ("memory_intelligent_store", {"key": "", "content": CANARY}, "key: is empty"),
@@ -514,7 +559,6 @@ CANARY = "canary-7f3a " * 500
         ("memory_get", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
         ("memory_forget", {"key_or_id": "nobody"}, "key_or_id: nothing is stored under 'nobody'"),
         ("memory_status", {"verbose": True}, "verbose: unknown argument; memory_status takes no arguments"),
-        ("memory_divine", {}, "unknown tool 'memory_divine'; this server has memory_inject, memory_link, "),
         ("recall", {}, "key: is missing"),
         ("recall", {"key": ""}, "key: is empty"),
         ("remember", {"key": "k", "value": " "}, "value: is empty"),
@@ -535,6 +579,25 @@ async def test_bad_input_is_a_sentence_that_repeats_no_memory(
         assert (await client.ok("memory_status"))["memories"]["total"] == 0
 
 
+@pytest.mark.requirement("N12")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_tools_and_prompts_that_are_not_there_are_protocol_errors(
+    tmp_path: Path, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with session(tmp_path / "home", mode=mode, toolsets=chosen(None)) as client:
+        for tool, sentence in (
+            ("memory_divine", "unknown tool 'memory_divine'; this server has memory_get, "),
+            ("ai_focus", "this server does not offer ai_focus; it does when it is started with --tools memory,ai"),
+        ):
+            with pytest.raises(MCPError, match=re.escape(sentence)) as unknown:
+                await client.client.call_tool(tool, {})
+            assert unknown.value.code == INVALID_PARAMS
+        with pytest.raises(MCPError, match="Unknown prompt: divine") as unknown:
+            await client.client.get_prompt("divine")
+        assert unknown.value.code == INVALID_PARAMS
+    assert caplog.messages == []
+
+
 async def test_unknown_ends_of_links_and_unknown_parents_are_refused(tmp_path: Path) -> None:
     async with session(tmp_path / "home") as client:
         await client.ok("memory_intelligent_store", key="k", content="x")
@@ -550,7 +613,7 @@ def failing(error: Exception) -> MemoryServer:
     def begin() -> MemoryRouter:
         raise error
 
-    return MemoryServer(LazyRouter(begin))
+    return MemoryServer(LazyRouter(begin), TOOLSETS)
 
 
 async def test_what_nobody_foresaw_is_one_masked_sentence_and_a_line_in_the_log(
@@ -573,7 +636,7 @@ async def test_a_home_that_cannot_be_opened_is_said_and_tried_again(tmp_path: Pa
             raise troubles.pop()
         return MemoryRouter.open(tmp_path / "home", False, settings=QUICK)
 
-    async with Client(MemoryServer(LazyRouter(begin)), mode="auto") as client:
+    async with Client(MemoryServer(LazyRouter(begin), TOOLSETS), mode="auto") as client:
         said = await Session(client).error("recall", key="k")
         assert "the memory store in here is not opened" in said
         while troubles:
@@ -592,7 +655,7 @@ async def test_a_lone_surrogate_in_an_answer_is_mended(tmp_path: Path, monkeypat
         monkeypatch.setattr(MemoryRouter, "status", broken)
         found = await client.ok("memory_status")
         assert (found["home"], found["more"]) == ("a\ufffdb\0", {"\ufffd": ["\ufffd"]})
-        assert (await read(client, "kingly://status"))["home"] == "a\ufffdb\0"
+        assert (await client.resource("kingly://status"))["home"] == "a\ufffdb\0"
 
 
 async def test_the_router_is_opened_once_however_many_calls_come_at_once(tmp_path: Path) -> None:
@@ -602,7 +665,7 @@ async def test_the_router_is_opened_once_however_many_calls_come_at_once(tmp_pat
         opened.append(MemoryRouter.open(tmp_path / "home", False, settings=QUICK))
         return opened[-1]
 
-    async with Client(MemoryServer(LazyRouter(begin))) as client:
+    async with Client(MemoryServer(LazyRouter(begin), TOOLSETS)) as client:
         await asyncio.gather(*(Session(client).ok("remember", key=f"k{number}", value="x") for number in range(20)))
         assert (await Session(client).ok("list"))["count"] == 20
     assert len(opened) == 1
@@ -616,6 +679,23 @@ async def test_a_caller_who_gives_up_leaves_the_opening_to_the_others(tmp_path: 
         await asyncio.sleep(0)
         giving_up.cancel()
         assert (await staying).status()["project"] == "app"
+
+
+@pytest.mark.requirement("N21")
+async def test_closing_while_the_router_is_being_opened_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lazy_router, "CLOSE_S", 0.0)
+    slow = threading.Event()
+
+    def begin() -> MemoryRouter:
+        slow.wait()
+        raise StoreUntrusted("here", "it is a link")
+
+    async with LazyRouter(begin) as lazy:
+        lazy.warm_up()
+    slow.set()
+    assert caplog.messages == []
 
 
 def test_the_sets_of_the_command_line_are_those_of_the_server() -> None:

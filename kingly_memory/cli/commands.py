@@ -605,8 +605,8 @@ COMMANDS = (
         (
             argument(
                 "--tools",
-                "which tools, with commas (default: all): "
-                "memory, tasks, thoughts, alma, lifecycle, ai, cognition, legacy",
+                "which tools, with commas (default: memory, seven tools): "
+                "memory, thoughts, alma, lifecycle, ai, cognition, legacy, or all",
                 metavar="SETS",
             ),
             argument("--http", "serve Streamable HTTP at /mcp instead of stdio", action="store_true"),

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from kingly_memory.cognition.experience.items import LATEST_YEAR
 from kingly_memory.intake import DETAILS, MOST_IN_A_MODE, MOST_TOKENS, MOST_VERIFIED, RESULTS_LIMIT
-from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, MemoryType
+from kingly_memory.models import KINDS, MemoryType
 
 BUDGET_TOKENS = 2_000
 """What a search may take of a host's context unless it is told: ten usual memories, whole."""
@@ -66,12 +66,13 @@ Metadata = Annotated[dict[str, Any], BeforeValidator(_json)]
 Text = Annotated[str, BeforeValidator(_text)]
 """Anything that is no text becomes JSON."""
 
-_KINDS = [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]
+_KINDS = [*MemoryType, *KINDS]
+"""What a model is offered. The seed's other names are accepted too."""
 MemoryKind = Annotated[
     str,
     Field(
-        description="semantic for facts, procedural for how things are done, episodic for what happened, working for "
-        "what only this task needs",
+        description="semantic: a fact; procedural: how something is done; episodic: what happened; working: only for "
+        "this task",
         json_schema_extra={"enum": _KINDS},
     ),
 ]
@@ -83,23 +84,21 @@ KeyOrId = Annotated[str, Field(description="Key or id of a memory")]
 KeysOrIds = Annotated[
     str | Annotated[list[str], Field(min_length=1, max_length=MOST_GOT)],
     BeforeValidator(_named),
-    Field(description=f"Key or id of a memory, or a list of up to {MOST_GOT}"),
+    Field(description=f"Key or id, or a list of up to {MOST_GOT}"),
 ]
 BudgetTokens = Annotated[
     Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(number)],
-    Field(description="About how many tokens the results may take"),
+    Field(description="Most tokens of the results, about"),
 ]
 Detail = Annotated[
     str,
     Field(
-        description="How much of each: titles first, then memory_get what you want, costs least",
+        description="How much of each memory; titles cost least",
         json_schema_extra={"enum": [*DETAILS]},
     ),
 ]
-ContextId = Annotated[
-    str | None, Field(description="The conversation or task it belongs to; 'current' is the one last worked in")
-]
-Significance = Annotated[Share, Field(description="How much it matters; above 0.3 it also goes to the remote")]
+ContextId = Annotated[str | None, Field(description="Conversation or task it belongs to; 'current': the last one")]
+Significance = Annotated[Share, Field(description="How much it matters; 0.3 or less never leaves this machine")]
 Tags = Annotated[Names | None, Field(description="Words to filter by")]
 Limit = Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most"), BeforeValidator(number)]
 TopK = Annotated[

@@ -18,14 +18,13 @@ When you begin or resume a task
 
 While you work, store what will still matter tomorrow
 - One fact per memory, understandable on its own: who, what, why, and since when.
-- key: a short name, so that a later correction revises it ("deploy", "db-choice").
+- key: a short name for what may need a correction later ("deploy", "db-choice"); storing it again replaces the text.
 - memory_type: semantic for facts and preferences, procedural for how things are done, episodic for what happened,
   working for what only this task needs.
 - significance: 0.8 for decisions, corrections and what a person asked to be remembered; 0.5 for useful facts; 0.3 or
   less for what must not leave this machine.
 - context_id: the same for everything in one task{example}.
-- origin: web for what you copied from a web page, tool for a tool's output, user for what a person said.
-- Link what belongs together with memory_link, and keep longer reasoning with record_thought.
+- origin: web for what you copied from a web page, tool for a tool's output.
 
 When a task ends
 - record_task_outcome, for failures too, with the reason: that is what later assessments rest on.

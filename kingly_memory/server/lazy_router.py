@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -12,8 +11,6 @@ from kingly_memory.errors import RouterClosed
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
-
-log = logging.getLogger("kingly_memory.server")
 
 CLOSE_S = 0.7
 """How long closing may take. What it would still write down are counts of uses; what was acknowledged is on disk."""
@@ -52,16 +49,18 @@ class LazyRouter:
         return await asyncio.shield(self._under_way())
 
     async def close(self) -> None:
-        """Close the router if it was opened, and wait for that a moment. Safe to call twice."""
+        """Close the router if it was opened, and wait for that a moment. Safe to call twice.
+
+        A router that is still being opened, or a store that another process holds, is left to the end of the process,
+        without a word: nothing that was acknowledged is lost.
+        """
         self._over = True
         opening, self._opening = self._opening, None
         if opening is None:
             return
         closing = asyncio.create_task(self._end(opening), name="kingly-closing")
         await asyncio.wait([closing], timeout=CLOSE_S)
-        if not closing.done():
-            closing.cancel()
-            log.warning("the store did not close in time: another process holds it; nothing that was stored is lost")
+        closing.cancel()
 
     async def _end(self, opening: asyncio.Task[MemoryRouter]) -> None:
         [opened] = await asyncio.gather(opening, return_exceptions=True)

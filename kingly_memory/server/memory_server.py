@@ -12,15 +12,17 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp_types import CallToolResult, InputRequiredResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
 from pydantic import Field
 
 from kingly_memory.cognition.working import CURRENT
+from kingly_memory.intake import mended
 from kingly_memory.server import guide
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources
 from kingly_memory.server.stdio import stdio_streams
-from kingly_memory.server.toolsets import TOOLSETS, argument_names, tools
+from kingly_memory.server.toolsets import DEFAULT, argument_names, entries, tools
 from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_tool
 from kingly_memory.version import __version__
 
@@ -43,7 +45,7 @@ class MemoryServer(MCPServer[None]):
     def __init__(
         self,
         memory: LazyRouter,
-        toolsets: Collection[str] = TOOLSETS,
+        toolsets: Collection[str] = DEFAULT,
         *,
         shared: bool = False,
         longest_message_bytes: int = LONGEST_MESSAGE_BYTES,
@@ -66,18 +68,20 @@ class MemoryServer(MCPServer[None]):
         self.longest_message_bytes = longest_message_bytes
         self._memory = memory
         self._arguments = {tool.name: frozenset(argument_names(tool)) for tool in offered}
+        self._elsewhere = {entry.name: entry.toolset for entry in entries(memory)}
         self._shown_arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
         self._shared = shared
         self._contexts = {tool.name: _default(tool, "context_id") for tool in offered}
         add_resources(self, memory, shared=shared)
-        self._add_prompt()
+        if "memory" in toolsets:  # whose tools the prompt names
+            self._add_prompt()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Every failure is a tool error in one sentence."""
+        """Every failure is a tool error in one sentence. An unknown tool is a protocol error, as the protocol wants."""
         if name not in self._arguments:
-            return _failed(unknown_tool(name, self._arguments))
+            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._arguments, self._elsewhere.get(name)))
         if strange := arguments.keys() - self._arguments[name]:
             return _failed(unknown_arguments(name, strange, self._shown_arguments[name]))
         if self._shared and arguments.get("context_id", self._contexts[name]) == CURRENT:
@@ -86,6 +90,15 @@ class MemoryServer(MCPServer[None]):
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             return _failed(tool_sentence(name, error, arguments.keys()))
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """What the SDK refuses, a prompt's name or its arguments, is a protocol error, and not an internal one."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            raise MCPError(INVALID_PARAMS, mended(str(error))) from None
 
     async def run_stdio_async(self) -> None:
         """The SDK's own, over streams that no line can break."""

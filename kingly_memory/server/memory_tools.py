@@ -1,13 +1,11 @@
-"""The memory tools: store, search, get, forget, link, the working context, the status."""
+"""The memory tools: store, search, get, forget, the working context."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
-from kingly_memory.cognition.links import LinkType
 from kingly_memory.cognition.working import CURRENT
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, required, shown
@@ -35,10 +33,8 @@ from kingly_memory.server.results import (
     ContextShown,
     Forgotten,
     Found,
-    Linked,
     MemoryGot,
     MemoryShown,
-    Status,
     Stored,
 )
 
@@ -47,7 +43,7 @@ if TYPE_CHECKING:  # read after the handshake
 
 
 class MemoryTools:
-    """The tools of the toolset `memory`; the docstrings are what a host's model reads."""
+    """Tools of the toolset `memory`; the docstrings are what a host's model reads."""
 
     def __init__(self, memory: LazyRouter) -> None:
         self._memory = memory
@@ -55,11 +51,11 @@ class MemoryTools:
     async def memory_intelligent_store(
         self,
         *,
-        key: Annotated[
-            str,
-            Field(description="Its name; storing a key again revises its memory: what you leave out stays as it was"),
-        ],
         content: Annotated[str, Field(description="What to remember, understandable on its own")],
+        key: Annotated[
+            str | None,
+            Field(description="Only for what you may correct: storing a key again replaces its text"),
+        ] = None,
         memory_type: MemoryKind = TYPE,
         significance: Significance = SIGNIFICANCE,
         context_id: ContextId = None,
@@ -68,20 +64,19 @@ class MemoryTools:
         confidence: Annotated[Share, Field(description="How sure it is")] = CONFIDENCE,
         metadata: Annotated[Metadata | None, Field(description="Further facts")] = None,
         origin: Annotated[
-            Literal["agent", "user", "tool", "web"],
-            Field(description="Who said it: web or tool for what was copied from a web page or a tool's output"),
+            Literal["agent", "tool", "web"],  # not user: only what a person's own command or prompt says is the user's
+            Field(description="web or tool: copied from a web page or a tool's output"),
         ] = "agent",
         wait: Wait = None,
     ) -> Stored:
-        """Store one memory: a fact, a decision, a preference, a lesson. It is kept on this machine when this returns.
-        Under a key that is there already it replaces the content, and the old one is not kept.
+        """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
 
         Example: {"key": "deploy", "content": "Deploys need two reviews", "significance": 0.8}
         """
         router = await self._memory.get()
         receipt = await router.store(
             content,
-            key=required("key", key),
+            key=None if key is None else required("key", key),
             type=memory_type,
             significance=significance,
             confidence=confidence,
@@ -98,13 +93,11 @@ class MemoryTools:
         self,
         *,
         query: Annotated[str, Field(description="What to look for, in plain words")],
-        prefer_speed: Annotated[
-            bool, Field(description="Do not ask the remote when this machine has an answer")
-        ] = False,
+        prefer_speed: Annotated[bool, Field(description="Ask the remote only if this machine finds nothing")] = False,
         include_semantic: Annotated[
             bool,
             Field(
-                description="Ask the remote for memories of similar meaning",
+                description="Ask the remote too",
                 validation_alias=AliasChoices("include_semantic", "semantic"),
             ),
         ] = True,
@@ -113,17 +106,14 @@ class MemoryTools:
         context_id: Annotated[str | None, Field(description="Only this conversation or task")] = None,
         agent: Annotated[str | None, Field(description="Only what this agent stored")] = None,
         tags: Annotated[Names | None, Field(description="Only with all of these tags")] = None,
-        since: Annotated[str | None, Field(description="Only from this ISO 8601 date or time on (UTC)")] = None,
-        until: Annotated[
-            str | None, Field(description="Only up to this ISO 8601 time, or the end of that day (UTC)")
-        ] = None,
-        include_archived: Annotated[bool, Field(description="Search archived memories as well")] = False,
-        include_linked: Annotated[bool, Field(description="Show memories linked to the results")] = False,
+        since: Annotated[str | None, Field(description="ISO 8601 date or time (UTC)")] = None,
+        until: Annotated[str | None, Field(description="ISO 8601 time, or date with all of that day (UTC)")] = None,
+        include_archived: Annotated[bool, Field(description="Search archived ones too")] = False,
+        include_linked: Annotated[bool, Field(description="Show linked memories")] = False,
         detail: Detail = "full",
         budget_tokens: BudgetTokens = BUDGET_TOKENS,
     ) -> Found:
-        """Find memories, best first, by words and meaning; typing errors are forgiven. What does not fit into the
-        budget is shown as a passage or a title.
+        """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
 
         Example: {"query": "who reviews a deploy", "limit": 5}
         """
@@ -150,17 +140,17 @@ class MemoryTools:
 
     async def memory_get_working_context(
         self,
-        context_id: Annotated[str, Field(description="Id of the conversation or task")] = "current",
-        include_related: Annotated[bool, Field(description="Show memories linked to these")] = True,
+        context_id: Annotated[str, Field(description="Left out: the last one")] = "current",
+        include_related: Annotated[bool, Field(description="Show linked memories")] = True,
     ) -> ContextShown:
-        """Read what is at hand in one piece of work, the latest first. Call it when you begin or resume a task.
+        """Read the latest memories of a conversation or task. Call it when you resume one.
 
         Example: {"context_id": "deploy-42"}
         """
         return await context_shown(await self._memory.get(), context_id, include_related)
 
     async def memory_get(self, key_or_id: KeysOrIds) -> MemoryGot:
-        """Read one whole memory, or several at once: their keys or ids as a list.
+        """Read whole memories by key or id.
 
         Example: {"key_or_id": "deploy"}
         """
@@ -174,41 +164,13 @@ class MemoryTools:
         )
 
     async def memory_forget(self, key_or_id: KeyOrId) -> Forgotten:
-        """Take one memory out of every answer, here and on the remote. A person can restore it.
+        """Forget a memory, here and on the remote. A person can restore it.
 
         Example: {"key_or_id": "deploy"}
         """
         router = await self._memory.get()
         memory = _there(await router.forget(key_or_id), key_or_id)
         return Forgotten(id=memory.id, key=memory.key, restore=f"kingly-memory restore {memory.id}")
-
-    async def memory_link(
-        self,
-        *,
-        source: KeyOrId,
-        target: KeyOrId,
-        link_type: Annotated[
-            str,
-            Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]}),
-        ] = "related",
-        strength: Annotated[Share, Field(description="How strong the link is")] = 1.0,
-        description: Annotated[str | None, Field(description="What the link means")] = None,
-    ) -> Linked:
-        """Link two memories, so that one is shown with the other.
-
-        Example: {"source": "deploy", "target": "outage-march", "link_type": "follows"}
-        """
-        router = await self._memory.get()
-        link = await router.link_memories(source, target, link_type, strength, description)
-        return Linked.model_validate(link.to_json())
-
-    async def memory_status(self) -> Status:
-        """See how many memories there are, whether the remote is connected, and what waits for it.
-
-        Example: {}
-        """
-        router = await self._memory.get()
-        return Status.model_validate(await asyncio.to_thread(router.status))
 
 
 async def context_shown(router: MemoryRouter, context_id: str, include_related: bool = True) -> ContextShown:

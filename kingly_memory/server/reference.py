@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel
 
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.toolsets import TOOLSETS, tools
+from kingly_memory.server.toolsets import TOOLSETS, example, spellings, tools
 
 BEGIN = "<!-- tools: written by `python -m kingly_memory.server.reference docs/mcp.md` -->"
 END = "<!-- end of tools -->"
@@ -36,6 +38,8 @@ def page(text: str) -> str:
 def _toolset(toolset: str) -> Iterator[str]:
     yield f"### Toolset `{toolset}`"
     yield ""
+    yield f"{TOOLSETS[toolset][0].upper()}{TOOLSETS[toolset][1:]}."
+    yield ""
     # The tools are described and never called, so that nothing has to stand behind them.
     for tool in tools(cast("LazyRouter", None), [toolset]):
         yield from _section(tool)
@@ -44,17 +48,15 @@ def _toolset(toolset: str) -> Iterator[str]:
 def _section(tool: Tool) -> Iterator[str]:
     yield f"#### {tool.name}"
     yield ""
-    text, _, example = tool.description.partition("\nExample: ")
-    yield f"{' '.join(text.split())} {_effect(tool)}"
+    answer: type[BaseModel] = inspect.signature(tool.fn, eval_str=True).return_annotation
+    fields = ", ".join(f"`{name}`" for name in answer.model_fields)
+    yield f"{tool.description} {_effect(tool)} Answers {fields}."
     yield ""
-    yield f"    {tool.name} {example}"
+    yield f"    {tool.name} {example(tool)}"
     yield ""
     rows = [_row(name, one, tool) for name, one in tool.parameters["properties"].items()]
     if rows:
         yield from ["| argument | type | default | meaning |", "|---|---|---|---|", *rows, ""]
-    answer = (tool.output_schema or {})["properties"]
-    yield f"Answers {', '.join(f'`{name}`' for name in answer)}."
-    yield ""
 
 
 def _effect(tool: Tool) -> str:
@@ -65,9 +67,11 @@ def _effect(tool: Tool) -> str:
 
 
 def _row(name: str, schema: dict[str, Any], tool: Tool) -> str:
-    required = name in tool.parameters["required"]
+    required = name in tool.parameters.get("required", ())
     default = "required" if required else _literal(schema.get("default"))
-    return f"| `{name}` | {_type(schema)} | {default} | {schema.get('description', '')} |"
+    others = ", ".join(f"`{other}`" for other in spellings(tool).get(name, ()))
+    meaning = schema.get("description", "") + (f"; also accepted as {others}" if others else "")
+    return f"| `{name}` | {_type(schema)} | {default} | {meaning} |"
 
 
 def _literal(value: object) -> str:

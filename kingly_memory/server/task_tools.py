@@ -12,13 +12,13 @@ from kingly_memory.server.results import Assessed, Stored
 
 
 class TaskTools:
-    """The tools of the toolset `tasks`; the docstrings are what a host's model reads."""
+    """Tools of the toolset `memory`; the docstrings are what a host's model reads."""
 
     def __init__(self, memory: LazyRouter) -> None:
         self._memory = memory
 
     async def assess_task_confidence(self, task_description: Task, context_id: ContextId = None) -> Assessed:
-        """Ask how likely a task is to succeed, judged by how similar tasks ended. Call it before you begin.
+        """Estimate how likely a task is to succeed, by how similar ones ended. Call it before you begin.
 
         Example: {"task_description": "migrate the users table"}
         """
@@ -42,12 +42,12 @@ class TaskTools:
         approach: Annotated[str | None, Field(description="How it was done, or by whom")] = None,
         notes: Annotated[Names | None, Field(description="What was learnt on the way")] = None,
         reason: Annotated[str | None, Field(description="Why it failed or was cancelled")] = None,
-        duration_s: Annotated[Seconds | None, Field(description="How long it took, in seconds")] = None,
+        duration_s: Annotated[Seconds | None, Field(description="Seconds it took")] = None,
         significance: Significance = 0.6,
         tags: Tags = None,
         metadata: Annotated[Metadata | None, Field(description="Further facts")] = None,
     ) -> Stored:
-        """Record how a task ended, so that later assessments can learn from it. Call it for failures too.
+        """Record how a task ended, failures too: assess_task_confidence learns from it.
 
         Example: {"task": "migrate the users table", "status": "failed", "reason": "a lock timed out"}
         """

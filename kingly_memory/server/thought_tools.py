@@ -1,4 +1,4 @@
-"""The thought tool: reasoning that is kept in its order."""
+"""The thought tools: reasoning that is kept in its order, and links between memories."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kingly_memory.server.arguments import ContextId, Significance
+from kingly_memory.cognition.links import LinkType
+from kingly_memory.server.arguments import ContextId, KeyOrId, Share, Significance
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.results import SHOWN_CHARACTERS, ChainStep, ThoughtRecorded
+from kingly_memory.server.results import SHOWN_CHARACTERS, ChainStep, Linked, ThoughtRecorded
 
 LATEST = 20
 """Thoughts of a chain that an answer holds."""
@@ -62,3 +63,23 @@ class ThoughtTools:
             storage_layers=list(thought.receipt.layers),
             delivery=thought.receipt.delivery.value,
         )
+
+    async def memory_link(
+        self,
+        *,
+        source: KeyOrId,
+        target: KeyOrId,
+        link_type: Annotated[
+            str,
+            Field(description="What the source is to the target", json_schema_extra={"enum": [*LinkType]}),
+        ] = "related",
+        strength: Annotated[Share, Field(description="How strong the link is")] = 1.0,
+        description: Annotated[str | None, Field(description="What the link means")] = None,
+    ) -> Linked:
+        """Link two memories, so that one is shown with the other.
+
+        Example: {"source": "deploy", "target": "outage-march", "link_type": "follows"}
+        """
+        router = await self._memory.get()
+        link = await router.link_memories(source, target, link_type, strength, description)
+        return Linked.model_validate(link.to_json())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,24 +43,32 @@ class Entry:
     repeatable: bool = False
 
 
-TOOLSETS = ("memory", "tasks", "thoughts", "alma", "lifecycle", "ai", "cognition", "legacy")
+TOOLSETS: Mapping[str, str] = {
+    "memory": "store, search, read and forget memories; the working context; tasks and their outcomes",
+    "thoughts": "chains of thought, links between memories",
+    "alma": "searches in a mode or verified, reinforcing, learning a long text",
+    "lifecycle": "sweeps, restoring, status and statistics",
+    "ai": "focus, pins, threads, notes for a prompt",
+    "cognition": "what an agent experienced",
+    "legacy": "keys and values: remember, recall, list",
+}
+"""Every toolset and what is in it."""
+DEFAULT = ("memory",)
+ALL = "all"
 
 
 def entries(memory: LazyRouter) -> tuple[Entry, ...]:
     """Every tool, in the order in which they are listed."""
-    memories, tasks, thoughts, alma, legacy = (
-        MemoryTools(memory),
-        TaskTools(memory),
-        ThoughtTools(memory),
-        AlmaTools(memory),
-        LegacyTools(memory),
-    )
-    upkeep, lifecycle, ai = AlmaUpkeepTools(memory), LifecycleTools(memory), AiTools(memory)
-    attention, injection = AttentionTools(memory), InjectionTools(memory)
+    memories, tasks, thoughts = MemoryTools(memory), TaskTools(memory), ThoughtTools(memory)
+    alma, upkeep, lifecycle = AlmaTools(memory), AlmaUpkeepTools(memory), LifecycleTools(memory)
+    ai, attention, injection = AiTools(memory), AttentionTools(memory), InjectionTools(memory)
     threads, suggestions = ThreadViewTools(memory), SuggestionTools(memory)
+    cognition, legacy = CognitionTools(memory), LegacyTools(memory)
     return (
         Entry("memory", "memory_intelligent_store", "Store a memory", memories.memory_intelligent_store, destroys=True),
         Entry("memory", "memory_hybrid_search", "Search memories", memories.memory_hybrid_search, reads=True),
+        Entry("memory", "memory_get", "Read a memory", memories.memory_get, reads=True),
+        Entry("memory", "memory_forget", "Forget a memory", memories.memory_forget, destroys=True),
         Entry(
             "memory",
             "memory_get_working_context",
@@ -68,13 +76,10 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
             memories.memory_get_working_context,
             reads=True,
         ),
-        Entry("memory", "memory_get", "Read a memory", memories.memory_get, reads=True),
-        Entry("memory", "memory_forget", "Forget a memory", memories.memory_forget, destroys=True),
-        Entry("memory", "memory_link", "Link two memories", memories.memory_link, repeatable=True),
-        Entry("memory", "memory_status", "See the memory's status", memories.memory_status, reads=True),
-        Entry("tasks", "assess_task_confidence", "Assess a task", tasks.assess_task_confidence),
-        Entry("tasks", "record_task_outcome", "Record how a task ended", tasks.record_task_outcome),
+        Entry("memory", "record_task_outcome", "Record how a task ended", tasks.record_task_outcome),
+        Entry("memory", "assess_task_confidence", "Assess a task", tasks.assess_task_confidence),
         Entry("thoughts", "record_thought", "Record a thought", thoughts.record_thought),
+        Entry("thoughts", "memory_link", "Link two memories", thoughts.memory_link, repeatable=True),
         Entry("alma", "alma_retrieve_for_mode", "Search in a mode", alma.alma_retrieve_for_mode, reads=True),
         Entry("alma", "alma_retrieve_verified", "Search and verify", alma.alma_retrieve_verified, reads=True),
         Entry("alma", "alma_reinforce", "Hold against fading", upkeep.alma_reinforce),
@@ -82,6 +87,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("alma", "alma_compress_and_learn", "Learn a long text", upkeep.alma_compress_and_learn),
         Entry("lifecycle", "memory_sweep", "Sweep", lifecycle.memory_sweep, destroys=True, repeatable=True),
         Entry("lifecycle", "memory_restore", "Restore a memory", lifecycle.memory_restore, repeatable=True),
+        Entry("lifecycle", "memory_status", "See the memory's status", lifecycle.memory_status, reads=True),
         Entry("lifecycle", "get_memory_stats", "See how memories do", lifecycle.get_memory_stats, reads=True),
         Entry("ai", "ai_focus", "Focus on a topic", attention.ai_focus, repeatable=True),
         Entry("ai", "ai_unfocus", "Take focus off", attention.ai_unfocus, destroys=True, repeatable=True),
@@ -96,9 +102,7 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
         Entry("ai", "ai_suggestions", "See what might be done", suggestions.ai_suggestions, reads=True),
         Entry("ai", "memory_inject", "Take notes for a prompt", injection.memory_inject, reads=True),
         Entry("ai", "ai_compact", "Compact the threads", ai.ai_compact, destroys=True),
-        Entry(
-            "cognition", "retrieve_memory", "Retrieve experiences", CognitionTools(memory).retrieve_memory, reads=True
-        ),
+        Entry("cognition", "retrieve_memory", "Retrieve experiences", cognition.retrieve_memory, reads=True),
         Entry("legacy", "remember", "Keep a value", legacy.remember, destroys=True),
         Entry("legacy", "recall", "Read a value", legacy.recall, reads=True),
         Entry("legacy", "list", "List the keys", legacy.list_keys, reads=True),
@@ -106,21 +110,30 @@ def entries(memory: LazyRouter) -> tuple[Entry, ...]:
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
-    """The toolsets that a text with commas names; all of them when there is none. Raises InvalidInput."""
+    """The toolsets that a text with commas names; the default ones when there is none. Raises InvalidInput."""
     if text is None:
-        return TOOLSETS
+        return DEFAULT
     names = [name.strip() for name in text.split(",") if name.strip()]
+    choices = f"choose from {', '.join(TOOLSETS)}, or {ALL}"
     for name in names:
-        if name not in TOOLSETS:
-            raise InvalidInput("tools", f"{name[:40]!r} is unknown; choose from {', '.join(TOOLSETS)}")
+        if name not in TOOLSETS and name != ALL:
+            raise InvalidInput("tools", f"{name[:40]!r} is unknown; {choices}")
     if not names:
-        raise InvalidInput("tools", f"names no toolset; choose from {', '.join(TOOLSETS)}")
-    return tuple(name for name in TOOLSETS if name in names)
+        raise InvalidInput("tools", f"names no toolset; {choices}")
+    return tuple(name for name in TOOLSETS if name in names or ALL in names)
 
 
 def tools(memory: LazyRouter, toolsets: Collection[str]) -> list[Tool]:
     """The tools of these sets, in their order."""
     return [_tool(entry) for entry in entries(memory) if entry.toolset in toolsets]
+
+
+def spellings(tool: Tool) -> dict[str, list[str]]:
+    """The other names of the arguments that have some."""
+    choices = [
+        getattr(field.validation_alias, "choices", ()) for field in tool.fn_metadata.arg_model.model_fields.values()
+    ]
+    return {names[0]: list(names[1:]) for names in choices if names}
 
 
 def argument_names(tool: Tool) -> Iterator[str]:
@@ -153,10 +166,9 @@ class _Faithful(FuncMetadata):
 
 def _tool(entry: Entry) -> Tool:
     annotations = ToolAnnotations(
-        title=entry.title,
-        read_only_hint=entry.reads,
-        destructive_hint=entry.destroys,
-        idempotent_hint=entry.reads or entry.repeatable,
+        read_only_hint=entry.reads or None,
+        destructive_hint=None if entry.reads else entry.destroys,
+        idempotent_hint=entry.repeatable or None,
         open_world_hint=False,
     )
     tool = Tool.from_function(
@@ -165,16 +177,11 @@ def _tool(entry: Entry) -> Tool:
         title=entry.title,
         description=_described(entry.act),
         annotations=annotations,
-        structured_output=True,
+        # Answers are structured all the same. Their schemas would be twice as long as all the rest, for every model.
+        structured_output=False,
     )
-    told = tool.fn_metadata
-    tool.fn_metadata = _Faithful(
-        arg_model=told.arg_model,
-        output_schema=told.output_schema,
-        output_model=told.output_model,
-        wrap_output=told.wrap_output,
-    )
-    tool.parameters = _terse(tool)
+    tool.fn_metadata = _Faithful(arg_model=tool.fn_metadata.arg_model)
+    tool.parameters = _terse(tool.parameters)
     return tool
 
 
@@ -183,31 +190,31 @@ def _compact(data: JsonObject) -> str:
 
 
 def _described(act: Callable[..., Any]) -> str:
-    lines = (act.__doc__ or "").strip().splitlines()
-    return "\n".join(line.strip() for line in lines if line.strip())
+    """The docstring without its example, which is for the docs."""
+    return " ".join((act.__doc__ or "").partition("Example:")[0].split())
 
 
-def _terse(tool: Tool) -> dict[str, Any]:
-    """The arguments without titles that only repeat the names, closed to those that are not there. Other spellings are
-    said in words: a schema that lists them would offer each argument twice."""
-    properties = {
-        name: {key: value for key, value in one.items() if key != "title"}
-        for name, one in tool.parameters.get("properties", {}).items()
-    }
-    for name, others in _spellings(tool).items():
-        properties[name]["description"] += f" (also accepted as {', '.join(others)})"
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": tool.parameters.get("required", []),
-        "additionalProperties": False,
-    }
+def example(tool: Tool) -> str:
+    """Arguments that show how the tool is called, as JSON."""
+    return " ".join((tool.fn.__doc__ or "").partition("Example:")[2].split())
 
 
-def _spellings(tool: Tool) -> dict[str, list[str]]:
-    """The other names of the arguments that have some."""
-    shown = tool.parameters.get("properties", {})
-    choices = [
-        getattr(field.validation_alias, "choices", ()) for field in tool.fn_metadata.arg_model.model_fields.values()
-    ]
-    return {names[0]: list(names[1:]) for names in choices if names and names[0] in shown}
+def _terse(schema: dict[str, Any]) -> dict[str, Any]:
+    """The arguments in few words, since every host sends them to its model: without titles that repeat the names,
+    without null where an argument may be left out, closed to arguments that are not there. Other spellings are
+    accepted and not listed: a schema that lists them would offer each argument twice."""
+    properties = {name: _plain(one) for name, one in schema.get("properties", {}).items()}
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    plain = dict(schema)
+    if plain.get("default", ...) is None:
+        del plain["default"]
+        others = [one for one in plain.pop("anyOf", []) if one != {"type": "null"}]
+        plain |= others[0] if len(others) == 1 else {"anyOf": others} if others else {}
+    if plain.get("additionalProperties") is True:
+        del plain["additionalProperties"]
+    plain.pop("title", None)
+    return plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
@@ -21,6 +22,7 @@ from kingly_memory.server.lifecycle_results import (
     Swept,
     Weak,
 )
+from kingly_memory.server.results import Status
 
 Agent = Annotated[str | None, Field(description="Only what this agent stored")]
 
@@ -126,6 +128,14 @@ class LifecycleTools:
         if memory is None:
             raise InvalidInput("key_or_id", f"nothing was ever stored under {shown(key_or_id)!r} in this project")
         return Restored.of(memory)
+
+    async def memory_status(self) -> Status:
+        """See how many memories there are, whether the remote is connected, and what waits for it.
+
+        Example: {}
+        """
+        router = await self._memory.get()
+        return Status.model_validate(await asyncio.to_thread(router.status))
 
     async def get_memory_stats(self) -> MemoryStats:
         """See how many memories are in which tier and how strong they are.

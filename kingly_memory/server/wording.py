@@ -66,8 +66,11 @@ def unknown_arguments(tool: str, strange: Iterable[str], known: Iterable[str]) -
     return f"{named}: unknown argument; {tool} takes {takes}"
 
 
-def unknown_tool(name: str, known: Iterable[str]) -> str:
-    """Names those that it may have been meant for, since a list of all would be longer than most answers."""
+def unknown_tool(name: str, known: Iterable[str], toolset: str | None) -> str:
+    """Names those that it may have been meant for, since a list of all would be longer than most answers. `toolset`
+    has a tool of that name, and this server does not offer it."""
+    if toolset is not None:
+        return f"this server does not offer {name}; it does when it is started with --tools memory,{toolset}"
     names = list(known)
     near = get_close_matches(name[:_NAME_CHARACTERS], names, n=_PROBLEMS, cutoff=0.4) or names[:_PROBLEMS]
     has = f"this server has {', '.join(near)} and {len(names) - len(near)} others"
