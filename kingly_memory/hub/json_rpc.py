@@ -6,11 +6,16 @@ import json
 import re
 from typing import Any
 
+from anyio import to_thread
+
+from kingly_memory.hub.access import Refusal
 from kingly_memory.intake import mended
 
 INVALID_REQUEST = -32600
 STRANGE_ID = "the id of a request has to be a text or a whole number"
 
+_THREAD_ABOVE_BYTES = 65_536
+"""Reading more JSON than this takes long enough to be felt on the event loop."""
 _PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]|-?\d+[.eE])')
 
 
@@ -26,6 +31,15 @@ def has_strange_id(line: bytes) -> bool:
     if not isinstance(value, dict) or "method" not in value or "id" not in value:
         return False
     return isinstance(value["id"], bool) or not isinstance(value["id"], str | int)
+
+
+async def readable(body: bytes) -> bytes | Refusal:
+    """What the SDK is to read of a request's body, or why it is not to."""
+    return _readable(body) if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(_readable, body)
+
+
+def _readable(body: bytes) -> bytes | Refusal:
+    return Refusal(400, STRANGE_ID) if has_strange_id(body) else mended_body(body)
 
 
 def mended_body(body: bytes) -> bytes:

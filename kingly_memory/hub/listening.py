@@ -14,17 +14,35 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from kingly_memory.errors import InvalidSetting
+from kingly_memory.hub.limits import Connection, Connections, Limits
 
 _GRACE_S = 1
 """Seconds that open calls may take after the server was told to stop."""
-_WAITING_CALLS = 512
+_WAITING_CALLS = 2_048
+"""How many connections the system keeps until they are accepted. That takes 0.3 s; who finds no place tries again after
+1 s."""
 _PORTS = range(65_536)
 
 
-def quiet_server(application: ASGIApp, *, lifespan: bool = False) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+        super().__init__(config)
+        self.server_state = Connections(limits)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            # Uvicorn has one number for what the system keeps and for what the event loop accepts in one turn.
+            listening.listen(_WAITING_CALLS)
+
+
+def quiet_server(application: ASGIApp, *, limits: Limits | None = None, lifespan: bool = False) -> uvicorn.Server:
     """Without an access log: what is called, and by whom, is nobody's business."""
+    limits = Limits.of_this_process() if limits is None else limits
     config = uvicorn.Config(
         application,
+        http=Connection,
+        backlog=limits.accepted_at_once,
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -33,7 +51,7 @@ def quiet_server(application: ASGIApp, *, lifespan: bool = False) -> uvicorn.Ser
         lifespan="on" if lifespan else "off",
         timeout_graceful_shutdown=_GRACE_S,
     )
-    return uvicorn.Server(config)
+    return _Server(config, limits)
 
 
 @contextmanager

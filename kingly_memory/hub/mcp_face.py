@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.hub import json_rpc
 from kingly_memory.hub.access import Access, Refusal
-from kingly_memory.hub.bodies import arrived, relayed
+from kingly_memory.hub.bodies import Bodies, relayed
 from kingly_memory.hub.desk import CALLER, Caller, Desk
 from kingly_memory.observe import log
 
@@ -32,16 +32,15 @@ if TYPE_CHECKING:
 MCP_PATH = "/mcp"
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}
-_THREAD_ABOVE_BYTES = 65_536
-"""Reading more JSON than this takes long enough to be felt on the event loop."""
 
 
 class McpFace:
     """An ASGI application for one path. Use it as `async with`; belongs to one event loop."""
 
-    def __init__(self, desk: Desk, access: Access, version: str) -> None:
+    def __init__(self, desk: Desk, access: Access, bodies: Bodies, version: str) -> None:
         self._desk = desk
         self._access = access
+        self._bodies = bodies
         self._version = version
         self._over = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
@@ -63,16 +62,22 @@ class McpFace:
         if isinstance(namespace, Refusal):
             await _refused(namespace)(scope, receive, send)
             return
-        body = await _body(request)
-        if isinstance(body, Refusal):
-            await _refused(body)(scope, receive, send)
+        if request.method != "POST":
+            # There is no session, and so nothing that a stream opened with GET could ever bring.
+            refusal = Refusal(405, "this hub answers to POST alone; it keeps no session and opens no stream")
+            await _refused(refusal)(scope, receive, send)
             return
-        sdk = await self._loaded()
-        if isinstance(sdk, Refusal):
-            await _refused(sdk)(scope, receive, send)
-            return
-        relayed_scope, replay = relayed(scope, body, receive)
-        await sdk({**relayed_scope, CALLER: Caller.of(namespace, request.headers)}, replay, send)
+        async with self._bodies.arrived(request) as body:
+            message = body if isinstance(body, Refusal) else await json_rpc.readable(body)
+            if isinstance(message, Refusal):
+                await _refused(message)(scope, receive, send)
+                return
+            sdk = await self._loaded()
+            if isinstance(sdk, Refusal):
+                await _refused(sdk)(scope, receive, send)
+                return
+            relayed_scope, replay = relayed(scope, message, receive)
+            await sdk({**relayed_scope, CALLER: Caller.of(namespace, request.headers)}, replay, send)
 
     async def _loaded(self) -> ASGIApp | Refusal:
         """The SDK's application; the first who ask wait for it together, and what fails is tried again."""
@@ -125,21 +130,6 @@ def _told_by_kind() -> Iterator[None]:
     finally:
         library.propagate = True
         library.removeHandler(handler)
-
-
-async def _body(request: Request) -> bytes | Refusal:
-    """What the SDK is to read: whole, without lone surrogates."""
-    if request.method != "POST":
-        # There is no session, and so nothing that a stream opened with GET could ever bring.
-        return Refusal(405, "this hub answers to POST alone; it keeps no session and opens no stream")
-    body = await arrived(request)
-    if isinstance(body, Refusal):
-        return body
-    return _readable(body) if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(_readable, body)
-
-
-def _readable(body: bytes) -> bytes | Refusal:
-    return Refusal(400, json_rpc.STRANGE_ID) if json_rpc.has_strange_id(body) else json_rpc.mended_body(body)
 
 
 def _refused(refused: Refusal) -> Response:

@@ -17,6 +17,7 @@ from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
+from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.hub.server import application
 from kingly_memory.settings import user_data_folder
 from kingly_memory.version import __version__
@@ -45,6 +46,7 @@ def run_hub(
     folder = default_home() if home is None else home
     with ExitStack() as stack:
         stack.enter_context(_alone_in(folder))
+        stack.enter_context(warnings_to_stderr())
         store = DiskStore(folder)
         stack.callback(store.close)
         taken = stack.enter_context(listener(host, port))

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import Access, Refusal
-from kingly_memory.hub.bodies import arrived
+from kingly_memory.hub.bodies import Bodies
 from kingly_memory.hub.desk import Caller, Desk, refusal
 from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.mcp_face import MCP_PATH, McpFace
@@ -28,9 +28,10 @@ from kingly_memory.models import JsonObject
 class Door:
     """Lets callers in, hands their calls to the desk and puts the answers on the wire: the json-call dialect."""
 
-    def __init__(self, desk: Desk, access: Access, version: str) -> None:
+    def __init__(self, desk: Desk, access: Access, bodies: Bodies, version: str) -> None:
         self._desk = desk
         self._access = access
+        self._bodies = bodies
         self._version = version
 
     async def health(self, request: Request) -> Response:
@@ -43,10 +44,10 @@ class Door:
         namespace = self._access.admit(request.headers)
         if isinstance(namespace, Refusal):
             return _refused(namespace)
-        body = await arrived(request)
-        if isinstance(body, Refusal):
-            return _refused(body)
-        return await to_thread.run_sync(self._answer, Caller.of(namespace, request.headers), body)
+        async with self._bodies.arrived(request) as body:
+            if isinstance(body, Refusal):
+                return _refused(body)
+            return await to_thread.run_sync(self._answer, Caller.of(namespace, request.headers), body)
 
     def _answer(self, caller: Caller, body: bytes) -> Response:
         """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
@@ -67,8 +68,8 @@ class NotJson(ValueError):
 
 def application(engine: Engine, access: Access, version: str) -> Starlette:
     """The hub as an ASGI application. MCP is spoken while its lifespan lasts."""
-    desk = Desk(engine)
-    door, face = Door(desk, access, version), McpFace(desk, access, version)
+    desk, bodies = Desk(engine), Bodies()
+    door, face = Door(desk, access, bodies, version), McpFace(desk, access, bodies, version)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.logs import warnings_to_stderr
 from kingly_memory.server.memory_server import LONGEST_MESSAGE_BYTES, MemoryServer
 from kingly_memory.settings import Place, Settings
 

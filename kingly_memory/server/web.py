@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.hub import json_rpc
 from kingly_memory.hub.access import Refusal
-from kingly_memory.hub.bodies import relayed
+from kingly_memory.hub.bodies import Bodies, relayed
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.server.gate import Gate, check_bind, own_token, token_in
 from kingly_memory.server.memory_server import MemoryServer
@@ -51,42 +51,26 @@ class Door:
     def __init__(self, inner: ASGIApp, gate: Gate, limit_bytes: int) -> None:
         self._inner = inner
         self._gate = gate
-        self._limit_bytes = limit_bytes
+        self._bodies = Bodies(limit_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        refusal = self._gate.refusal(Headers(scope=scope))
+        request = Request(scope, receive)
+        refusal = self._gate.refusal(request.headers)
+        if refusal is None and scope["path"] == PATH and request.method != "POST":
+            # There is no session, and so nothing that a stream opened with GET could ever bring.
+            refusal = Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")
         if refusal is not None:
             await _refused(refusal)(scope, receive, send)
             return
-        if scope["path"] == PATH and scope["method"] != "POST":
-            # There is no session, and so nothing that a stream opened with GET could ever bring.
-            await _refused(Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream"))(
-                scope, receive, send
-            )
-            return
-        body = await self._body(receive)
-        if body is None:
-            sentence = f"the message is longer than {self._limit_bytes:,} bytes; store a text in several memories"
-            await _refused(Refusal(413, sentence))(scope, receive, send)
-            return
-        if json_rpc.has_strange_id(body):
-            await _refused(Refusal(400, json_rpc.STRANGE_ID))(scope, receive, send)
-            return
-        await self._inner(*relayed(scope, body, receive), send)
-
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body, with lone surrogates mended; None when it is too long."""
-        body = bytearray()
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if len(body) > self._limit_bytes:
-                return None
-            if not message.get("more_body", False):
-                return json_rpc.mended_body(bytes(body))
+        async with self._bodies.arrived(request) as body:
+            message = body if isinstance(body, Refusal) else await json_rpc.readable(body)
+            if isinstance(message, Refusal):
+                await _refused(message)(scope, receive, send)
+                return
+            await self._inner(*relayed(scope, message, receive), send)
 
 
 def application(server: MemoryServer, gate: Gate) -> ASGIApp:

@@ -1,0 +1,89 @@
+"""Where a server's warnings go: to standard error, from a thread of their own, and each of a kind once a minute.
+
+A host may start the server with a pipe for standard error that it never reads. Once that pipe is full, a write to it
+waits for ever, and must not do so in the event loop. What is refused a thousand times a second must not fill a disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from kingly_memory.intake import mended
+
+MOST_WAITING = 1_000
+"""Lines that wait to be written; of more, the later ones are dropped."""
+LINE_CHARACTERS = 500
+MOST_KINDS = 1_000
+
+_ONCE_IN_S = 60.0
+_LAST_LINES_S = 0.2
+
+
+class _Notes(logging.Handler):
+    """Hands warnings to the thread that writes them. Of an exception only its kind is told: its text may hold what a
+    memory says."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        super().__init__(logging.WARNING)
+        self.waiting: queue.Queue[str | None] = queue.Queue(MOST_WAITING)
+        self._now_s = now_s
+        self._told: dict[str, tuple[float, int]] = {}
+        """When each line was told, and how often it was not since."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        # What asyncio and the like say in further lines are addresses of objects.
+        told = record.getMessage().partition("\n")[0]
+        told = mended(told if kind is None else f"{told} ({kind.__name__})")[:LINE_CHARACTERS]
+        told_s, more = self._told.get(told, (-math.inf, 0))
+        if self._now_s() - told_s < _ONCE_IN_S:
+            self._told[told] = (told_s, more + 1)
+            return
+        if len(self._told) >= MOST_KINDS:
+            self.tell_the_rest()
+        self._told[told] = (self._now_s(), 0)
+        self._tell(told, more)
+
+    def tell_the_rest(self) -> None:
+        """Tell what was not told since its kind was told last."""
+        for told, (_, more) in self._told.items():
+            if more:
+                self._tell(told, more)
+        self._told.clear()
+
+    def _tell(self, told: str, more: int) -> None:
+        line = " ".join(told.split())
+        with suppress(queue.Full):
+            self.waiting.put_nowait(f"kingly-memory: {line}{f' ({more} more since)' if more else ''}\n")
+
+
+@contextmanager
+def warnings_to_stderr(now_s: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Show the warnings of every library, as notes of this program."""
+    handler = _Notes(now_s)
+    writing = threading.Thread(target=_write, args=(handler.waiting,), name="kingly-stderr", daemon=True)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    writing.start()
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.tell_the_rest()
+        with suppress(queue.Full):
+            handler.waiting.put_nowait(None)
+        writing.join(_LAST_LINES_S)
+
+
+def _write(waiting: queue.Queue[str | None]) -> None:
+    while (line := waiting.get()) is not None:
+        with suppress(OSError, ValueError):  # nobody reads, which is no reason to stop
+            os.write(sys.stderr.fileno(), line.encode())
