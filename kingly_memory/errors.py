@@ -61,11 +61,10 @@ class StoreUnwritable(StoreError):
 class StoreUntrusted(StoreError):
     """The store folder could have been prepared by somebody else, so it is not opened."""
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"the memory store in {path} is not opened: {problem}. "
-            "If it is yours, mend that; otherwise name another --home"
-        )
+    def __init__(
+        self, path: str, problem: str, to_do: str = "If it is yours, mend that; otherwise name another --home"
+    ) -> None:
+        super().__init__(f"the memory store in {path} is not opened: {problem}. {to_do}")
 
 
 class StoreDamaged(StoreError):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RetrievalMode
+from kingly_memory.own_files import OWN_FOLDERS
 
 if TYPE_CHECKING:  # read where several remotes are named
     from kingly_memory.remote_names import Addresses, RemotePlace
+    from kingly_memory.trust import Inert, Judged
 
 DEFAULT_ENDPOINT = "http://localhost:8000"
 """What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
@@ -53,8 +55,6 @@ _DURABILITIES: Choices = ("power", "process")
 _MODES: Choices = tuple(RetrievalMode)
 _LEVELS: Choices = ("none", "light", "medium", "aggressive")
 CONFIG_FILES = ("config.toml", "config.yaml", "config.yml")
-_FOLDERS = (".kingly", "kingly")
-"""Folders that hold a home and nothing else but what belongs to it."""
 _EMBEDDERS: Choices = ("auto", "wordllama", "none")
 _FUSIONS: Choices = ("weighted", "rrf")
 _DIALECTS: Choices = ("auto", "json-call", "mcp")
@@ -194,7 +194,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, home: Path | None = None) -> Settings:
         """Settings with every `KINGLY_<NAME>` that is set, and those of the settings file that the environment does not
-        say: of KINGLY_CONFIG, else of the file beside that home.
+        say: of KINGLY_CONFIG, else of the file beside that home. A file that is not trusted says nothing; see `inert`.
 
         Raises InvalidSetting on one that cannot be read.
         """
@@ -206,7 +206,7 @@ class Settings:
 def beside(home: Path) -> Path:
     """The folder for what belongs to a home: the one around it where that holds nothing else, the home itself
     elsewhere."""
-    return home.parent if home.parent.name in _FOLDERS else home
+    return home.parent if home.parent.name in OWN_FOLDERS else home
 
 
 class Said(NamedTuple):
@@ -219,8 +219,7 @@ class Said(NamedTuple):
 def said(environment: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, Said]:
     """What the settings file and, over it, the environment say; see `Settings.from_environment`."""
     env = os.environ if environment is None else environment
-    path = settings_file(home, env)
-    found = {} if path is None else _said_in(path)
+    found = _said_in_file(home, env)
     for one in fields(Settings):
         name = f"KINGLY_{one.name.upper()}"
         if name in env:
@@ -228,27 +227,54 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
     return found
 
 
-def settings_file(home: Path | None, environment: Mapping[str, str] | None = None) -> Path | None:
-    """The file that KINGLY_CONFIG names, else `config.toml`, `.yaml` or `.yml` beside the home: next to it in `.kingly`
-    (or the user's data folder), inside it elsewhere. None when there is none; raises InvalidSetting for two."""
+def settings_files(home: Path | None, environment: Mapping[str, str] | None = None) -> list[Path]:
+    """The file that KINGLY_CONFIG names, else each `config.toml`, `.yaml` or `.yml` beside the home: next to it in
+    `.kingly` (or the user's data folder), inside it elsewhere. Whether one is obeyed is another question."""
     env = os.environ if environment is None else environment
     named = env.get("KINGLY_CONFIG")
     if named:
-        return Path(named).expanduser()
-    if home is None:
-        return None
-    folder = beside(home)
-    there = [path for name in CONFIG_FILES if (path := folder / name).exists()]
-    if len(there) > 1:
-        raise InvalidSetting("KINGLY_CONFIG", f"{' and '.join(map(str, there))} are both there; keep one of them")
-    return there[0] if there else None
+        return [_absolute(named)]
+    folder = None if home is None else beside(home)
+    return [] if folder is None else [path for name in CONFIG_FILES if os.path.lexists(path := folder / name)]
 
 
-def _said_in(path: Path) -> dict[str, Said]:
-    from kingly_memory.settings_file import read
+def inert(home: Path | None, environment: Mapping[str, str] | None = None) -> Sequence[Inert]:
+    """Each settings file that is not obeyed, since this user has not trusted it. Its `str` is a sentence that says why,
+    and what to do."""
+    env = os.environ if environment is None else environment
+    files = settings_files(home, env)
+    return _judged(files, env).inert if files else ()
+
+
+def _judged(files: list[Path], env: Mapping[str, str]) -> Judged:
+    """Everybody who writes to a project may write a settings file there: only files of the user's data folder, and one
+    outside of every project that KINGLY_CONFIG names, are obeyed as they are."""
+    from kingly_memory.trust import judged
+
+    own = user_data_folder(env)
+    real = Path(os.path.realpath(files[0].parent))
+    if env.get("KINGLY_CONFIG"):
+        is_own = nearest_project(files[0].parent) is None and nearest_project(real) is None
+    else:
+        is_own = real.is_relative_to(os.path.realpath(own))
+    return judged(files, own, is_own=is_own)
+
+
+def _said_in_file(home: Path | None, env: Mapping[str, str]) -> dict[str, Said]:
+    files = settings_files(home, env)
+    obeyed = _judged(files, env).obeyed if files else ()
+    if len(obeyed) > 1:
+        there = " and ".join(str(path) for path, _ in obeyed)
+        raise InvalidSetting("KINGLY_CONFIG", f"{there} are both there; keep one of them")
+    return said_in(*obeyed[0]) if obeyed else {}
+
+
+def said_in(path: Path, content: bytes) -> dict[str, Said]:
+    """The settings of a file with that content. Raises InvalidSetting."""
+    from kingly_memory.settings_file import parsed
 
     known = {one.name: one for one in fields(Settings)}
-    found = {name: (key, value) for name, (key, value) in read(path, known).items()}
+    found = {name: (key, value) for name, (key, value) in parsed(path, content, known).items()}
     for name, (key, value) in found.items():
         _check(known[name], value, f"{key} in {path}")
     return {name: Said(value, f"{key} in {path}") for name, (key, value) in found.items()}

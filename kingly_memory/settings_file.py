@@ -33,14 +33,14 @@ SEEDS_KEYS: Mapping[str, str] = {
 """What the seed's keys set (seed 000, configuration)."""
 
 
-def read(path: Path, known: Collection[str]) -> dict[str, tuple[str, object]]:
+def parsed(path: Path, content: bytes, known: Collection[str]) -> dict[str, tuple[str, object]]:
     """For each setting that the file speaks of, the key under which it does and the value, which is not checked yet.
 
-    `known` are the names of all settings. Raises InvalidSetting for a file that cannot be read, a key that does not
-    exist, and a setting that is said twice.
+    `known` are the names of all settings. Raises InvalidSetting for a content that is no TOML or YAML, a key that does
+    not exist, and a setting that is said twice.
     """
     found: dict[str, tuple[str, object]] = {}
-    for key, value in _leaves(_parsed(path), path):
+    for key, value in _leaves(_data(path, content), path):
         name = SEEDS_KEYS.get(key, key)
         if key not in SEEDS_KEYS and key not in known:
             raise InvalidSetting(key, f"{path} has it and there is no such setting; {_nearest(key, known)}")
@@ -54,10 +54,26 @@ def read(path: Path, known: Collection[str]) -> dict[str, tuple[str, object]]:
     return found
 
 
-def _parsed(path: Path) -> Mapping[object, object]:
-    text = _text(path)
+def read(path: Path) -> bytes:
+    """The file's content. Raises InvalidSetting when it cannot be read or is too long for one of settings."""
     try:
+        if not path.is_file():
+            raise InvalidSetting("KINGLY_CONFIG", f"{path} is no file; name another one, or take it away")
+        with path.open("rb") as file:
+            data = file.read(LIMIT_BYTES + 1)
+    except OSError as error:
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} cannot be read ({error.strerror})") from None
+    if len(data) > LIMIT_BYTES:
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} has more than {LIMIT_BYTES:,} bytes, which no settings take")
+    return data
+
+
+def _data(path: Path, content: bytes) -> Mapping[object, object]:
+    try:
+        text = content.decode("utf-8-sig")
         data = _toml(text, path) if path.suffix == ".toml" else _yaml(text, path)
+    except UnicodeDecodeError:
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} is no text in UTF-8") from None
     except RecursionError:
         raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read") from None
     if data is None:
@@ -65,21 +81,6 @@ def _parsed(path: Path) -> Mapping[object, object]:
     if not isinstance(data, Mapping):
         raise InvalidSetting("KINGLY_CONFIG", f"{path} holds no names with values; write lines such as lease_s: 60")
     return data
-
-
-def _text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise InvalidSetting("KINGLY_CONFIG", f"{path} is no file; name another one, or take it away")
-        with path.open("rb") as file:
-            data = file.read(LIMIT_BYTES + 1)
-        if len(data) > LIMIT_BYTES:
-            raise InvalidSetting("KINGLY_CONFIG", f"{path} has more than {LIMIT_BYTES:,} bytes, which no settings take")
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidSetting("KINGLY_CONFIG", f"{path} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InvalidSetting("KINGLY_CONFIG", f"{path} is no text in UTF-8") from None
 
 
 def _toml(text: str, path: Path) -> object:

@@ -153,6 +153,11 @@ def test_a_line_of_a_file_that_cannot_be_read_is_one_sentence(run: Run, folder: 
     (folder / "consolidations.jsonl").unlink()
     (folder / "consolidations.jsonl").symlink_to(folder / "memory_updates.jsonl")
     said = run("audit", "show", "consolidations.jsonl:1")
+    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+    assert f"{folder / 'consolidations.jsonl'} is not opened: it is a symbolic link" in said.err
+    (folder / "consolidations.jsonl").unlink()
+    (folder / "consolidations.jsonl").mkdir()
+    said = run("audit", "show", "consolidations.jsonl:1")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"kingly-memory: folder: the audit in {folder} cannot be read (")
 

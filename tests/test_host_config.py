@@ -474,8 +474,36 @@ def test_bytes_folders_and_pipes_in_the_place_of_a_file_are_refused(run: Run, pr
         assert (ran.code, ran.out) == (2, "")
 
 
-def test_a_link_stays_a_link(run: Run, project: Path, tmp_path: Path) -> None:
-    real = tmp_path / "dotfiles.json"
+@pytest.mark.parametrize("place", [".mcp.json", ".claude", ".claude/settings.local.json"])
+@pytest.mark.parametrize("verb", ["--write", "--remove"])
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.requirement("A20")
+def test_a_link_that_leads_out_of_the_project_is_refused(
+    run: Run, project: Path, tmp_path: Path, *, place: str, verb: str, is_named: bool
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("{}")
+    (project / place).parent.mkdir(exist_ok=True)
+    (project / place).symlink_to(outside if place == ".claude" else outside / "file")
+    file = place if place != ".claude" else ".claude/settings.local.json"
+    ran = run("config", "claude-code", verb, *(["--path", file] if is_named else []))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"leads out of the project, to {outside}" in ran.err
+    assert [path.name for path in outside.iterdir()] == ["file"]
+    assert (outside / "file").read_text() == "{}"
+    assert not (project / ".mcp.json").exists() or place == ".mcp.json"
+
+
+@pytest.mark.requirement("A20")
+def test_a_link_that_leads_out_of_the_project_to_nothing_makes_nothing(run: Run, project: Path, tmp_path: Path) -> None:
+    (project / ".cursor").symlink_to(tmp_path / "outside")
+    assert run("config", "cursor", "--write").code == 2
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_link_within_the_project_stays_a_link(run: Run, project: Path) -> None:
+    real = project / "dotfiles.json"
     real.write_text("{}")
     (project / ".mcp.json").symlink_to(real)
     assert run("config", "claude-code", "--write").code == 0

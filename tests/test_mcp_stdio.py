@@ -80,7 +80,7 @@ def test_a_home_that_is_not_trusted_is_said_by_the_tools_and_not_by_silence(tmp_
     with wire(home) as speaking:
         result = speaking.call("recall", '{"key":"k"}')
         assert result["isError"] is True
-        assert "is not opened: it is a link or a special file" in result["content"][0]["text"]
+        assert "is not opened: it is a symbolic link" in result["content"][0]["text"]
         assert speaking.hang_up() == 0
 
 

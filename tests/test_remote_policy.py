@@ -20,6 +20,7 @@ from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import facet_at, federated
 from tests.router_bench import PromptStore, held
+from tests.settings_samples import own, trusted
 from tests.store_samples import memory as sample
 
 LABELS = ["team", "home", "lab"]
@@ -121,7 +122,8 @@ def test_a_policy_is_a_text() -> None:
 
 def test_a_settings_file_beside_the_home_may_say_the_policy(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f'remote_policy = "{PRIVATE}"\n')
-    assert Settings.from_environment({}, tmp_path).remote_policy == PRIVATE
+    trusted(tmp_path / "config.toml")
+    assert Settings.from_environment(own(), tmp_path).remote_policy == PRIVATE
 
 
 # --- on a disk ----------------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.errors import InvalidSetting, LanguageModelError
 from kingly_memory.settings import Settings, said
-from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, read
+from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.cli_runner import Run, environment, process, runner
+from tests.settings_samples import own, trusted
 
 DAY_S = 86_400
 
@@ -51,11 +52,11 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def beside(home: Path, text: str, name: str = "config.toml") -> Path:
     path = home.parent / name
     path.write_text(text, encoding="utf-8")
-    return path
+    return trusted(path)
 
 
 def told(home: Path, **env: str) -> Settings:
-    return Settings.from_environment(env, home)
+    return Settings.from_environment(own(**env), home)
 
 
 # --- where ----------------------------------------------------------------------------------------------------------
@@ -73,6 +74,7 @@ def test_a_home_of_another_name_has_its_file_inside(tmp_path: Path) -> None:
     home.mkdir()
     assert told(home).lease_s == Settings().lease_s
     (home / "config.toml").write_text("lease_s = 8")
+    trusted(home / "config.toml")
     assert told(home).lease_s == 8
 
 
@@ -110,7 +112,7 @@ def test_without_a_file_no_parser_is_loaded(home: Path) -> None:
 def test_the_seeds_keys_say_what_the_defaults_are(home: Path) -> None:
     beside(home, SEEDS, "config.yaml")
     assert told(home) == Settings()
-    assert set(said({}, home)) == {name for name in SEEDS_KEYS.values() if hasattr(Settings(), name)}
+    assert set(said(own(), home)) == {name for name in SEEDS_KEYS.values() if hasattr(Settings(), name)}
 
 
 @pytest.mark.requirement("ALM-090", "ALM-091", "ALM-092")
@@ -149,7 +151,7 @@ def test_the_seeds_keys_and_our_own_names_set_the_same(home: Path) -> None:
 
 def test_the_environment_wins_over_the_file(home: Path) -> None:
     path = beside(home, "[alma.decay]\nforget_threshold = 0.2\ndefault_half_life_days = 12")
-    env = {"KINGLY_FORGET_THRESHOLD": "0.3"}
+    env = own(KINGLY_FORGET_THRESHOLD="0.3")
     settings = Settings.from_environment(env, home)
     assert (settings.forget_threshold, settings.half_life_days) == (0.3, 12)
     sources = {name: one.by for name, one in said(env, home).items()}
@@ -169,10 +171,9 @@ def test_an_empty_file_says_nothing(home: Path) -> None:
 def test_a_flag_of_a_later_version_may_be_off_and_not_on(home: Path) -> None:
     path = beside(home, "[alma.retrieval]\nverification_enabled = false")
     known = {one.name for one in fields(Settings)} - {"verification_enabled"}
-    assert read(path, known) == {}
-    path.write_text("[alma.retrieval]\nverification_enabled = true")
+    assert parsed(path, path.read_bytes(), known) == {}
     with pytest.raises(InvalidSetting, match="switches it on, which this version cannot"):
-        read(path, known)
+        parsed(path, b"[alma.retrieval]\nverification_enabled = true", known)
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "stemming", "version"),
-    ("models", "writing", "redaction", "settings_file", "secret_file", "remote_names", "extras"),
-    ("asking", "topics"),
+    ("models", "writing", "redaction", "settings_file", "secret_file", "own_files", "remote_names", "extras"),
+    ("asking", "topics", "trust"),
     ("intake",),
     ("ports", "settings", "observe", "thread_files"),
     ("model_calls",),

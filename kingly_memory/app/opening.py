@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -34,7 +35,7 @@ from kingly_memory.router.linking import chains
 from kingly_memory.router.searching import moded
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.threads import taking_in
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Place, Settings, inert
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read by whoever has memories checked
@@ -42,6 +43,8 @@ if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.attending.verbs import Attention
     from kingly_memory.router.threads.verbs import Threads
+
+log = logging.getLogger("kingly_memory")
 
 USUALLY_VERIFIED = 5
 """Memories that a verified search answers with unless it is told how many (seed 000)."""
@@ -141,6 +144,8 @@ class MemoryRouter(Views):
         """`open` for a place that is known."""
         place = parts.checked(place)
         chosen = settings or Settings.from_environment(home=place.home)
+        for one in () if settings else inert(place.home):
+            log.warning("%s", one)
         time = clock or SystemClock()
         remotes = parts.reached(place)
         return cls(

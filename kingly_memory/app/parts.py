@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import intake
-from kingly_memory.adapters.local.folder import Folder, try_lock, unlock
+from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUnwritable
+from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
+from kingly_memory.own_files import unlock
 from kingly_memory.router.view import Station
 from kingly_memory.settings import ModelPlace, Place, Settings
 from kingly_memory.version import __version__
@@ -261,10 +262,11 @@ class Leadership:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """True when this process holds the lock, now or already. False while the home cannot be written."""
+        """True when this process holds the lock, now or already. False while the home cannot be written, or a
+        link is in the way."""
         try:
             return self.claim()
-        except OSError:
+        except (OSError, StoreUntrusted):
             return False
 
     def claim(self) -> bool:

@@ -656,6 +656,16 @@ COMMANDS = (
         ),
     ),
     Command(
+        "trust",
+        "Obey a settings file that lies in a project, as long as its contents stay the same.",
+        f"{_ROOM}.trusting:trust",
+        (
+            argument("path", "the file (default: the one beside the memories)", metavar="PATH", nargs="?"),
+            argument("--list", "show the files that are trusted", action="store_true"),
+            argument("--remove", "trust it no longer", action="store_true"),
+        ),
+    ),
+    Command(
         "doctor",
         "Look for what keeps memories from being stored, found or delivered, and say what to do.",
         f"{_ROOM}.doctor:doctor",

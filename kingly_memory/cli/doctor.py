@@ -29,10 +29,11 @@ from kingly_memory.cli.place import (
     told_place,
     without_address,
 )
-from kingly_memory.errors import InvalidSetting, KinglyMemoryError
+from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreUntrusted
 from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.own_files import check_folder
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Place, Settings, inert
 from kingly_memory.version import __version__
 
 HOOKS_LOOKED_BACK = timedelta(days=1)
@@ -123,6 +124,11 @@ def _place(options: Namespace, place: Place, now: datetime, out: Output) -> Iter
     yield Finding(Level.OK, "project", f"memories belong to project {place.project!r}; {who}")
     yield _sqlite(sqlite3.sqlite_version_info)
     yield _meaning()
+    try:
+        check_folder(place.home)
+    except StoreUntrusted as error:
+        yield Finding(Level.PROBLEM, "home", str(error), "until then nothing is found and nothing is stored")
+        return
     if not place.home.exists():
         yield Finding(Level.NOTE, "home", f"{place.home} does not exist yet; the first memory makes it")
     else:
@@ -139,7 +145,10 @@ def _versions() -> str:
 
 def _settings(home: str | None) -> Iterator[Finding]:
     try:
-        Settings.from_environment(home=Place.resolve(home).home)
+        place = Place.resolve(home)
+        Settings.from_environment(home=place.home)
+        for one in inert(place.home):
+            yield Finding(Level.NOTE, "settings", f"{one.path} is not obeyed: {one.why}", one.to_do)
     except InvalidSetting as error:
         yield Finding(Level.PROBLEM, "settings", str(error), "set it to such a value, or take it out")
 
@@ -168,7 +177,11 @@ def _sqlite(version: tuple[int, ...]) -> Finding:
 
 
 def _home(home: Path) -> Iterator[Finding]:
-    """Whose the folders are, and who may look into them or write."""
+    """Whose the folders are, who may look into them or write, and what in them leads elsewhere."""
+    for path in sorted(home.iterdir()):
+        if path.is_symlink():
+            what = f"{path} is a symbolic link, and none in a home is followed"
+            yield Finding(Level.PROBLEM, "home", what, "remove it")
     store = home / "store"
     closed_to = {home: 0o022, store: 0o077}
     faults = [(folder, _fault(folder, bits)) for folder, bits in closed_to.items() if os.path.lexists(folder)]

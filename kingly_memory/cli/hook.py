@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 from kingly_memory.integrations import hooks
-from kingly_memory.settings import Place, Settings, settings_file
+from kingly_memory.settings import Place, Settings, settings_files
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -107,7 +107,7 @@ def _answer(options: Namespace | SimpleNamespace, began: float) -> None:
         watch.deadline_s = began + deadline_s(call.event, settings)  # perhaps only the JSON names the event
         place = _place(call, options)
         watch.home = place.home
-        if settings_file(place.home) is not None:
+        if settings_files(place.home):
             settings = Settings.from_environment(home=place.home)
         if call.event in hooks.RECALLING:
             answer = hooks.notes(call, place, settings)

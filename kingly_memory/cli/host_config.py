@@ -33,7 +33,7 @@ def config(options: Namespace, out: Output) -> int:
 
 def _host_config(options: Namespace, out: Output) -> int:
     from kingly_memory.integrations.host_files import printed, write
-    from kingly_memory.integrations.hosts import snippets
+    from kingly_memory.integrations.hosts import project_of, snippets
 
     wish = _wish(options)
     found = snippets(options.host, wish, start=Path.cwd(), path=_path(options))
@@ -50,19 +50,22 @@ def _host_config(options: Namespace, out: Output) -> int:
         lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
         out.show({"host": options.host, "files": files}, lines)
         return 0
-    rows = [_row(one) for one in write(found, host=options.host, now=datetime.now(UTC))]
+    rows = [_row(one) for one in write(found, host=options.host, project=project_of(Path.cwd()), now=datetime.now(UTC))]
     out.show({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
     return 0
 
 
 def _remove(options: Namespace, out: Output) -> int:
     from kingly_memory.integrations.host_files import remove
-    from kingly_memory.integrations.hosts import Wish, snippets
+    from kingly_memory.integrations.hosts import Wish, project_of, snippets
 
     if options.write:
         raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
     found = snippets(options.host, Wish(("kingly-memory",)), start=Path.cwd(), path=_path(options))
-    rows = [{**_row(one), "deleted": one.deleted} for one in remove(found, now=datetime.now(UTC))]
+    rows = [
+        {**_row(one), "deleted": one.deleted}
+        for one in remove(found, project=project_of(Path.cwd()), now=datetime.now(UTC))
+    ]
     out.show({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
     return 0
 

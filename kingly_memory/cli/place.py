@@ -15,7 +15,7 @@ from kingly_memory import intake
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, LinkState
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Place, Settings, inert
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
@@ -29,8 +29,7 @@ VECTORS_WAIT_S = 1.0
 def place_of(options: Namespace, out: Output) -> Place:
     """Where the command works and for whom. A remote that can never be reached is named once and left aside."""
     place, faults = told_place(options)
-    for fault in faults:
-        out.note(f"{fault}; going on without it")
+    _note(place, faults, out)
     return place
 
 
@@ -39,9 +38,15 @@ def remote_place(options: Namespace, out: Output) -> Place:
     place, faults = told_place(options)
     if not place.has_remote:
         raise faults[0].error if faults else InvalidInput("remote", _NONE)
+    _note(place, faults, out)
+    return place
+
+
+def _note(place: Place, faults: list[Fault], out: Output) -> None:
+    for one in inert(place.home):
+        out.note(str(one))
     for fault in faults:
         out.note(f"{fault}; going on without it")
-    return place
 
 
 class Fault(NamedTuple):

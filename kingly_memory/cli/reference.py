@@ -35,6 +35,9 @@ Each is a field of `Settings` and an environment variable. Times are in seconds,
 
 A file may say them too: `.kingly/config.toml`, `.yaml` or `.yml` beside the memories, or the one that `KINGLY_CONFIG`
 names; [lifecycle.md](lifecycle.md#switching-it-on-and-off) shows one. The environment wins over it.
+Such a file in a project is obeyed once you have run `kingly-memory trust`, and until its contents change: a cloned
+repository may have brought it along. Until then commands name it and go on without it. A file in your own data folder
+(`~/.local/share/kingly`) needs no trust, nor does one outside of every project that `KINGLY_CONFIG` names.
 
 Where a router works is not a setting but an argument, or one of `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN`,
 `KINGLY_PROJECT` and `KINGLY_AGENT`. Several remotes have names, and tokens of their own in `KINGLY_TOKEN_<NAME>`:

@@ -19,6 +19,7 @@ from kingly_memory.hub.engine import Engine
 from kingly_memory.hub.listening import address, listener, quiet_server, stop_with_input, stopped_by_signals
 from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.hub.server import application
+from kingly_memory.own_files import make_folder
 from kingly_memory.settings import user_data_folder
 from kingly_memory.version import __version__
 
@@ -68,7 +69,7 @@ def default_home() -> Path:
 def _alone_in(home: Path) -> Iterator[None]:
     """A second hub on one home would search vectors that it has not seen change."""
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(home)
         descriptor = try_lock(home / "hub.lock")
     except OSError as error:
         raise StoreUnwritable(str(home), error.strerror or "error") from error

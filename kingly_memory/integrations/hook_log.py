@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,16 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kingly_memory.errors import InvalidSetting, StoreError
+from kingly_memory.errors import InvalidSetting, StoreError, StoreUntrusted
 from kingly_memory.integrations.hooks import UnusableInput
 from kingly_memory.integrations.transcript import TranscriptUnreadable
+from kingly_memory.own_files import opened
 from kingly_memory.settings import user_data_folder
 
 LIMIT_BYTES = 256 * 1024
 """A longer file is put aside as `hooks.jsonl.1`, in the place of the one before."""
 _PROBLEM_LIMIT = 300
-_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""A pipe in the file's place would hold us up."""
 _TELLING = (StoreError, InvalidSetting, UnusableInput, TranscriptUnreadable)
 """Errors whose sentence says nothing that anybody has said to an agent."""
 
@@ -88,10 +86,8 @@ def _where(trace: TracebackType | None) -> str | None:
 
 def _append(file: Path, line: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _CAREFULLY, 0o600)
+    descriptor = opened(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return
         os.write(descriptor, line)
         too_long = os.fstat(descriptor).st_size > LIMIT_BYTES
     finally:
@@ -103,7 +99,7 @@ def _append(file: Path, line: bytes) -> None:
 def _read(file: Path) -> Iterator[Failure]:
     try:
         lines = _tail(file).splitlines()
-    except OSError:
+    except (OSError, StoreUntrusted):
         return
     for line in lines:
         try:
@@ -113,12 +109,9 @@ def _read(file: Path) -> Iterator[Failure]:
 
 
 def _tail(file: Path) -> bytes:
-    """The file's end; nothing of what is no file."""
-    with os.fdopen(os.open(file, os.O_RDONLY | _CAREFULLY), "rb") as log:
-        status = os.fstat(log.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return b""
-        log.seek(max(status.st_size - 2 * LIMIT_BYTES, 0))
+    """The file's end. Raises OSError, StoreUntrusted."""
+    with os.fdopen(opened(file, os.O_RDONLY), "rb") as log:
+        log.seek(max(os.fstat(log.fileno()).st_size - 2 * LIMIT_BYTES, 0))
         return log.read(2 * LIMIT_BYTES)
 
 

@@ -50,20 +50,20 @@ class _Merge:
     after: str
 
 
-def write(snippets: Sequence[Snippet], *, host: str, now: datetime) -> list[Written]:
-    """Merge each into its file, when all of them can be merged. Raises InvalidInput; what was not written then is as
-    it was."""
-    return [_written(one, now) for one in [_merge(snippet, host) for snippet in snippets]]
+def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetime) -> list[Written]:
+    """Merge each into its file, when all of them can be merged. Raises InvalidInput, for a link that leads out of the
+    folder of the project too; what was not written then is as it was."""
+    return [_written(one, now) for one in [_merge(snippet, host, project) for snippet in snippets]]
 
 
-def remove(snippets: Sequence[Snippet], *, now: datetime) -> list[Written]:
+def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list[Written]:
     """Take out of each file what `write` has put into it, and delete a file that `write` has made when it holds nothing
     else. Raises InvalidInput as `write` does."""
-    return [_removed(one, now) for one in [_removal(snippet) for snippet in snippets]]
+    return [_removed(one, now) for one in [_removal(snippet, project) for snippet in snippets]]
 
 
-def _removal(snippet: Snippet) -> _Merge:
-    path = _resolved(snippet.path)
+def _removal(snippet: Snippet, project: Path) -> _Merge:
+    path = _resolved(snippet.path, project)
     before = _read(path)
     try:
         return _Merge(path, snippet.format, before, _stripped(before or "", snippet.format))
@@ -101,8 +101,8 @@ def _is_made_by_us(merge: _Merge) -> bool:
     return True
 
 
-def _merge(snippet: Snippet, host: str) -> _Merge:
-    path = _resolved(snippet.path)
+def _merge(snippet: Snippet, host: str, project: Path) -> _Merge:
+    path = _resolved(snippet.path, project)
     before = _read(path)
     merge = merged_toml if snippet.format is Format.TOML else merged_json
     try:
@@ -127,14 +127,26 @@ def _written(merge: _Merge, now: datetime) -> Written:
     return Written(merge.path, changed=True, backup=backup)
 
 
-def _resolved(path: Path) -> Path:
-    """Where the file is: a link stays one, and what it leads to is changed."""
+def _resolved(path: Path, project: Path) -> Path:
+    """Where the file is: a link stays one, and what it leads to is changed, unless a cloned repository may have brought
+    the link along to have a file of somewhere else changed."""
     try:
-        return path.expanduser().resolve()
+        named = path.expanduser().absolute()
+        found = named.resolve()
+        is_led_out = Path(os.path.normpath(named)).is_relative_to(project) and not found.is_relative_to(
+            project.resolve()
+        )
     except (OSError, RuntimeError, ValueError):
         raise InvalidInput(
             "path", f"{path} cannot be found: its links lead in a circle, or nobody has that home"
         ) from None
+    if is_led_out:
+        raise InvalidInput(
+            "path",
+            f"{named} leads out of the project, to {found}, through a link. Remove the link, or name the file that "
+            "is meant with --path",
+        )
+    return found
 
 
 def _read(path: Path) -> str | None:

@@ -114,7 +114,7 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
     """
     if host not in _HOSTS:
         raise InvalidInput("host", f"{host[:40]!r} is unknown; choose one of {', '.join(HOSTS)}")
-    known, project, own = _HOSTS[host], nearest_project(start) or start, wish
+    known, project, own = _HOSTS[host], project_of(start), wish
     where = path or known.file(project)
     is_shared = _is_shared(start / where, project)
     if is_shared:
@@ -125,6 +125,11 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
     if host != "claude-code" or path is not None:
         return (server,)
     return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(own)))
+
+
+def project_of(start: Path) -> Path:
+    """The folder of the project, or `start` where there is none."""
+    return nearest_project(start) or start
 
 
 def hooks(wish: Wish) -> JsonObject:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import locked
+from kingly_memory.own_files import check_folder, opened
 
 MOST_SESSIONS = 500
 """The sessions read last are remembered. To read one again from its beginning would do no harm."""
@@ -38,12 +40,17 @@ class Progress:
                 json.dump({"sessions": dict(latest)}, file)
 
     def _read(self) -> _Ends:
-        """Empty when there is no such file, or none that makes sense."""
+        """Empty when there is no such file, or none that makes sense. Raises StoreUntrusted."""
         try:
-            sessions = json.loads(self._path.read_bytes())["sessions"]
+            sessions = json.loads(self._content())["sessions"]
             return {str(name): (max(int(end), 0), float(at)) for name, (end, at) in sessions.items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             return {}
+
+    def _content(self) -> bytes:
+        check_folder(self._path.parent)
+        with os.fdopen(opened(self._path, os.O_RDONLY), "rb") as file:
+            return file.read()
 
 
 def _digest(session: str) -> str:

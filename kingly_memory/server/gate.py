@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from kingly_memory.adapters.local.folder import Folder
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.hub.access import Refusal, is_loopback
+from kingly_memory.own_files import check_no_link
 from kingly_memory.secret_file import secret
 
 TOKEN_FILE = "mcp-token"  # noqa: S105  # its name
@@ -86,6 +87,7 @@ def own_token(home: Path) -> tuple[str, Path]:
     """The home's own token, made at the first call, and the file it is in. Raises InvalidSetting or StoreError."""
     path = home / TOKEN_FILE
     Folder(home).make()
+    check_no_link(path)
     if not path.exists():
         try:
             _write_once(path, secrets.token_urlsafe(_TOKEN_BYTES))

@@ -15,6 +15,7 @@ from pathlib import Path
 from kingly_memory import intake
 from kingly_memory.adapters.audit import folder as places
 from kingly_memory.adapters.audit.lines import LONGEST_BYTES, Unwritable, line_of, record_in
+from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import JsonObject
 
 log = logging.getLogger("kingly_memory")
@@ -63,6 +64,9 @@ class AuditFiles:
             except OSError as error:
                 self._is_locked_out = error.errno == errno.EBUSY
                 self._lose(f"{self.folder} cannot be written ({error.strerror or error})", MAKE_ROOM)
+                return
+            except StoreUntrusted as error:
+                self._lose(str(error), "without its records")
                 return
             self.written += 1
             self._is_failing = self._is_locked_out = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import time
@@ -14,11 +13,19 @@ from pathlib import Path
 
 from kingly_memory.adapters.local.damage import Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
+from kingly_memory.own_files import (
+    check_folder,
+    check_no_link,
+    check_one_name,
+    keep_out_of_git,
+    lock,
+    make_folder,
+    opened,
+    unlock,
+)
 
 _OPEN, _CLOSED = "open\n", "closed\n"
 _NOTE_LIMIT_BYTES = 16
-_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""No link is followed, and no pipe waited for."""
 
 
 @dataclass(frozen=True)  # without slots, so that paths are put together once: every commit asks for them
@@ -40,6 +47,11 @@ class Folder:
     def wal(self) -> Path:
         """What is committed and not yet folded into the database."""
         return self.store / "cache.db-wal"
+
+    @cached_property
+    def shared_memory(self) -> Path:
+        """SQLite's index of the WAL."""
+        return self.store / "cache.db-shm"
 
     @cached_property
     def write_lock(self) -> Path:
@@ -106,20 +118,15 @@ class Folder:
 
     def make(self) -> None:
         """Create what is missing, readable by the owner alone. Raises StoreUnwritable or StoreUntrusted."""
+        self.check()
+        if self.exists():
+            return
         try:
-            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not self.store.is_dir():
-                self._keep_out_of_git()
+            make_folder(self.home)
+            keep_out_of_git(self.home)
             self.store.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise StoreUnwritable(str(self.home), error.strerror or "error") from error
-        self.check()
-
-    def _keep_out_of_git(self) -> None:
-        """Memories are private, and a home often lies inside a repository."""
-        note = self.home / ".gitignore"
-        note.write_text("*\n", encoding="ascii")
-        note.chmod(0o600)
 
     def made_private(self) -> None:
         """Called once after creation: files for the owner alone (SQLite's WAL takes its mode from the database)."""
@@ -127,17 +134,21 @@ class Folder:
             path.chmod(0o600)
 
     def check(self) -> None:
-        """Raise StoreUntrusted unless the folder and the file are ours and nobody else can write to them."""
+        """Raise StoreUntrusted unless the folders and files are ours, no links, and nobody else can write to them."""
         if "$" in str(self.home) or str(self.home).startswith("~"):
             raise StoreUntrusted(str(self.home), "its path contains `$` or begins with `~`, which would be expanded")
-        kinds = ((self.store, stat.S_ISDIR), (self.database, stat.S_ISREG), (self.founded, stat.S_ISREG))
-        for path, is_kind in kinds:
+        check_folder(self.home)
+        for path in (self.store, self.database, self.wal, self.shared_memory, self.founded):
             try:
-                status = path.lstat()
+                status = os.lstat(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            if not is_kind(status.st_mode):
-                raise StoreUntrusted(str(path), "it is a link or a special file")
+            is_folder = path is self.store
+            if stat.S_IFMT(status.st_mode) != (stat.S_IFDIR if is_folder else stat.S_IFREG):
+                check_no_link(path)
+                raise StoreUntrusted(str(path), f"it is no {'folder' if is_folder else 'regular file'}")
+            if not is_folder:
+                check_one_name(status, path)
             if status.st_uid != os.geteuid():
                 raise StoreUntrusted(str(path), "it belongs to another user")
             if status.st_mode & 0o022:
@@ -168,18 +179,17 @@ class Folder:
     def _note(self) -> str:
         """What the note says; "" when there is none, or something else in its place that could hold us up."""
         try:
-            descriptor = os.open(self.founded, os.O_RDONLY | _CAREFULLY)
-        except OSError:
+            descriptor = opened(self.founded, os.O_RDONLY)
+        except (OSError, StoreUntrusted):
             return ""
         try:
-            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            return os.read(descriptor, _NOTE_LIMIT_BYTES).decode("ascii", "replace") if is_file else ""
+            return os.read(descriptor, _NOTE_LIMIT_BYTES).decode("ascii", "replace")
         finally:
             os.close(descriptor)
 
     def _write_note(self, text: str) -> None:
-        descriptor = os.open(self.founded, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CAREFULLY, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        with os.fdopen(opened(self.founded, os.O_WRONLY | os.O_CREAT), "w", encoding="ascii") as file:
+            file.truncate(0)
             file.write(text)
 
 
@@ -194,49 +204,37 @@ def inode_of(path: str) -> Inode | None:
 
 @contextmanager
 def locked(path: Path, wait_s: float) -> Iterator[None]:
-    """Hold an exclusive lock on the file, released by the kernel if we are killed. Raises StoreBusy after the wait.
+    """Hold an exclusive lock on that file of a home, released by the kernel if we are killed. Raises StoreBusy after
+    the wait, StoreUntrusted when a link is in the way, StoreUnwritable.
 
     SQLite below 3.51.3 can lose commits when two processes write and checkpoint at the same time (sqlite.org/wal.html,
     the WAL-reset bug); one lock around both prevents that, and shares the store more fairly than SQLite's busy wait.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = _opened_lock(path)
     except OSError as error:
         raise StoreUnwritable(str(path.parent), error.strerror or "error") from error
     try:
-        _acquire(descriptor, wait_s)
+        if not lock(descriptor, wait_s):
+            raise StoreBusy(wait_s)
         yield
     finally:
         unlock(descriptor)
 
 
-def unlock(descriptor: int) -> None:
-    """Let go of a lock. A child forked meanwhile holds a copy of the descriptor, so closing ours is not enough."""
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
-
-
 def try_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed, or None when somebody else holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """A descriptor that holds the lock until `unlock`, or None when somebody else holds it. Raises OSError, and
+    StoreUntrusted when a link is in the way."""
+    descriptor = _opened_lock(path)
+    is_ours = False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            return None
-        raise
-    return descriptor
+        is_ours = lock(descriptor, 0)
+    finally:
+        if not is_ours:
+            os.close(descriptor)
+    return descriptor if is_ours else None
 
 
-def _acquire(descriptor: int, wait_s: float) -> None:
-    end, pause = time.monotonic() + wait_s, 0.0002
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise StoreBusy(wait_s) from None
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.002)
+def _opened_lock(path: Path) -> int:
+    check_folder(path.parent)
+    return opened(path, os.O_RDWR | os.O_CREAT)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+
+from kingly_memory.errors import StoreUntrusted
+from kingly_memory.own_files import CAREFULLY, check_folder, opened
 
 FOLDER = "injected"
 MOST_SESSIONS = 500
@@ -30,8 +32,8 @@ _MOST_IDS = 100
 _ID_LENGTH = 64
 _LATEST_S = 1e11
 """Later moments are none: the year 5138."""
-_CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""No link is followed, and no pipe waited for."""
+_LEFT_ALONE = (OSError, StoreUntrusted)
+"""What is wrong with the folder or a file keeps no hook from its work: `doctor` says it."""
 
 
 class _Entry(NamedTuple):
@@ -86,7 +88,7 @@ class InjectionFiles:
 
     def sessions(self) -> dict[str, float]:
         """See `InjectionLog`."""
-        with suppress(OSError), self._opened() as folder:
+        with suppress(*_LEFT_ALONE), self._opened() as folder:
             named = [name for name in _names(folder) if name.startswith(self._mark)][:MOST_SESSIONS]
             last = ((name, _last(name, folder)) for name in named)
             return {one.session: one.at_s for name, one in last if one is not None and self._name(one.session) == name}
@@ -94,18 +96,18 @@ class InjectionFiles:
 
     def drop(self, session: str) -> None:
         """See `InjectionLog`."""
-        with suppress(OSError), self._opened() as folder:
+        with suppress(*_LEFT_ALONE), self._opened() as folder:
             os.unlink(self._name(session), dir_fd=folder)
 
     def _entries(self, session: str) -> list[_Entry]:
-        with suppress(OSError), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:
+        with suppress(*_LEFT_ALONE), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:
             return [one for one in _read(file, LIMIT_BYTES) if one.session == session]
         return []
 
     def _append(self, session: str, entry: dict[str, object]) -> None:
         line = json.dumps(entry).encode() + b"\n"
         how = os.O_RDWR | os.O_APPEND | os.O_CREAT
-        with suppress(OSError):
+        with suppress(*_LEFT_ALONE):
             self._make()
             with self._opened() as folder:
                 with _file(self._name(session), how, folder) as file:
@@ -119,13 +121,15 @@ class InjectionFiles:
                     _tidy(folder)
 
     def _make(self) -> None:
+        check_folder(self._path.parent)
         with suppress(FileExistsError):
             self._path.mkdir(mode=0o700)
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder, if it is ours and closed to others. Raises OSError."""
-        descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | _CAREFULLY)
+        """The folder, if it is ours and closed to others. Raises OSError, StoreUntrusted."""
+        check_folder(self._path.parent)
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | CAREFULLY)
         try:
             status = os.fstat(descriptor)
             if status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -141,11 +145,11 @@ class InjectionFiles:
 
 @contextmanager
 def _file(name: str, how: int, folder: int) -> Iterator[int]:
-    """A file of the folder, if it is one and ours. Raises OSError."""
-    descriptor = os.open(name, how | _CAREFULLY, 0o600, dir_fd=folder)
+    """A file of the folder, if it is one and ours. Raises OSError, StoreUntrusted."""
+    descriptor = opened(name, how, folder)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise PermissionError("it is no file of ours")
         yield descriptor
     finally:
@@ -153,7 +157,7 @@ def _file(name: str, how: int, folder: int) -> Iterator[int]:
 
 
 def _last(name: str, folder: int) -> _Entry | None:
-    with suppress(OSError), _file(name, os.O_RDONLY, folder) as file:
+    with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
         return next(iter(reversed(_read(file, _GLANCE_BYTES))), None)
     return None
 

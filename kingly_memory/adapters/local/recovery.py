@@ -59,6 +59,7 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 def _replace(folder: Folder, damage: Malformed) -> None:
     fresh, told = folder.salvaged, "what could be read was saved before"
+    fresh.check()
     if folder.exists():
         folder.check()
         if fresh.store.exists():

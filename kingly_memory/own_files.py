@@ -1,0 +1,113 @@
+"""Our own files and folders: made for their owner alone, and never reached through a link.
+
+A cloned repository or an unpacked archive may hold a link in the place of any of them, and whoever wrote through it
+would change a file somewhere else.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+
+from kingly_memory.errors import StoreUntrusted
+
+PROJECT_FOLDER = ".kingly"
+OWN_FOLDERS = (PROJECT_FOLDER, "kingly")
+"""Folders that hold a home and nothing else but what belongs to it: in a project, and in the user's data folder."""
+CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""No link is followed, and no pipe waited for."""
+_LONGEST_PAUSE_S = 0.002
+
+
+def check_folder(folder: Path) -> None:
+    """Raise StoreUntrusted when the folder, or the `.kingly` around it, is a link. Neither need be there yet."""
+    if folder.parent.name == PROJECT_FOLDER:
+        check_no_link(folder.parent)
+    check_no_link(folder)
+
+
+def check_no_link(path: Path) -> None:
+    """Raise StoreUntrusted when a link lies under that path."""
+    if path.is_symlink():
+        raise _link(path)
+
+
+def check_one_name(status: os.stat_result, path: str | os.PathLike[str]) -> None:
+    """Raise StoreUntrusted for a hard link: whoever writes to the file would change what else it is called, too."""
+    if status.st_nlink > 1:
+        to_do = "Put a copy in its place (`cp` it to another name and `mv` that back)"
+        raise StoreUntrusted(os.fspath(path), "the file has a second name (a hard link)", to_do)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder, and the one of our own around it, where they are missing, for their owner alone.
+
+    Raises OSError, and StoreUntrusted as `check_folder` does.
+    """
+    check_folder(folder)
+    if folder.parent.name in OWN_FOLDERS:
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def keep_out_of_git(folder: Path) -> None:
+    """Memories are private, and their folder often lies inside a repository. Raises OSError, StoreUntrusted."""
+    with os.fdopen(opened(folder / ".gitignore", os.O_WRONLY | os.O_CREAT), "w", encoding="ascii") as note:
+        note.truncate(0)
+        note.write("*\n")
+
+
+def opened(path: str | os.PathLike[str], how: int, folder: int | None = None) -> int:
+    """A descriptor of a file of ours, which is made with mode 0600 if `how` has O_CREAT. `folder`: descriptor of the
+    folder that `path` lies in.
+
+    Raises StoreUntrusted for a link and a hard link, OSError for anything else that is no file. So that nothing is lost
+    to a hard link, do not pass O_TRUNC: cut the file afterwards.
+    """
+    try:
+        descriptor = os.open(path, how | CAREFULLY, 0o600, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _link(path) from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+        check_one_name(status, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def lock(descriptor: int, wait_s: float, how: int = fcntl.LOCK_EX) -> bool:
+    """Whether the file could be locked before the wait was over. The kernel lets go of it when the process ends."""
+    end, pause = time.monotonic() + wait_s, 0.0002
+    while True:
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+
+def unlock(descriptor: int) -> None:
+    """Let go of a lock. A child forked meanwhile holds a copy of the descriptor, so closing ours is not enough."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def _link(path: str | os.PathLike[str]) -> StoreUntrusted:
+    return StoreUntrusted(
+        os.fspath(path),
+        "it is a symbolic link, which a cloned repository may have brought along, and none is followed",
+        "Remove it; to keep memories in another folder, name that folder with --home or KINGLY_HOME",
+    )
