@@ -587,14 +587,18 @@ async def test_tools_and_prompts_that_are_not_there_are_protocol_errors(
     async with session(tmp_path / "home", mode=mode, toolsets=chosen(None)) as client:
         for tool, sentence in (
             ("memory_divine", "unknown tool 'memory_divine'; this server has memory_get, "),
-            ("ai_focus", "this server does not offer ai_focus; it does when it is started with --tools memory,ai"),
+            ("ai_focus", "ai_focus is in the toolset ai, which this server does not offer; name it in --tools too"),
         ):
             with pytest.raises(MCPError, match=re.escape(sentence)) as unknown:
                 await client.client.call_tool(tool, {})
             assert unknown.value.code == INVALID_PARAMS
-        with pytest.raises(MCPError, match="Unknown prompt: divine") as unknown:
-            await client.client.get_prompt("divine")
-        assert unknown.value.code == INVALID_PARAMS
+        for prompt, arguments, sentence in (
+            ("divine", None, "unknown prompt 'divine'; this server has use_memory"),
+            ("use_memory", {"topic": "x"}, "topic: unknown argument; use_memory takes context_id"),
+        ):
+            with pytest.raises(MCPError, match=re.escape(sentence)) as unknown:
+                await client.client.get_prompt(prompt, arguments)
+            assert unknown.value.code == INVALID_PARAMS
     assert caplog.messages == []
 
 

@@ -17,13 +17,12 @@ from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import Field
 
 from kingly_memory.cognition.working import CURRENT
-from kingly_memory.intake import mended
 from kingly_memory.server import guide
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources
 from kingly_memory.server.stdio import stdio_streams
 from kingly_memory.server.toolsets import DEFAULT, argument_names, entries, tools
-from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_tool
+from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_prompt, unknown_tool
 from kingly_memory.version import __version__
 
 LONGEST_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -94,11 +93,13 @@ class MemoryServer(MCPServer[None]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
-        """What the SDK refuses, a prompt's name or its arguments, is a protocol error, and not an internal one."""
-        try:
-            return await super().get_prompt(name, arguments, context)
-        except ValueError as error:
-            raise MCPError(INVALID_PARAMS, mended(str(error))) from None
+        """The SDK would answer an unknown name or argument with an internal error."""
+        known = {one.name: [argument.name for argument in one.arguments or ()] for one in await self.list_prompts()}
+        if name not in known:
+            raise MCPError(INVALID_PARAMS, unknown_prompt(name, known))
+        if strange := (arguments or {}).keys() - set(known[name]):
+            raise MCPError(INVALID_PARAMS, unknown_arguments(name, strange, known[name]))
+        return await super().get_prompt(name, arguments, context)
 
     async def run_stdio_async(self) -> None:
         """The SDK's own, over streams that no line can break."""

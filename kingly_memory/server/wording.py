@@ -70,11 +70,15 @@ def unknown_tool(name: str, known: Iterable[str], toolset: str | None) -> str:
     """Names those that it may have been meant for, since a list of all would be longer than most answers. `toolset`
     has a tool of that name, and this server does not offer it."""
     if toolset is not None:
-        return f"this server does not offer {name}; it does when it is started with --tools memory,{toolset}"
+        return f"{name} is in the toolset {toolset}, which this server does not offer; name it in --tools too"
     names = list(known)
     near = get_close_matches(name[:_NAME_CHARACTERS], names, n=_PROBLEMS, cutoff=0.4) or names[:_PROBLEMS]
     has = f"this server has {', '.join(near)} and {len(names) - len(near)} others"
     return f"unknown tool {mended(name)[:_NAME_CHARACTERS]!r}; {has}"
+
+
+def unknown_prompt(name: str, known: Iterable[str]) -> str:
+    return f"unknown prompt {mended(name)[:_NAME_CHARACTERS]!r}; this server has {', '.join(known) or 'none'}"
 
 
 def report(event: str, name: str, error: BaseException) -> None:

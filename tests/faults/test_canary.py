@@ -111,7 +111,7 @@ def test_the_mcp_server_says_no_secret_in_an_error_or_a_log(tmp_path: Path, play
     with ScriptedRemote(always=play, **speaking(dialect)) as server:
         url = f"http://user-canary:password-canary@127.0.0.1:{server.port}?api_key=query-canary"
         done = subprocess.run(
-            [sys.executable, "-c", VERBOSE, "mcp", "--home", str(tmp_path / "home")],
+            [sys.executable, "-c", VERBOSE, "mcp", "--tools", "all", "--home", str(tmp_path / "home")],
             input="".join(json.dumps(line) + "\n" for line in lines),
             capture_output=True,
             text=True,
