@@ -210,7 +210,9 @@ async def _host(
     async with MemoryRouter.open(home, remote=False, project="bench", settings=by_words()) as memory:
         await load(memory, notes)
     remote = [] if endpoint is None else ["--remote", endpoint]
-    host = await started(COMMAND, "mcp", "--home", str(home), "--project", "bench", *remote, **changes)
+    host = await started(
+        COMMAND, "mcp", "--tools", "all", "--home", str(home), "--project", "bench", *remote, **changes
+    )
     await host.shake_hands()
     try:
         yield host
