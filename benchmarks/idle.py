@@ -122,7 +122,7 @@ def stay(port: int, size: int) -> None:
             if one.fileno() in ended:
                 one.close()
         idle = [one for one in idle if one.fileno() >= 0]
-        idle += [connected(port) for _ in range(min(size - len(idle), size // AGAIN_SHARE))]
+        idle += [connected(port) for _ in range(min(size - len(idle), -(-size // AGAIN_SHARE)))]
 
 
 def connected(port: int) -> socket.socket:

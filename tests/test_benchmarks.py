@@ -59,6 +59,7 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names
     assert {"add + retrieve, an agent's memory", "add to a mind in a store, saved"} <= names
     assert {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"} <= names
+    assert {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"} <= names
     assert all(set(one) == FIELDS and one["p50"] <= one["p95"] <= one["p99"] <= one["max"] for one in figures)
     assert [one["title"] for one in tables] == ["calibration"]
     printed = [line for line in run.stdout.splitlines() if line]
