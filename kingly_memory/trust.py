@@ -71,7 +71,7 @@ class Inert(NamedTuple):
     to_do: str
 
     def __str__(self) -> str:
-        return f"the settings in {self.path} are not obeyed: {self.why}. {self.to_do}"
+        return f"the settings in {self.path} are not obeyed: {self.why}; {self.to_do}"
 
 
 class Judged(NamedTuple):
@@ -90,11 +90,11 @@ def judged(files: Sequence[Path], folder: Path, *, is_own: bool) -> Judged:
         return Judged([(path, settings_file.read(path)) for path in files], ())
     trusted, obeyed, inert = TrustList.read(folder), list[tuple[Path, bytes]](), list[Inert]()
     for path in files:
-        to_do = f"Read it, then run `kingly-memory trust {quote(str(path))}`"
+        to_do = f"read it, then run `kingly-memory trust {quote(str(path))}`"
         listed = trusted.entries.get(place(path))
         if trusted.problem is not None:
             why = f"the list of trusted files in {trusted.path} cannot be used ({trusted.problem})"
-            inert.append(Inert(path, why, f"Delete that list, then run `kingly-memory trust {quote(str(path))}`"))
+            inert.append(Inert(path, why, f"delete that list, then run `kingly-memory trust {quote(str(path))}`"))
         elif listed is None:
             inert.append(Inert(path, "the file lies in a project, and you have not trusted it", to_do))
         elif listed != digest(content := settings_file.read(path)):

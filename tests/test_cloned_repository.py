@@ -253,7 +253,7 @@ def test_settings_of_a_project_are_obeyed_when_they_are_trusted_and_until_they_c
     path.write_text(write.format(8))
     assert lease(run) == Settings().lease_s
     assert "the file has changed since you trusted it" in run("status").err
-    run("trust", str(path))
+    run("trust", str(clone))
     assert lease(run) == 8
     assert run("trust", "--remove").out == f"{path} is not trusted any more\n"
     assert lease(run) == Settings().lease_s
@@ -289,8 +289,8 @@ def test_settings_of_the_user_and_a_named_file_of_no_project_need_no_trust(
 @pytest.mark.requirement("A12")
 def test_settings_that_are_not_trusted_are_named_once_with_the_command(run: Run, clone: Path) -> None:
     path = settings(clone, "no settings at all [")
-    sentence = f"the settings in {path} are not obeyed: the file lies in a project, and you have not trusted it. "
-    sentence += f"Read it, then run `kingly-memory trust {path}`"
+    sentence = f"the settings in {path} are not obeyed: the file lies in a project, and you have not trusted it; "
+    sentence += f"read it, then run `kingly-memory trust {path}`"
     for command in (("store", "The deploy needs two reviews"), ("search", "deploy"), ("status",), ("config",)):
         ran = run(*command)
         assert (ran.code, ran.err) == (0, f"kingly-memory: {sentence}\n")

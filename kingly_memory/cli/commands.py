@@ -660,7 +660,9 @@ COMMANDS = (
         "Obey a settings file that lies in a project, as long as its contents stay the same.",
         f"{_ROOM}.trusting:trust",
         (
-            argument("path", "the file (default: the one beside the memories)", metavar="PATH", nargs="?"),
+            argument(
+                "path", "the file, or the project that it belongs to (default: this one)", metavar="PATH", nargs="?"
+            ),
             argument("--list", "show the files that are trusted", action="store_true"),
             argument("--remove", "trust it no longer", action="store_true"),
         ),

@@ -12,7 +12,7 @@ from kingly_memory.cli.output import Output, table
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder
-from kingly_memory.settings import Place, said_in, settings_files, user_data_folder
+from kingly_memory.settings import HOME_FOLDER, Place, said_in, settings_files, user_data_folder
 from kingly_memory.settings_file import read
 from kingly_memory.trust import TrustList, digest, place
 
@@ -36,9 +36,10 @@ def trust(options: Namespace, out: Output) -> int:
 
 
 def _chosen(options: Namespace) -> Path:
-    if options.path is not None:
-        return Path(options.path).expanduser().absolute()
-    home = Place.resolve(home=options.home).home
+    path = None if options.path is None else Path(options.path).expanduser().absolute()
+    if path is not None and not path.is_dir():
+        return path
+    home = Place.resolve(home=options.home).home if path is None else path / HOME_FOLDER
     match settings_files(home):
         case [path]:
             return path
