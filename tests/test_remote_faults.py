@@ -98,7 +98,8 @@ async def test_trouble_is_one_error_and_worth_another_try(
 
 @pytest.mark.requirement("KNG-003", "KNG-064")
 @pytest.mark.parametrize(
-    ("fault", "reached"), [("hang", False), ("header-trickle", False), ("trickle", True), ("tiny-chunks", True)]
+    ("fault", "reached"),
+    [("hang", False), ("header-trickle", False), ("interim", False), ("trickle", True), ("tiny-chunks", True)],
 )
 async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
     server: ScriptedRemote, hurried: SeedRemote, fault: str, reached: bool

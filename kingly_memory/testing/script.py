@@ -36,6 +36,7 @@ FAULTS = {
     "huge": "no effect; 200 MB, announced",
     "endless": "no effect; chunks without end",
     "tiny-chunks": "no effect; chunks of one byte without end",
+    "interim": "no effect; replies of the status 103 without end",
     "text": "no effect; 200 with a result that is this text: `text=Done`",
     "wrong-id": "no effect; 200 with the answer to another request",
     "rpc-error": "no effect; 200 with an error of JSON-RPC: `rpc-error=-32603`",

@@ -233,6 +233,10 @@ async def _tiny_chunks(line: Line) -> bool:
     return await line.pour(b"1\r\n \r\n" * 10_000)
 
 
+async def _interim(line: Line) -> bool:
+    return await line.pour(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10_000)
+
+
 async def _text(line: Line) -> bool:
     return await line.send(200, line.frame.text(line.detail or CANARY), media=line.frame.media)
 
@@ -290,6 +294,7 @@ PLAYS: dict[str, Play] = {
     "huge": _huge,
     "endless": _endless,
     "tiny-chunks": _tiny_chunks,
+    "interim": _interim,
     "text": _text,
     "wrong-id": _wrong_id,
     "rpc-error": _rpc_error,

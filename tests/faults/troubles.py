@@ -87,6 +87,7 @@ TROUBLES = (
     Trouble(7, "200 MB", "huge"),
     Trouble(7, "endless chunks", "endless"),
     Trouble(7, "endless tiny chunks", "tiny-chunks"),
+    Trouble(7, "endless interim replies", "interim"),
     Trouble(8, "effect and no reply", "lost-reply"),
     Trouble(9, "trickled body", "trickle"),
     Trouble(9, "trickled head", "header-trickle"),

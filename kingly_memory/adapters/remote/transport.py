@@ -50,6 +50,8 @@ _CERTIFICATES: Mapping[int, str] = {
     64: "is for another address; name the remote as the certificate does",
 }
 """What is wrong, by OpenSSL's X509_V_ERR numbers."""
+_PIECE_BYTES = 8_192
+"""Of a connection, at a time: 300 interim replies."""
 _THREAD_ABOVE_BYTES = 65_536
 """Reading more JSON than this takes long enough to be felt on the event loop."""
 
@@ -190,7 +192,9 @@ class Transport:
         self, client: httpx.AsyncClient, letter: Letter, url: httpx.URL, headers: Mapping[str, str]
     ) -> httpx.Response:
         """The reply as soon as its head is there; it has to be closed. Raises Worn, or what the library raises."""
-        request = client.build_request(letter.verb, url, content=letter.body, headers=headers)
+        request = client.build_request(
+            letter.verb, url, content=letter.body, headers=headers, extensions={"trace": _read_in_small_pieces}
+        )
         try:
             return await client.send(request, stream=True)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as problem:
@@ -302,6 +306,18 @@ def _same_origin(url: httpx.URL, response: httpx.Response) -> httpx.URL:
         text = f"{status_text(response.status_code)}, to another server; name the server's final address"
         raise RemoteUnavailable(text, reached=True)
     return target
+
+
+async def _read_in_small_pieces(event: str, info: dict[str, Any]) -> None:
+    """A hook of httpcore's. It reads interim replies (1xx), however many they are, until it waits for more bytes: in
+    pieces of 64 KiB the event loop would stand still for 100 ms at a time."""
+    if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+        stream = info["return_value"]
+        stream.read = partial(_read_piece, stream.read)
+
+
+async def _read_piece(read: Callable[..., Awaitable[bytes]], most_bytes: int, **limits: Any) -> bytes:
+    return await read(min(most_bytes, _PIECE_BYTES), **limits)
 
 
 def load() -> None:
