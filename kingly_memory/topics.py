@@ -6,7 +6,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from heapq import nsmallest
 
 from kingly_memory.writing import stems, words
 
@@ -43,7 +42,7 @@ def topic(said: Counter[str]) -> Topic:
 
 def _most_frequent(counted: Counter[str], most: int) -> list[tuple[str, int]]:
     """Of equals the first in the alphabet, so that the same said in another order is the same topic."""
-    return nsmallest(most, counted.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:most]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -61,7 +60,7 @@ def joined(one: Topic, other: Topic) -> Topic:
 
 def cosine(one: Topic, other: Topic) -> float:
     """How alike two topics are, from 0 to 1."""
-    return _dot(_unit(one), _unit(other))
+    return 0.0 if one.keys().isdisjoint(other) else dot(unit(one), unit(other))
 
 
 def alike(named: Iterable[tuple[str, Topic]], threshold: float) -> Iterator[tuple[float, str, str]]:
@@ -71,14 +70,14 @@ def alike(named: Iterable[tuple[str, Topic]], threshold: float) -> Iterator[tupl
     cannot reach the threshold by itself: two topics that reach it have one of those words in common (prefix filtering,
     Bayardo 2007). Where very many are about the same, each is held against a part of them.
     """
-    topics: Sequence[tuple[str, Topic]] = [(name, _unit(one)) for name, one in named]
+    topics: Sequence[tuple[str, Topic]] = [(name, unit(one)) for name, one in named]
     spread = Counter(word for _, one in topics for word in one)
     earlier: defaultdict[str, list[int]] = defaultdict(list)
     for place, (name, one) in enumerate(topics):
         heads = _heads(one, spread, threshold)
         shared = Counter(other for word in heads for other in earlier[word])
         for other, _ in shared.most_common(MOST_COMPARED):
-            similarity = _dot(topics[other][1], one)
+            similarity = dot(topics[other][1], one)
             if similarity > threshold:
                 yield similarity, topics[other][0], name
         for word in heads:
@@ -96,11 +95,12 @@ def _heads(one: Topic, spread: Mapping[str, int], threshold: float) -> list[str]
     return heads
 
 
-def _unit(one: Topic) -> dict[str, float]:
-    length = math.sqrt(math.fsum(value * value for value in one.values()))
+def unit(one: Topic) -> Topic:
+    """The same with length 1; empty for one that weighs nothing."""
+    length = math.sqrt(math.fsum([value * value for value in one.values()]))
     return {word: value / length for word, value in one.items() if value} if length else {}
 
 
-def _dot(one: Topic, other: Topic) -> float:
-    short, long = sorted((one, other), key=len)
-    return min(1.0, math.fsum(value * long[word] for word, value in short.items() if word in long))
+def dot(one: Topic, other: Topic) -> float:
+    """How alike two topics of length 1 are, from 0 to 1."""
+    return min(1.0, math.fsum([one[word] * other[word] for word in one.keys() & other.keys()]))

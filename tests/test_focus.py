@@ -172,8 +172,8 @@ async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: Man
         await memory.store("logins are logged", tags=["AUTHENTICATION"])
         await memory.store("It goes on. Of authentication is only spoken here", context_id="thread_b")
         focused = await memory.attention.focus("authentication")
-        assert focused.message == 'Focus set on "authentication" (weight=0.8). 2 threads will be prioritized.'
-        assert (focused.threads, focused.more, focused.clamped) == (2, False, False)
+        assert focused.message == 'Focus set on "authentication" (weight=0.8). 3 threads will be prioritized.'
+        assert (focused.threads, focused.more, focused.clamped) == (3, False, False)
         assert (await memory.attention.focus("thread_b", 0.5)).threads == 1
         again = await memory.attention.focus("Authentication", 7)
         assert again.message.endswith("The weight was brought to 1: it goes from 0 to 1.")
@@ -295,17 +295,6 @@ GARDEN = (
 )
 
 
-def keep_briefs(store: PromptStore, clock: ManualClock) -> None:
-    """What is done in the background."""
-    from kingly_memory.router.threads.briefs import Briefs
-    from kingly_memory.router.threads.keeper import Keeping
-
-    now_s = clock.now().timestamp()
-    keeping = Keeping(store, "app", Briefs(store.reader, "app").survey(now_s), now_s)
-    while keeping.some():
-        pass
-
-
 @pytest.mark.requirement("SMT-007")
 async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
@@ -313,7 +302,6 @@ async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path,
         for text in GARDEN:
             await memory.store(text, context_id="summer", origin="user")
         assert "greenhouse" in (await memory.threads.get("summer")).topics
-        keep_briefs(store, clock)
         assert (await memory.attention.focus("Greenhouse")).threads == 1
         found = await memory.inject("is there enough water for the evening?", explain=True)
         assert {one.why for one in found.considered} == {"in focus: Greenhouse"}
@@ -330,24 +318,25 @@ async def test_a_thread_about_the_topic_is_looked_for_beyond_the_search(tmp_path
             await memory.store(text, context_id="summer", origin="user")
         for number in range(60):
             await memory.store(f"much water every evening, {number}", origin="user")
-        keep_briefs(store, clock)
         prompt = "how much water every evening?"
         assert GARDEN[1] not in (await memory.inject(prompt)).text
         await memory.attention.focus("greenhouse", 1.0)
         assert GARDEN[1] in (await memory.inject(prompt)).text
 
 
-async def test_before_there_is_a_brief_a_memory_goes_by_how_it_begins(tmp_path: Path, clock: ManualClock) -> None:
+async def test_a_thread_that_nobody_has_called_anything_goes_by_how_it_begins(
+    tmp_path: Path, clock: ManualClock
+) -> None:
     async with await attended(tmp_path, clock) as memory:
         await memory.store("Deploys need two reviews. Lunch is at noon", context_id="rules", origin="user")
         focused = await memory.attention.focus("deploys")
         assert focused.threads == 1
         hint = "So far nothing is about that: say a topic or tag of a thread, words of a title"
         assert hint not in focused.message
-        nothing = await memory.attention.focus("lunch")
+        nothing = await memory.attention.focus("supper")
         assert (nothing.threads, hint in nothing.message) == (0, True)
         [one] = (await memory.inject("what do deploys need?", explain=True)).considered
-        assert one.priority.boost == pytest.approx(0.2 * 0.8)
+        assert one.priority.boost == pytest.approx((0.3 + 0.2) * 0.8)  # as a topic too
 
 
 @pytest.mark.requirement("SMT-008")

@@ -12,12 +12,10 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cognition.owners import current_owner
 from kingly_memory.intake import draft
-from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import records
 from kingly_memory.router.attending.surroundings import Pages
-from kingly_memory.router.records import Desk
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, memory_over
 
@@ -83,24 +81,10 @@ def test_facets_of_several_names_are_those_of_each(tmp_path: Path) -> None:
     owners = [f"o{at}" for at in range(600)]
     for name, step in (("thread", 2), ("ratings", 3)):
         store.write(partial(put_all, name, owners[::step])).result()
-    found = store.reader.facets_of({"thread": owners, "ratings": owners[:10], "attention": owners, "course": []})
+    found = store.reader.facets_of({"thread": owners, "ratings": owners[:10], "attention": owners, "usage": []})
     assert found["thread"] == store.reader.facets("thread", owners) == {one: {"of": one} for one in owners[::2]}
     assert found["ratings"] == {one: {"of": one} for one in owners[:10:3]}
-    assert (found["attention"], found["course"]) == ({}, {})
-
-
-def test_how_far_words_are_spread_is_counted_in_the_whole_store(tmp_path: Path) -> None:
-    store = PromptStore(tmp_path / "home")
-    for at in range(5):
-        desk = Desk("app" if at % 2 else "other", None, None, Lifetimes.of(BRIEF), ManualClock().now())
-        store.write(records.store(draft(f"tomato {'pea' * at}", content_limit_bytes=100), desk)).result()
-    assert store.reader.threads.spread(["tomato", "pea", "c", 'no"where'], 3) == {
-        "tomato": 3,
-        "pea": 1,
-        "c": 0,
-        'no"where': 0,
-    }
-    assert store.reader.threads.spread([], 3) == {}
+    assert (found["attention"], found["usage"]) == ({}, {})
 
 
 def put_all(name: str, owners: list[str], transaction: Transaction) -> None:

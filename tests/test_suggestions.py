@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import re
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kingly_memory import MemoryRouter, Settings, intake
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
-from kingly_memory.cli import suggestions as suggesting_command
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.router.threads import courses, kin, listing, pairs, suggesting
-from kingly_memory.router.threads.briefs import Briefs
-from kingly_memory.router.threads.keeper import Keeper
-from kingly_memory.router.threads.pairs import LEAST_READ
-from kingly_memory.router.threads.suggesting import RELATED, Suggesting
+from kingly_memory.lifecycle.lifetimes import Lifetimes
+from kingly_memory.router import records
+from kingly_memory.router.records import Desk
+from kingly_memory.router.threads import suggesting, summaries
+from kingly_memory.router.threads.suggesting import Suggesting
+from kingly_memory.router.threads.summaries import Summary
+from kingly_memory.router.threads.survey import Present
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
@@ -254,42 +256,15 @@ async def talk(memory: MemoryRouter, name: str, *texts: str) -> None:
         await memory.store(text, context_id=name)
 
 
-async def kept(memory: MemoryRouter, clock: ManualClock) -> None:
-    """Until the briefs of all threads are written."""
-    await clock.advance(2.0)
-    assert memory._keeper is not None
-    await memory._keeper.complete()
-
-
-@pytest.mark.parametrize(("within", "is_put_off"), [(0.1, True), (math.inf, False)])
-async def test_the_collector_is_put_off_for_a_first_look_that_is_short(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch, within: float, is_put_off: bool
-) -> None:
-    was_on: list[bool] = []
-
-    def noted(*what: Any, **how: Any) -> Any:
-        was_on.append(gc.isenabled())
-        return suggestions(*what, **how)
-
-    monkeypatch.setattr(suggesting, "suggestions", noted)
-    await memory.threads.suggestions(within=within)
-    await memory.threads.suggestions(within=within)
-    assert was_on == [not is_put_off, True]
-    assert gc.isenabled()
-
-
 @pytest.mark.requirement("SMT-020")
-@pytest.mark.parametrize("is_kept", [False, True])
-async def test_suggestions_are_the_same_whether_briefs_were_kept_or_not(
-    memory: MemoryRouter, clock: ManualClock, is_kept: bool
+async def test_threads_that_are_alike_or_drifted_or_answer_are_suggested(
+    memory: MemoryRouter, clock: ManualClock
 ) -> None:
     await talk(memory, "one", *TOPICS["deploys"])
     await talk(memory, "two", *TOPICS["deploys"][1:])
     for name in ("garden", "printer", "orders", "travel"):
         await talk(memory, "mixed", *TOPICS[name])
     clock.jump(3 * 86_400)
-    if is_kept:
-        await kept(memory, clock)
     told = (await memory.threads.suggestions("tomatoes in the greenhouse")).to_json()
     [merge], [split], hints = told["merge_candidates"], told["split_candidates"], told["recall_hints"]
     assert merge["command"] == "ai_merge('one', 'two')"
@@ -317,14 +292,9 @@ async def test_every_command_works_and_then_is_suggested_no_more(memory: MemoryR
 
 
 @pytest.mark.requirement("SMT-027")
-@pytest.mark.parametrize("is_kept", [False, True])
-async def test_suggestions_change_nothing(
-    store: PromptStore, memory: MemoryRouter, clock: ManualClock, is_kept: bool, tmp_path: Path
-) -> None:
+async def test_suggestions_change_nothing(memory: MemoryRouter, tmp_path: Path) -> None:
     await talk(memory, "one", *TOPICS["deploys"])
     await talk(memory, "two", *TOPICS["deploys"])
-    if is_kept:
-        await kept(memory, clock)
     before, used = rows(tmp_path / "home"), dict(memory._usage._used)
     told = await memory.threads.suggestions("deploys")
     assert told.merge_candidates
@@ -339,27 +309,19 @@ def rows(home: Path) -> list[tuple[object, ...]]:
         return connection.execute("SELECT * FROM Cache ORDER BY rowid").fetchall()
 
 
-async def test_of_many_threads_without_briefs_all_are_compared(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pairs, "MOST_BY_INDEX", 1)
-    await talk(memory, "one", *TOPICS["deploys"])
-    await talk(memory, "two", *TOPICS["deploys"])
-    await talk(memory, "three", *TOPICS["garden"])
-    monkeypatch.delattr(kin, "alike")
-    for _ in range(2):
-        [candidate] = (await memory.threads.suggestions(within=math.inf)).merge_candidates
-        assert (candidate["thread_a"], candidate["thread_b"]) == ("one", "two")
-
-
-async def test_what_was_worked_out_is_not_worked_out_again(
+async def test_only_threads_that_have_changed_are_read_again(
     memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await talk(memory, "one", *TOPICS["deploys"])
     await talk(memory, "two", *TOPICS["deploys"])
     told = await memory.threads.suggestions()
     read: list[str] = []
-    monkeypatch.setattr(courses, "read", lambda *how: read.append(how[2].context_id))
+
+    def noted(reader: object, project: str, threads: Sequence[Present], now_s: float) -> dict[str, Summary]:
+        read.extend(one.id for one in threads)
+        return {}
+
+    monkeypatch.setattr(summaries, "read", noted)
     assert await memory.threads.suggestions() == told
     await talk(memory, "three", "something new")
     await memory.threads.suggestions()
@@ -439,64 +401,55 @@ def test_the_command_says_what_to_do_and_how(run: Run) -> None:
 # --- many threads that nobody has read yet ----------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("SMT-020")
+@pytest.fixture
+def reads_four(monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many threads as are read by somebody who has no time."""
+    monkeypatch.setattr(suggesting, "AT_ONCE", 4)
+    return 4
+
+
+@pytest.mark.requirement("SMT-020", "P14")
 async def test_who_does_not_wait_is_told_of_the_latest_threads_and_how_many_are_left(
-    memory: MemoryRouter, clock: ManualClock
+    memory: MemoryRouter, clock: ManualClock, reads_four: int
 ) -> None:
     await talk(memory, "old", *TOPICS["deploys"])
     clock.jump(60.0)
-    for number in range(LEAST_READ):
+    for number in range(reads_four):
         await talk(memory, f"between {number}", f"Note number {number} about nothing in particular")
+    clock.jump(60.0)
     await talk(memory, "late", *TOPICS["deploys"][1:])
-    told = [await memory.threads.suggestions(within=0)]
-    while told[-1].unread:
-        told.append(await memory.threads.suggestions(within=0))
+    told = [await memory.threads.suggestions(within=0) for _ in range(2)]
     assert [one.unread for one in told] == [2, 0]
-    assert {one.health["active_threads"] for one in told} == {LEAST_READ + 2}
-    assert [one["command"] for one in told[-1].merge_candidates] == ["ai_merge('old', 'late')"]
+    assert {one.health["active_threads"] for one in told} == {reads_four + 2}
     assert told[0].merge_candidates == ()
+    assert [one["command"] for one in told[-1].merge_candidates] == ["ai_merge('old', 'late')"]
     assert (await memory.threads.suggestions(within=math.inf)) == told[-1]
 
 
-@pytest.mark.parametrize("verb", ["status", "suggestions"])
-async def test_who_waits_longer_is_told_of_more(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch, verb: str
+@pytest.mark.requirement("P14")
+async def test_of_more_threads_than_are_looked_at_the_others_are_counted(
+    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for room in (suggesting, listing):
-        monkeypatch.setattr(room, "MOST_NEW", 1)
-    for number in range(6):
-        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
-    assert [(await getattr(memory.threads, verb)(within=seconds)).unread for seconds in (0, 60)] == [5, 0]
+    monkeypatch.setattr(suggesting, "MOST_LOOKED_AT", 2)
+    for name in ("old", "between", "late"):
+        await talk(memory, name, *TOPICS["deploys"])
+        clock.jump(60.0)
+    told = await memory.threads.suggestions(within=math.inf)
+    assert [one["command"] for one in told.merge_candidates] == ["ai_merge('between', 'late')"]
+    assert (told.unread, told.health["active_threads"]) == (1, 3)
 
 
-async def test_who_does_not_wait_for_threads_does_not_wait_for_what_is_written_of_them_either(
-    memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+async def test_what_answers_a_context_is_hinted_at_though_others_are_later(
+    memory: MemoryRouter, clock: ManualClock, reads_four: int
 ) -> None:
-    monkeypatch.setattr(suggesting, "WORTH_S", -1.0)
-    took_over: list[object] = []
-
-    async def noted(keeper: Keeper, worked_out: object) -> int:
-        took_over.append(worked_out)
-        return 0
-
-    monkeypatch.setattr(Keeper, "take_over", noted)
-    await talk(memory, "one", *TOPICS["deploys"])
-    await memory.threads.suggestions(within=60)
-    assert took_over == []
-    await memory.store("and more", context_id="one")
-    await memory.threads.suggestions(within=math.inf)
-    assert len(took_over) == 1
-
-
-async def test_what_answers_a_context_is_hinted_at_though_nobody_has_read_it(memory: MemoryRouter) -> None:
     await talk(memory, "old", *TOPICS["garden"])
     await talk(memory, "older still", *TOPICS["garden"][:1])
-    for number in range(LEAST_READ + 1):
+    for number in range(reads_four + 1):
         await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
     told = await memory.threads.suggestions("tomatoes in the greenhouse", within=0)
     assert told.unread
     assert [hint["topic"] for hint in told.recall_hints]
-    assert told.health["active_threads"] == LEAST_READ + 3
+    assert told.health["active_threads"] == reads_four + 3
     whole = await memory.threads.suggestions("tomatoes in the greenhouse", within=math.inf)
     assert {hint["topic"] for hint in told.recall_hints} <= {hint["topic"] for hint in whole.recall_hints}
 
@@ -505,18 +458,12 @@ async def test_of_a_thread_that_another_goes_on_as_the_hint_is_for_the_whole(mem
     await talk(memory, "old", *TOPICS["garden"])
     await talk(memory, "other", *TOPICS["printer"])
     await memory.threads.merge("other", "old")
-    for number in range(LEAST_READ):
-        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
-    briefs = Suggesting(Briefs(memory._store.reader, "app"), memory._store.reader)
-    asked = intake.query("tomatoes in the greenhouse", project="app", limit=RELATED)
-    told = briefs.suggest(asked, memory._clock.now().timestamp(), 0.0)
-    assert told.unread == 0  # the one that was left has been read for the hint
+    told = await memory.threads.suggestions("tomatoes in the greenhouse")
     assert [hint["thread_count"] for hint in told.recall_hints] == [1]
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
 async def test_a_hint_counts_all_active_threads_about_its_topic_whether_they_answer_or_not(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock, is_kept: bool
+    memory: MemoryRouter, store: PromptStore, clock: ManualClock
 ) -> None:
     await talk(memory, "asked", "The fresnel lens of the lighthouse is cracked", "The lighthouse has a keeper")
     for name in ("printer", "orders", "travel"):
@@ -527,8 +474,6 @@ async def test_a_hint_counts_all_active_threads_about_its_topic_whether_they_ans
     put_away = {"context_id": "put away", "archived_at": 2e9}
     store.write(lambda transaction: transaction.set_facet("thread", owner("app", "put away"), put_away)).result()
     await memory.threads.rename("travel", "On the way")
-    if is_kept:
-        await kept(memory, clock)
     told = await memory.threads.suggestions("fresnel lens")
     [hint] = told.recall_hints
     assert (hint["topic"], hint["thread_count"], hint["last_mentioned"]) == ("lighthouse", 4, "1 day ago")
@@ -543,22 +488,6 @@ async def test_a_thread_that_drifted_and_of_which_nobody_has_said_anything_may_b
     assert [one["command"] for one in told.split_candidates] == ["ai_split('mixed')"]
 
 
-async def test_a_thread_whose_latest_memories_have_ended_is_hinted_at_by_none_of_what_was_before(
-    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An older one that lasts is found, while the brief is of the latest ones alone."""
-    monkeypatch.setattr(courses, "READ_MOST", 2)
-    await memory.store("To begin with", context_id="old", type="episodic")
-    await memory.store("The fresnel lens of the lighthouse is cracked", context_id="old")
-    for number in range(3):
-        await memory.store(f"Step {number} of the run", context_id="old", type="episodic")
-    clock.jump(30 * 86_400)
-    for number in range(LEAST_READ):
-        await talk(memory, f"note {number}", f"Note number {number} about nothing in particular")
-    told = await memory.threads.suggestions("fresnel lens", within=0)
-    assert (told.unread, told.recall_hints) == (1, ())
-
-
 async def test_a_thread_without_a_topic_is_hinted_at_by_its_title(memory: MemoryRouter) -> None:
     await talk(memory, "one", "So be it")
     told = await memory.threads.suggestions("so be it")
@@ -571,11 +500,65 @@ async def test_only_a_length_of_time_can_be_waited(memory: MemoryRouter, within:
         await memory.threads.suggestions(within=within)  # type: ignore[arg-type]  # what callers get wrong
 
 
-def test_a_command_waits_for_all_and_says_so_when_that_takes_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(LEAST_READ + 3):
+def test_a_command_says_how_many_threads_it_did_not_look_at(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggesting, "MOST_LOOKED_AT", 2)
+    for number in range(3):
         run("store", f"Note number {number} about nothing in particular", "--context", f"note {number}")
-    silent = run("suggestions", "--json")
-    monkeypatch.setattr(suggesting_command, "MANY", 2)
-    told = run("suggestions", "--json")
-    assert (silent.json["unread"], told.json["unread"]) == (0, 0)
-    assert (silent.err, told.err) == ("", "kingly-memory: 3 threads are read for the first time; that takes a while\n")
+    assert "  1 older thread not looked at" in run("suggestions").out.splitlines()
+
+
+# --- what is remembered of threads ------------------------------------------------------------------------------------
+
+
+CONTEXTS, KEYS = st.sampled_from(["alpha", "beta", "gamma"]), st.sampled_from(["k1", "k2", "k3", "k4"])
+SAID = st.sampled_from([" ".join(TOPICS["deploys"]), " ".join(TOPICS["garden"]), "So be it"])
+
+
+class Remembering(RuleBasedStateMachine):
+    """Four memories in three contexts that go on as each other: who has looked before sees what a newcomer sees."""
+
+    @initialize()
+    def open(self) -> None:
+        self._folder = TemporaryDirectory()
+        self._store = PromptStore(Path(self._folder.name) / "home")
+        self._clock = ManualClock()
+        self._suggesting = Suggesting(self._store.reader, "app")
+
+    def teardown(self) -> None:
+        self._store.close()
+        self._folder.cleanup()
+
+    def _desk(self) -> Desk:
+        return Desk("app", None, None, Lifetimes.of(Settings()), self._clock.now())
+
+    @rule(key=KEYS, context=CONTEXTS, text=SAID, kind=st.sampled_from(["semantic", "working"]))
+    def store(self, key: str, context: str, text: str, kind: str) -> None:
+        one = intake.draft(text, content_limit_bytes=10_000, key=key, context_id=context, type=kind)
+        self._store.write(records.store(one, self._desk())).result()
+
+    @rule(key=KEYS)
+    def forget(self, key: str) -> None:
+        self._store.write(records.forget(key, self._desk())).result()
+
+    @rule(key=KEYS)
+    def restore(self, key: str) -> None:
+        self._store.write(records.restore(key, self._desk())).result()
+
+    @rule(gone=CONTEXTS, kept=CONTEXTS)
+    def merge(self, gone: str, kept: str) -> None:
+        facet = {"context_id": gone, "into": kept} if gone != kept else None
+        self._store.write(lambda transaction: transaction.set_facet("thread", owner("app", gone), facet)).result()
+
+    @rule()
+    def let_an_hour_pass(self) -> None:
+        self._clock.jump(3_600.0)
+
+    @invariant()
+    def what_is_remembered_is_as_it_is_read(self) -> None:
+        now_s = self._clock.now().timestamp()
+        anew = Suggesting(self._store.reader, "app").suggest(None, now_s)
+        assert self._suggesting.suggest(None, now_s) == anew
+
+
+TestRemembering = Remembering.TestCase
+TestRemembering.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)

@@ -19,7 +19,6 @@ from kingly_memory.models import JsonObject
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import changes, suggesting
 from kingly_memory.router.threads.changes import Share
-from kingly_memory.router.threads.keeper import Keeper
 from kingly_memory.router.threads.named import Named, named
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, memory_over
@@ -213,14 +212,12 @@ async def test_a_merge_that_is_undone_leaves_each_thread_all_of_its_ratings(
 
 
 async def test_what_is_known_of_a_thread_is_looked_at_again_when_it_is_unpinned(
-    memory: MemoryRouter, store: PromptStore, clock: ManualClock
+    memory: MemoryRouter, clock: ManualClock
 ) -> None:
     pinned = await memory.attention.pin("Deploys need two reviews")
     await memory.store("Something else", context_id="other", type="procedural")
-    keeper = Keeper("app", memory._briefs, store=store, clock=clock)
-    await keeper.complete()
+    assert (await memory.threads.suggestions()).health["active_threads"] == 2
     await memory.attention.unpin(pinned.thread_id)
     clock.jump(40 * DAY_S)
     assert [one.id for one in await memory.threads.list()] == ["other"]
     assert (await memory.threads.suggestions()).health["active_threads"] == 1
-    keeper.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import sqlite3
 from collections import Counter
@@ -20,18 +19,16 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import draft
 from kingly_memory.models import JsonObject, Memory, Query, Standing
-from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records
-from kingly_memory.router.threads import changes, courses, listing
-from kingly_memory.router.threads.pairs import LEAST_READ
+from kingly_memory.ports import Transaction
+from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.views import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, memory_over
 from tests.thread_samples import TOPICS
 
 DAY_S = 86_400.0
+NOW_S = 1e9
 LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9, semantic_lifetime_s=10_000 * DAY_S)
 OURS = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 
@@ -206,28 +203,21 @@ async def test_status_says_how_heavy_the_threads_are_together(memory: MemoryRout
     assert found.message == "12 active threads, 1 pinned; pressure 1.00, utilisation 0.40 of 30"
 
 
-async def test_of_many_threads_that_nobody_has_read_the_latest_are_listed_and_the_heavy_ones_weighed(
+async def test_of_many_threads_the_latest_are_listed_and_the_heavy_ones_weighed(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock
 ) -> None:
-    for number in range(LEAST_READ + 6):
+    for number in range(10):
         await talk(memory, f"t{number:02}", f"about number{number}")
         clock.jump(60.0)
     put(store, "attention", owner("app", "t00"), {"weight": 1.5, "pinned": True})
-    found = await memory.threads.status(within=0)
-    assert (found.active_threads, found.pinned, found.unread) == (LEAST_READ + 6, 1, 6)
-    assert found.total_weight == pytest.approx(LEAST_READ + 6.5)
-    assert [one.id for one in found.heaviest][:1] == ["t00"]
-    assert [one.id for one in found.latest][:1] == [f"t{LEAST_READ + 5:02}"]
-    assert "1 pinned, 6 not looked at yet; pressure" in found.message
-    assert [one.id for one in await memory.threads.list(2)] == [f"t{LEAST_READ + 5:02}", f"t{LEAST_READ + 4:02}"]
-    assert (await memory.threads.status(within=math.inf)).unread == 0
-    with pytest.raises(InvalidInput, match="within"):
-        await memory.threads.status(within=-1)
+    found = await memory.threads.status()
+    assert (found.active_threads, found.pinned) == (10, 1)
+    assert found.total_weight == pytest.approx(10.5)
+    assert [one.id for one in found.heaviest] == ["t00", "t09", "t08", "t07", "t06"]
+    assert [one.id for one in found.latest] == ["t09", "t08", "t07", "t06", "t05"]
 
 
-async def test_the_latest_are_listed_however_late_they_were_stored_and_only_those_are_read(
-    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_latest_are_listed_however_late_they_were_stored(memory: MemoryRouter, clock: ManualClock) -> None:
     await memory.store("about the first", key="first", context_id="first")
     for number in range(4):
         clock.jump(60.0)
@@ -237,23 +227,13 @@ async def test_the_latest_are_listed_however_late_they_were_stored_and_only_thos
         await talk(memory, f"old {number}", f"of earlier number{number}")
     clock.jump(2 * 86_400.0)
     await memory.store("about the first, and more", key="first", context_id="first")
-    read: list[str] = []
-    reading = courses.read
-
-    def noted(*how: Any) -> courses.Read | None:
-        read.append(how[2].context_id)
-        return reading(*how)
-
-    monkeypatch.setattr(courses, "read", noted)
     assert [one.id for one in await memory.threads.list(2)] == ["first", "t3"]
-    assert read == ["first", "t3"]
 
 
-async def test_a_list_goes_on_until_it_is_full_or_no_thread_is_left(
-    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch
+async def test_an_archived_thread_takes_no_place_in_the_list_of_active_ones(
+    memory: MemoryRouter, store: PromptStore
 ) -> None:
     """The latest threads are archived ones, of which protected memories are left."""
-    monkeypatch.setattr(listing, "MOST_NEW", 0)
     for name in ("old", "older"):
         await talk(memory, name, f"about {name}")
     for name in ("put away", "put away too"):
@@ -262,36 +242,19 @@ async def test_a_list_goes_on_until_it_is_full_or_no_thread_is_left(
         put(store, "thread", owner("app", name), {"context_id": name, "archived_at": 2e9})
     assert {one.id for one in await memory.threads.list(2)} == {"old", "older"}
     assert {one.id for one in await memory.threads.list(9)} == {"old", "older"}
-
-
-async def test_a_memory_that_moves_while_threads_are_met_takes_no_thread_along(
-    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await memory.store("deploys wait for reviews", context_id="stays")
-    await memory.store("tomatoes like water", key="moves", context_id="stays")
-    rows_at = store.reader.rows_at
-
-    def then(*how: Any) -> list[Row]:
-        monkeypatch.setattr(store.reader, "rows_at", rows_at)
-        moved = draft("tomatoes like water", content_limit_bytes=100, key="moves", context_id="goes")
-        store.write(records.store(moved, memory._desk())).result()
-        return rows_at(*how)
-
-    monkeypatch.setattr(store.reader, "rows_at", then)
-    await memory.threads.list()
-    assert {one.id: one.messages for one in await memory.threads.list()} == {"stays": 1, "goes": 1}
+    assert {one.id for one in await memory.threads.list(status="archived")} == {"put away", "put away too"}
 
 
 async def test_a_thread_whose_memories_cannot_be_read_keeps_nobody_from_the_others(
-    memory: MemoryRouter, store: PromptStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    memory: MemoryRouter, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(listing, "MOST_NEW", 0)
     for name in ("sound", "damaged", "damaged too"):
         await talk(memory, name, f"about {name}")
     with closing(sqlite3.connect(tmp_path / "home" / "store" / "cache.db")) as connection, connection:
         connection.execute("UPDATE Cache SET value = '{}' WHERE key GLOB 'm:*' AND value LIKE '%about damaged%'")
     assert [one.id for one in await memory.threads.list(1)] == ["sound"]
-    assert (await memory.threads.status(within=0)).unread == 0
+    assert (await memory.threads.status()).active_threads == 1
+    assert (await memory.threads.suggestions()).health["active_threads"] == 1
 
 
 # --- what injection sees ----------------------------------------------------------------------------------------------
@@ -326,10 +289,10 @@ async def test_injection_sees_the_threads_of_many_memories_in_few_readings(
         await talk(memory, f"t{number}", f"about number{number}", f"more about number{number}")
     found = await memories(memory)
     reader = Counting(store.reader)
-    seen = threads_of(reader, "app", found)  # type: ignore[arg-type]  # facets are all that it reads
+    seen = threads_of(reader, "app", found, NOW_S)  # type: ignore[arg-type]  # facets are all that it reads
     assert Counter(reader.asked) == {"thread": 1, "several": 1}
     assert {one.id: one.scope.context_id for one in found} == {one: thread.id for one, thread in seen.items()}
-    assert threads_of(store.reader, "app", []) == {}
+    assert threads_of(store.reader, "app", [], NOW_S) == {}
 
 
 async def test_injection_sees_what_a_thread_goes_on_as_and_what_is_said_of_it(
@@ -342,7 +305,7 @@ async def test_injection_sees_what_a_thread_goes_on_as_and_what_is_said_of_it(
     put(store, "attention", owner("app", "a"), {"weight": 0.5})
     put(store, "ratings", owner("app", "a"), {"ratings": [rating(False, 1)]})
     await memory.threads.rename("a", "All of it")
-    seen = threads_of(store.reader, "app", await memories(memory))
+    seen = threads_of(store.reader, "app", await memories(memory), NOW_S)
     assert {(one.id, one.title, one.weight) for one in seen.values()} == {("a", "All of it", 0.5)}
     assert {one.topics for one in seen.values()} == {("a",), ("b",), ("c",)}
     assert [one.relevance for one in seen.values()] == [pytest.approx(1 / 2)] * 3
@@ -358,7 +321,7 @@ async def test_a_pinned_memory_has_its_own_weight_and_unused_ones_count_less(
     put(store, "injected", stray, {"times": 2, "last_s": 1.0, "unused": 2})
     put(store, "injected", other, {"times": 2, "last_s": 1.0, "unused": 5})
     put(store, "injected", pinned, {"times": 2, "last_s": 1.0, "unused": 0})
-    seen = threads_of(store.reader, "app", await memories(memory))
+    seen = threads_of(store.reader, "app", await memories(memory), NOW_S)
     assert (seen[pinned].weight, seen[pinned].pinned) == (1.3, True)
     assert (seen[other].weight, seen[other].pinned, seen[other].relevance) == (0.7, False, 1.0)
     assert seen[stray].id == stray

@@ -100,10 +100,9 @@ class MemoryRouter(Views):
         return Threads(
             self._access,
             self,
-            briefs=self._briefs,
+            project=self._station.project,
             in_focus=focuses.applying,
             flush=self._behind.flush,
-            write_down=self._write_down,
         )
 
     @classmethod
@@ -158,7 +157,6 @@ class MemoryRouter(Views):
             observers=observers,
             embedder=parts.embedder,
             sweeping=parts.sweep_lock(place),
-            keeping=parts.keeping_lock(place),
             meaning=parts.meaning(chosen),
             injections=parts.injections(place),
         )

@@ -187,16 +187,6 @@ def sweep_lock(place: Place) -> Lock:
     return Lock(take, one.give_up)
 
 
-def keeping_lock(place: Place) -> Lock:
-    """The lock that decides which process keeps the briefs of this home's threads up, project by project. While there
-    is no home there are none."""
-    from kingly_memory.router.lock import Lock
-
-    digest = sha256(place.project.encode(errors="replace")).hexdigest()[:16]
-    one = Leadership(place.home / f"threads-{digest}.lock")
-    return Lock(one.take, one.give_up)
-
-
 def embedder() -> Embedder:
     """The vectors by which memories are compared with each other."""
     from kingly_memory.adapters.embed.hashed import HashedEmbedder

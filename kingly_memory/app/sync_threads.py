@@ -49,6 +49,6 @@ class SyncThreads:
         """See `Threads.suggestions`."""
         return self._call(lambda: self._threads.suggestions(context, within))
 
-    def status(self, within: float = 0.1) -> Overview:
+    def status(self) -> Overview:
         """See `Threads.status`."""
-        return self._call(lambda: self._threads.status(within))
+        return self._call(self._threads.status)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
+from itertools import chain
 from typing import NamedTuple
 
 from kingly_memory.attention.pertinence import FILLERS, telling
@@ -111,12 +112,12 @@ def _stems(message: Said) -> frozenset[str]:
 
 
 def _weights(said: Sequence[frozenset[str]]) -> dict[str, float]:
-    spread = Counter(word for one in said for word in one)
+    spread = Counter(chain.from_iterable(said))
     return {word: min(1.0, COMMON / times) for word, times in spread.items()}
 
 
 def _weighed(said: Sequence[frozenset[str]], weights: Mapping[str, float]) -> dict[str, float]:
-    times = Counter(word for one in said for word in one)
+    times = Counter(chain.from_iterable(said))
     return {word: count * weights[word] for word, count in times.items()}
 
 
@@ -206,7 +207,7 @@ def _best(said: Mapping[str, int], elsewhere: Mapping[str, int], most: int) -> t
     return tuple(min(forms[stem], key=lambda word: (-said[word], len(word), word)) for stem in ranked)
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str | None:
     """None for what names no topic: words that are everywhere, numbers, and runs of characters."""
     if word.isdigit() or not 1 < len(word) <= LONGEST_WORD:

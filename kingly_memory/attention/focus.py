@@ -136,10 +136,15 @@ def boost(thread: Thread, focuses: Iterable[Focus]) -> float:
     return min(added, MOST_BOOST)
 
 
-@lru_cache(maxsize=4_096)
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """What of a text counts when it is compared."""
     return text.casefold() if text.isascii() else normalize("NFC", normalize("NFC", text).casefold())
+
+
+@lru_cache(maxsize=4_096)
+def folded(text: str) -> str:
+    """The same of a short text that is compared again and again."""
+    return fold(text)
 
 
 def moment(said: object) -> datetime | None:

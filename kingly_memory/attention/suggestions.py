@@ -55,8 +55,8 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """The lists are cut after the first few; `more` says how many others there are. `unread` threads were not looked at
-    yet: they count in `health`, and what they give reason for is suggested by and by."""
+    """The lists are cut after the first few; `more` says how many others there are. `unread` threads were not looked
+    at: they only count in `health`."""
 
     merge_candidates: tuple[JsonObject, ...]
     split_candidates: tuple[JsonObject, ...]
@@ -83,12 +83,11 @@ def suggestions(
     now_s: float,
     *,
     most_active: int,
-    others: int = 0,
     unread: int = 0,
 ) -> Suggestions:
     """What to suggest of the active threads. `pairs` are those that are alike, and `related` the threads that answer a
-    context, the best first. `most_active` threads are as many as a normal compaction leaves. `others`, of which there
-    is nothing to tell, and `unread` ones count as active ones of the usual weight."""
+    context, the best first. `most_active` threads are as many as a normal compaction leaves. `unread` ones
+    count as active ones of the usual weight."""
     known = {thread.id: thread for thread in threads}
     merging = _stars([pair for pair in pairs if pair.similarity > ALIKE and _is_of_two(pair, known)], known)
     named = {one for pair in merging for one in pair.threads}
@@ -100,7 +99,7 @@ def suggestions(
         tuple(_merge(pair, known) for pair in _first(merging)),
         tuple(_split(thread) for thread in splitting[:MOST_SHOWN]),
         hints,
-        _health(threads, most_active, merging=len(merging), splitting=len(splitting), others=others + unread),
+        _health(threads, most_active, merging=len(merging), splitting=len(splitting), unread=unread),
         {name: max(count, 0) for name, count in more.items()},
         unread,
     )
@@ -218,11 +217,11 @@ def _mentioned(threads: Collection[Digest], names: Collection[str]) -> dict[str,
 # --- health -----------------------------------------------------------------------------------------------------------
 
 
-def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int, others: int) -> JsonObject:
+def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int, unread: int) -> JsonObject:
     """`context_pressure` is the seed's: ten fresh threads are 1.0 already. So what to do is said by `utilisation` too,
     the share of as many threads as a normal compaction leaves."""
-    active = len(threads) + others
-    weight = math.fsum(thread.weight for thread in threads) + others
+    active = len(threads) + unread
+    weight = math.fsum(thread.weight for thread in threads) + unread
     pressure = min(1.0, weight / FULL_WEIGHT)
     utilisation = active / most_active
     return {

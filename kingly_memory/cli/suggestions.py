@@ -12,18 +12,10 @@ from kingly_memory.cli.output import Output, counted, one_line
 from kingly_memory.cli.place import command, place_of, routing
 from kingly_memory.models import JsonObject
 
-MANY = 1_000
-"""Threads that take longer to read than one waits without a word."""
-
 
 def suggestions(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
-        found = router.threads.suggestions(options.context_text, within=0.0)
-        if found.unread > MANY:
-            out.note(f"{found.unread:,} threads are read for the first time; that takes a while")
-        if found.unread:
-            found = router.threads.suggestions(options.context_text, within=inf)
-    told = found.to_json()
+        told = router.threads.suggestions(options.context_text, within=inf).to_json()
     out.show(told, suggestion_lines(told, partial(command, options)))
     return 0
 
@@ -36,6 +28,8 @@ def suggestion_lines(told: JsonObject, command: Callable[..., str]) -> Iterator[
         f"  {counted(health['active_threads'], 'active thread')}; pressure {health['context_pressure']:.2f}, "
         f"utilisation {health['utilisation']:.2f}"
     )
+    if told["unread"]:
+        yield f"  {counted(told['unread'], 'older thread')} not looked at"
     for one in told["merge_candidates"]:
         names = [one["thread_a"], one["thread_b"]]
         yield f"merge   {one_line(' and '.join(names))}: {one['similarity']:.2f} alike. {one_line(one['reason'])}"

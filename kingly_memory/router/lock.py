@@ -1,4 +1,4 @@
-"""What one process at a time does for a home: sweeping it, keeping its threads in brief."""
+"""What one process at a time does for a home: sweeping it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 from kingly_memory import intake
 from kingly_memory.cognition.working import ContextRules
@@ -44,16 +44,8 @@ from kingly_memory.router.view import Station, View
 from kingly_memory.router.write_behind import WriteBehind
 from kingly_memory.settings import Settings
 
-if TYPE_CHECKING:  # read when threads are looked at
-    from kingly_memory.router.threads.briefs import Briefs
-    from kingly_memory.router.threads.keeper import Keeper
-    from kingly_memory.router.threads.pairs import WorkedOut
-
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
-
-THREADS_AFTER_S = 2.0
-"""Threads are kept in brief by who stays longer than most commands do."""
 
 
 class Spine:
@@ -72,7 +64,6 @@ class Spine:
         chance: Callable[[], float] = random.random,
         embedder: Callable[[], Embedder] | None = None,
         sweeping: Lock | None = None,
-        keeping: Lock | None = None,
         meaning: Callable[[], Embedder] | None = None,
         injections: InjectionLog | None = None,
     ) -> None:
@@ -112,8 +103,6 @@ class Spine:
             clock=clock,
             settings=settings,
         )
-        self._keeper: Keeper | None = None
-        self._keeping = keeping or Lock()
         self._tasks: list[asyncio.Task[None]] = []
         rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
         self._context_rules = rules
@@ -144,7 +133,6 @@ class Spine:
     async def __aenter__(self) -> Self:
         self._is_open = True
         self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
-        self._tasks.append(asyncio.create_task(self._keep_threads(), name="kingly-threads"))
         if self._embedding is not None:
             await self._embedding.prepare()
             self._tasks.append(asyncio.create_task(self._embedding.run(), name="kingly-vectors"))
@@ -170,7 +158,6 @@ class Spine:
             stack.callback(self._threads.shutdown)
             if self._embedding is not None:
                 stack.push_async_callback(asyncio.to_thread, self._embedding.stop)
-            stack.push_async_callback(self._stop_keeper)
             stack.push_async_callback(self._remotes.aclose)
             stack.push_async_callback(self._behind.flush_if_possible)
             stack.push_async_callback(self._end_tasks)
@@ -194,34 +181,6 @@ class Spine:
         task = asyncio.create_task(work, name="kingly-whispers")
         self._tasks.append(task)
         task.add_done_callback(self._tasks.remove)
-
-    @cached_property
-    def _briefs(self) -> Briefs:
-        from kingly_memory.router.threads.briefs import Briefs
-
-        return Briefs(self._store.reader, self._station.project)
-
-    async def _keep_threads(self) -> None:
-        """The task that keeps threads in brief."""
-        await self._clock.sleep(THREADS_AFTER_S)
-        await self._thread_keeper().run()
-
-    def _thread_keeper(self) -> Keeper:
-        from kingly_memory.router.threads.keeper import Keeper
-
-        if self._keeper is None:
-            project, lock = self._station.project, self._keeping
-            self._keeper = Keeper(
-                project, self._briefs, store=self._store, clock=self._clock, lock=lock, right_of_way=self._right_of_way
-            )
-        return self._keeper
-
-    async def _write_down(self, worked_out: WorkedOut) -> None:
-        await self._thread_keeper().take_over(worked_out)
-
-    async def _stop_keeper(self) -> None:
-        if self._keeper is not None:
-            await asyncio.to_thread(self._keeper.stop)
 
     async def _end_tasks(self) -> None:
         tasks = list(self._tasks)
@@ -257,8 +216,6 @@ class Spine:
         self._remotes.wake()
         if self._embedding is not None:
             self._embedding.wake(memory_ids)
-        if self._keeper is not None:
-            self._keeper.wake()
 
     def _desk(self) -> Desk:
         return Desk(

@@ -52,7 +52,11 @@ class SuggestionsShown(BaseModel):
     recall_hints: Annotated[list[RecallHint], Field(description="Never recalled, by likeness to the context")]
     health: Health
     more: Annotated[MoreSuggestions, Field(description="How many there are beyond the ten shown of each")]
-    unread: Annotated[int, Field(description="Threads that were not looked at yet; above 0, ask again in a minute")]
+    unread: Annotated[int, Field(description="Active threads that were not looked at")]
+
+
+WITHIN_S = 2.0
+"""A host waits longer than a program: mostly all threads are read by then."""
 
 
 class SuggestionTools:
@@ -67,10 +71,10 @@ class SuggestionTools:
             str | None, Field(description="What is being worked on, in a few words: hints what to recall for it")
         ] = None,
     ) -> SuggestionsShown:
-        """See which threads to merge, split or recall, and whether there are too many. Changes nothing. While `unread`
-        is above 0, not all threads were looked at: ask again in a minute.
+        """See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest
+        1,000 threads are looked at.
 
         Example: {"context": "working on authentication"}
         """
         router = await self._memory.get()
-        return SuggestionsShown.model_validate((await router.threads.suggestions(context)).to_json())
+        return SuggestionsShown.model_validate((await router.threads.suggestions(context, WITHIN_S)).to_json())

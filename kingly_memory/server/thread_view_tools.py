@@ -151,7 +151,6 @@ class ThreadsStatus(BaseModel):
     ]
     heaviest: Annotated[list[JsonObject], Field(description="The five threads of the largest weight")]
     latest: Annotated[list[JsonObject], Field(description="The five threads that were active last")]
-    unread: Annotated[int, Field(description="Threads that were not looked at yet; above 0, ask again in a minute")]
 
     @classmethod
     def of(cls, found: Overview) -> Self:

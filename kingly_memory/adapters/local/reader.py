@@ -56,9 +56,6 @@ class Reader:
         self._numerous: set[str] = set()
         self._are_short = True
 
-    def context_token(self, context_id: str) -> str:
-        return rows.context_digest(context_id)
-
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
         return parsing.row(*found[0]) if found else None

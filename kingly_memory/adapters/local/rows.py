@@ -14,7 +14,6 @@ from kingly_memory.writing import has_unbroken
 
 SEARCHED = "{title body labels}"
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
-_LAST_CHARACTER = "\U0010ffff"
 _DIGEST = 20
 _LONGEST_WORD = 12
 """Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
@@ -30,17 +29,6 @@ def memory_row(memory_id: str) -> str:
 
 def facet_row(name: str, owner: str) -> str:
     return f"{name}:{owner}"
-
-
-def facets_within(name: str, beginning: str) -> tuple[str, str]:
-    """Between which two rows the facets lie whose owners begin like that."""
-    start = facet_row(name, beginning)
-    return start, f"{start}{_LAST_CHARACTER}" if beginning else f"{name};"
-
-
-def owners_within(name: str, beginning: str) -> tuple[int, str, str]:
-    """The same, and where in a row's name the owner begins."""
-    return len(facet_row(name, "")) + 1, *facets_within(name, beginning)
 
 
 def key_row(project: str, key: str) -> str:
@@ -101,15 +89,6 @@ def context_expression(context_id: str) -> str:
 def contexts_expression(context_ids: Iterable[str]) -> str:
     """Everything with a context of one of those names, in whatever project."""
     return _any_token(map(_context, context_ids))
-
-
-def any_context(digests: Iterable[str]) -> str:
-    """Everything with one of the contexts of which these are the digests."""
-    return _any_token([f"c{digest}" for digest in digests])
-
-
-def context_digest(context_id: str) -> str:
-    return _context(context_id)[1:]
 
 
 def context_in_tag(context_id: str) -> str:

@@ -199,12 +199,6 @@ AVERAGES = "SELECT block FROM km_text_data WHERE id = 1"
 """FTS5's own record of how many rows it has and how many tokens each column, as variable-length integers."""
 STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
-STATE = (
-    "SELECT (SELECT block FROM km_text_data WHERE id = 10), (SELECT block FROM km_text_data WHERE id = 1) "
-    "WHERE NOT EXISTS (SELECT 1 FROM km_waiting)"
-)
-"""Both records: others after whatever our statements do to a memory, its standing included, as long as it is the same
-file. No row while some wait to be indexed, of which the index knows nothing yet."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
 _SAID = (
@@ -321,44 +315,35 @@ NEXT_NAMED = (
 
 # --- threads --------------------------------------------------------------------------------------------------------
 
-_CONTEXT = "substr({row}tag, instr({row}tag, ' c') + 2, 20)"
+_CONTEXT = "substr(tag, instr(tag, ' c') + 2, 20)"
 """The digest in the context's token; no other token of a tag begins with that letter."""
-_OWN = "instr({row}tag, ?2) = 1 AND instr({row}tag, ' c') > 0"
-_MARK = "coalesce(sum(CAST(store_time * 1000000 AS INTEGER) % 1099511627776), 0)"
-"""When the row was written, as diskcache notes it, or its standing changed. In microseconds modulo 2^40, so that no sum
-of them is too large."""
+_ALIVE = (
+    "key >= 'm:' AND key < 'm;' AND raw = 1 AND instr(tag, ?1) = 1 AND instr(tag, ' c') > 0 AND key NOT IN "
+    "(SELECT 'm:' || substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
+    "AND json_extract(value, '$.expires_at') <= ?2)"
+)
+"""The memories of a project (?1 is how their tags begin) that were said in a context and have not ended by ?2."""
 TALKS = (
-    f"SELECT {_CONTEXT.format(row='')}, count(*), {_MARK}, max(rowid) FROM Cache INDEXED BY Cache_key_raw "
-    f"WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')} GROUP BY 1"
+    "SELECT max(json_extract(value, '$.scope.context_id')), count(*), "
+    "coalesce(sum(CAST(store_time * 1000000 AS INTEGER) % 1099511627776), 0), "
+    "min(json_extract(value, '$.created_at')), "
+    "max(max(json_extract(value, '$.created_at'), json_extract(value, '$.updated_at'))) "
+    f"FROM Cache INDEXED BY Cache_key_raw WHERE {_ALIVE} AND CASE WHEN json_valid(value) THEN 1 END "
+    f"GROUP BY {_CONTEXT}"
 )
-TALKED = (
-    f"SELECT count(*), {_MARK}, group_concat(CASE WHEN store_time > ?3 THEN {_CONTEXT.format(row='')} END) "
-    f"FROM Cache INDEXED BY Cache_key_raw WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')}"
+"""The third column says when the rows were written, as diskcache notes it, or their standings changed: in microseconds
+modulo 2^40, so that no sum of them is too large. Times are compared as texts: all are of one zone."""
+SAID = (
+    "SELECT json_extract(c.value, '$.scope.context_id'), json_extract(c.value, '$.title'), "
+    "substr(json_extract(c.value, '$.content'), 1, ?4), json_extract(c.value, '$.tags') FROM "
+    f"(SELECT rowid AS place, row_number() OVER (PARTITION BY {_CONTEXT} ORDER BY rowid DESC) AS number, "
+    f"min(rowid) OVER (PARTITION BY {_CONTEXT}) AS first FROM Cache "
+    f"WHERE rowid IN (SELECT rowid FROM km_text WHERE km_text MATCH ?3) AND {_ALIVE}) "
+    "JOIN Cache AS c ON c.rowid = place WHERE (number <= ?5 OR place = first) "
+    "AND CASE WHEN json_valid(c.value) THEN 1 END ORDER BY place"
 )
-"""What TALKS adds up to, and in which contexts a row was written since. A third of its cost."""
-TALKS_OF = (
-    f"SELECT {_CONTEXT.format(row='')}, count(*), {_MARK}, max(rowid) FROM Cache "
-    f"WHERE rowid IN (SELECT rowid FROM km_text WHERE km_text MATCH ?3) "
-    f"AND raw = ?1 AND {_OWN.format(row='')} GROUP BY 1"
-)
-TALKED_LAST = (
-    f"SELECT {_CONTEXT.format(row='')}, max(CASE WHEN json_valid(value) "
-    "THEN max(json_extract(value, '$.created_at'), json_extract(value, '$.updated_at')) END) "
-    f"FROM Cache INDEXED BY Cache_key_raw WHERE key >= 'm:' AND key < 'm;' AND raw = ?1 AND {_OWN.format(row='')} "
-    "GROUP BY 1"
-)
-"""By the texts, which sort like the times: all are of one zone."""
+"""Of each context that ?3 matches the first memory and the last ?5."""
 VERSION = "PRAGMA data_version"
 NAMED = (
     "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
-)
-SPREAD = (
-    "SELECT t.key, (SELECT count(*) FROM (SELECT 1 FROM km_text WHERE km_text MATCH t.value LIMIT ?2)) "
-    "FROM json_each(?1) AS t"
-)
-SHARING = (
-    f"SELECT {_CONTEXT.format(row='c.')}, count(*), max(c.rowid) FROM "
-    "(SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ?1 "
-    "ORDER BY score LIMIT ?3) AS t JOIN Cache AS c ON c.rowid = t.rowid "
-    f"WHERE {_OWN.format(row='c.')} GROUP BY 1 ORDER BY sum(t.score) LIMIT ?4"
 )

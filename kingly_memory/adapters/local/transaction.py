@@ -33,7 +33,7 @@ class DiskTransaction:
         self._cache = cache
         self._vocabulary = vocabulary
         self._connection = connection
-        self._owners: dict[str, dict[str, list[str]]] = {}
+        self._owners: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
 
     def row(self, memory_id: str) -> Row | None:
@@ -91,13 +91,13 @@ class DiskTransaction:
             self._names = {}
             self._put(row, value)
 
-    def owners(self, facet: str, beginning: str = "") -> list[str]:
+    def owners(self, facet: str) -> list[str]:
         """Asked once per commit and facet, since every store asks."""
-        known = self._owners.setdefault(facet, {})
-        if beginning not in known:
-            found = self._all(sql.OWNERS, rows.owners_within(facet, beginning))
-            known[beginning] = [owner for (owner,) in found]
-        return known[beginning]
+        if facet not in self._owners:
+            beginning = rows.facet_row(facet, "")
+            found = self._all(sql.OWNERS, (len(beginning) + 1, beginning, f"{facet};"))
+            self._owners[facet] = [owner for (owner,) in found]
+        return self._owners[facet]
 
     def facet_names(self, beginning: str) -> list[str]:
         """Asked once per commit, like `owners`; a name costs one step in the index, however many have such a facet."""

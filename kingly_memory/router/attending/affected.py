@@ -112,7 +112,7 @@ class _Search:
         live = [row.memory for row in rows if row.standing is Standing.LIVE]
         if not live:
             return
-        threads = threads_of(self._reader, self._project, live, derived=True)
+        threads = threads_of(self._reader, self._project, live, self._now_s, about=[self._focus.topic])
         lifted = [one.id for one in live if self._focus.lifts(threads[one.id])]
         ends = self._reader.facets("lifetime", lifted) if lifted else {}
         self.found |= {threads[one].id for one in lifted if not _is_over(ends.get(one), self._now_s)}

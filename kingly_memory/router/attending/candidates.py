@@ -74,7 +74,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
         found = {memory.id: (memory, similarity) for memory, similarity in others} | found
     first = {hit.memory.id for hit in hits[:LOOKED_AT]}
     ranked = sorted(found.values(), key=lambda one: one[1], reverse=True)
-    threads = threads_of(around, [memory for memory, _ in ranked], focused=bool(focuses))
+    threads = threads_of(around, [memory for memory, _ in ranked], focuses)
     meant = asked(spelt(query, wording.repaired).text)
     candidates = [
         Candidate(memory, pertinence_to(meant, wording_of(memory)), similarity, threads.get(memory.id))
@@ -92,7 +92,7 @@ def for_start(memories: Iterable[Memory], around: Surroundings) -> Gathered:
         from kingly_memory.router.attending.focused import of_threads
 
         listed |= {memory.id: memory for memory in of_threads(focuses, around, Page()) if memory.id not in listed}
-    threads = threads_of(around, list(listed.values()), focused=bool(focuses))
+    threads = threads_of(around, list(listed.values()), focuses)
     return Gathered([Candidate(one, thread=threads.get(one.id)) for one in listed.values()], focuses)
 
 
@@ -108,13 +108,14 @@ def in_focus(around: Surroundings) -> Sequence[Focus]:
     return focuses.of_facets(facets, around.reader, around.project, around.agent)
 
 
-def threads_of(around: Surroundings, memories: Sequence[Memory], *, focused: bool) -> Mapping[str, Thread]:
+def threads_of(around: Surroundings, memories: Sequence[Memory], focuses: Sequence[Focus]) -> Mapping[str, Thread]:
     """By the id of a memory; empty where every thread is as any other."""
-    if not focused and not _are_set_apart(around, memories):
+    if not focuses and not _are_set_apart(around, memories):
         return MappingProxyType({})
     from kingly_memory.router.threads.views import threads_of as seen
 
-    return seen(around.reader, around.project, memories, derived=focused)
+    about = [one.topic for one in focuses]
+    return seen(around.reader, around.project, memories, around.now_s, about=about)
 
 
 def wording_of(memory: Memory) -> str:

@@ -78,8 +78,8 @@ class Beyond:
         yield from self._about_the_prompt(self._holding(tagged))
 
     def _of_threads_about(self, focuses: Sequence[Focus]) -> Mapping[str, list[Row]]:
-        """By topic, the latest of threads of which a brief says that they are about it. Such threads are looked for
-        among the latest memories that speak of it."""
+        """By topic, the latest of threads that are about it. Such threads are looked for among the latest memories that
+        speak of it."""
         which = ("about", *(focus.topic for focus in focuses))
         return self.page.of(which, lambda: self._looked_about(focuses), until_s=self.deadline_s)
 
@@ -87,7 +87,8 @@ class Beyond:
         reader, anything = self.around.reader, Query("", self.around.project, without_tags=self.query.without_tags)
         speaking = {focus.topic: self._speaking(focus, anything) for focus in focuses}
         everybody = {one.id: one for contexts in speaking.values() for one in contexts.values()}
-        topics = topics_of(reader, self.around.project, list(everybody.values()))
+        project, now_s = self.around.project, self.around.now_s
+        topics = topics_of(reader, project, list(everybody.values()), now_s, [focus.topic for focus in focuses])
         found: dict[str, list[Row]] = {}
         for topic, contexts in speaking.items():
             about = [name for name, one in contexts.items() if folded(topic) in map(folded, topics[one.id])]

@@ -11,12 +11,11 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts
-from kingly_memory.router.threads import roll, roots
+from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
-from kingly_memory.router.threads.told import COURSE
 from kingly_memory.thread_files import FILE
 
-TELLING = ("ratings", FILE, COURSE, "topic")
+TELLING = ("ratings", FILE)
 """Facets that tell what the thread was about, or what somebody thought of it."""
 STANDING = (ATTENTION, contexts.FACET)
 _BONES = ("context_id", "into", "holds", "at")
@@ -34,14 +33,11 @@ def leave(transaction: Transaction, memories: Iterable[Memory], *, erased: bool 
     for project, context_id in sorted(places):
         if not transaction.is_said_in(project, context_id):
             _leave(transaction, project, context_id, erased=erased)
-    for project in {project for project, _ in places} if erased else ():
-        roll.drop(transaction, project)
 
 
 def _leave(transaction: Transaction, project: str, context_id: str, *, erased: bool) -> None:
     family = _family(transaction, project, context_id)
     left = [one for one in family if transaction.is_said_in(project, one)]
-    roll.drop(transaction, project)
     for one in family if not left else {context_id: family[context_id]}:
         if left and roots.into(family[one]) is None:
             continue  # what is said of it is said of those that go on as it
@@ -59,7 +55,6 @@ def clear(transaction: Transaction, project: str, context_id: str) -> None:
         return
     name = owner(project, context_id)
     _strip(transaction, name, {})
-    roll.drop(transaction, project)
     for facet in STANDING:
         transaction.set_facet(facet, name, None)
 

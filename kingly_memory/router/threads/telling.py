@@ -22,6 +22,7 @@ from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.ratings import unused
 from kingly_memory.router.threads.reading import Course
+from kingly_memory.router.threads.summaries import MOST_TOPICS
 from kingly_memory.router.threads.views import (
     ACTIVE,
     ARCHIVED,
@@ -35,7 +36,6 @@ from kingly_memory.router.threads.views import (
     weighed,
 )
 
-MOST_TOPICS = 5
 MOST_DRIFT = 2_000
 """Messages that are looked at for drift, the latest."""
 AT_ONCE = 500

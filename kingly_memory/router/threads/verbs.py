@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -21,12 +21,10 @@ from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Row, Searcher, StoreReader
 from kingly_memory.router.access import Access
 from kingly_memory.router.records import Desk
-from kingly_memory.router.threads import changes, dividing, listing, ratings, roots, telling
-from kingly_memory.router.threads.briefs import Briefs
+from kingly_memory.router.threads import changes, dividing, ratings, roots, telling
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
-from kingly_memory.router.threads.listing import Glance, Overview
+from kingly_memory.router.threads.listing import Glance, Listing, Overview
 from kingly_memory.router.threads.named import Named, named, titled
-from kingly_memory.router.threads.pairs import WorkedOut
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.telling import Part
 from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadView
@@ -147,20 +145,16 @@ class Threads:
         access: Access,
         searcher: Searcher,
         *,
-        briefs: Briefs,
+        project: str,
         in_focus: InFocus,
         flush: Callable[[], Any] | None = None,
-        write_down: Callable[[WorkedOut], Awaitable[object]] | None = None,
     ) -> None:
-        """`flush` writes down the uses of memories that are not in the store yet, `write_down` what took long to work
-        out."""
+        """`flush` writes down the uses of memories that are not in the store yet."""
         self._access = access
-        self._briefs = briefs
-        self._suggesting = Suggesting(briefs, access.reader)
+        self._suggesting = Suggesting(access.reader, project)
         self._in_focus = in_focus
         self._searcher = searcher
         self._flush = flush
-        self._write_down = write_down
 
     async def list(self, limit: int = 50, status: str = ACTIVE) -> tuple[Glance, ...]:
         """The threads of the project, the latest first; `status` is active, archived, merged-into or all. A memory
@@ -170,10 +164,10 @@ class Threads:
             known = ", ".join((*STATUSES, "all"))
             raise InvalidInput("status", f"{shown(status)!r} is unknown; choose one of {known}")
         desk, reader = await self._desk(), self._access.reader
-        briefs, wanted = self._briefs, None if status == "all" else status
+        wanted = None if status == "all" else status
 
         def look() -> Sequence[Glance]:
-            return listing.of_status(briefs, reader, desk.project, desk.now_s, status=wanted, limit=most)
+            return Listing(reader, desk.project, desk.now_s).of_status(wanted, most)
 
         return tuple(await self._access.read(look))
 
@@ -249,38 +243,32 @@ class Threads:
         views = [await self._recalled(one, about, unsearched, desk) for one, about in found.items()]
         return Recalled(said, tuple(one for one in views if one is not None), back, left)
 
-    async def status(self, within: float = WITHIN_S) -> Overview:
-        """How many threads are active, what they weigh, what is in focus. Threads of which there is no brief yet are
-        read for about `within` seconds, as for `suggestions`. Raises InvalidInput, StoreError."""
-        within_s = _seconds(within)
+    async def status(self) -> Overview:
+        """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
         desk, reader = await self._desk(), self._access.reader
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
         def look() -> Overview:
             active = self._in_focus(reader, desk.project, desk.agent)
             told = tuple(one.told() for one in active)
-            found = listing.overview(self._briefs, reader, desk.project, desk.now_s, most, within_s=within_s)
-            return replace(found, focus=told)
+            return replace(Listing(reader, desk.project, desk.now_s).overview(most), focus=told)
 
         return await self._access.read(look)
 
     async def suggestions(self, context: str | None = None, within: float = WITHIN_S) -> Suggestions:
         """Which threads might be merged, split and recalled, and whether there are too many; each suggestion has the
-        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words. Threads of
-        which there is no brief yet are read for about `within` seconds, the latest first; `unread` says how many are
-        left for the next call, and a process that stays reads them meanwhile. `math.inf` reads all of them. Changes
-        nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
+        command that does it. Hints to recall are for a `context`: what is being worked on, in a few words.
+
+        At most 1,000 threads are looked at, the latest. Those that have changed since the last call are read for about
+        `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all active
+        threads were not looked at. Changes nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
         desk = self._access.desk()
         within_s = _seconds(within)
         said: object = context
         if said is not None and not (isinstance(said, str) and said.strip()):
             raise InvalidInput("context", "is empty or no text; say what you are working on, or leave it out")
         asked = None if context is None else intake.query(context, project=desk.project, limit=RELATED)
-        found = await self._access.read(lambda: self._suggesting.suggest(asked, desk.now_s, within_s))
-        unwritten, self._suggesting.unwritten = self._suggesting.unwritten, None
-        if unwritten is not None and self._write_down is not None:
-            await self._write_down(unwritten)
-        return found
+        return await self._access.read(lambda: self._suggesting.suggest(asked, desk.now_s, within_s))
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

@@ -5,29 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.attention.threads import Thread
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.threads import roots
-from kingly_memory.router.threads.told import COURSE, Told, read_told, told
+
+if TYPE_CHECKING:  # read where something is in focus
+    from kingly_memory.router.threads.summaries import Summary
 
 RATINGS, INJECTED = "ratings", "injected"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 STATUSES = (ACTIVE, ARCHIVED, MERGED)
-UNTOLD = Told()
+READ_MOST = 16
+"""Memories of a thread that tell what it is about while somebody waits with a prompt, the latest."""
+_Facets = Mapping[str, JsonObject]
+_Contexts = Mapping[str, Sequence[str]]
 
 
 def threads_of(
-    reader: StoreReader, project: str, memories: Sequence[Memory], *, derived: bool = False
+    reader: StoreReader, project: str, memories: Sequence[Memory], now_s: float, *, about: Sequence[str] = ()
 ) -> Mapping[str, Thread]:
-    """The thread of each memory, by the memory's id. Two readings of facets, and one for each time that a thread went
-    on as another one; a thread counts as used when one of these memories was.
+    """The thread of each memory, by the memory's id; a thread counts as used when one of these memories was.
 
-    `derived`: with what the brief says that is kept of a thread. It may be a little behind. Where there is none, a
-    memory goes by how it begins.
+    Where nobody has said what a thread is called and about, its latest memories tell. They are read for `about` alone:
+    topics that somebody has in focus. A thread that speaks of none of them has no topics then but the memory's tags.
     """
     ids, known = _roots_of(reader, project, memories)
     strays = [one.id for one in memories if one.scope.context_id is None]
@@ -38,44 +42,69 @@ def threads_of(
     everybody = [*dict.fromkeys([*owners.values(), *owners])]
     wanted: dict[str, Sequence[str]] = {roots.ATTENTION: everybody, RATINGS: everybody, INJECTED: list(owners)}
     wanted[roots.THREAD] = strays
-    wanted[COURSE] = [*dict.fromkeys(owners.values())] if derived else []
     beside = reader.facets_of(wanted) if memories else {name: {} for name in wanted}
     attention, ratings, injected = beside[roots.ATTENTION], beside[RATINGS], beside[INJECTED]
     facets = {**{owners[one]: known.get(root, {}) for one, root in ids.items()}, **beside[roots.THREAD]}
     relevance = _relevance(owners, ratings, injected) if ratings or injected else {}
-    briefs = read_told(beside[COURSE], project)
+    in_contexts = [ids[one.id] for one in memories if one.scope.context_id is not None and about]
+    told = _told(reader, _contexts_of(reader, project, in_contexts, known), project, now_s, about)
 
     def seen(memory: Memory) -> Thread:
         name = owners[memory.id]
-        facet = facets.get(name, {})
+        facet, summary = facets.get(name, {}), told.get(ids[memory.id])
         heavy = weighed([attention.get(name, {}), attention.get(memory.id, {})])
-        given, brief = roots.text(facet, "title"), briefs.get(name, UNTOLD)
-        topics = roots.texts(facet, "topics") or brief.topics
+        given = roots.text(facet, "title")
+        topics = roots.texts(facet, "topics") or (() if summary is None else summary.topics)
         return Thread(
             ids[memory.id],
-            title=given or brief.title or memory.title or "",
+            title=given or (memory.title if summary is None else summary.title) or "",
             topics=tuple(dict.fromkeys((*topics, *memory.tags))),
             weight=heavy.weight,
             relevance=relevance.get(memory.id, 1.0),
             pinned=heavy.pinned,
-            heading=_heading(memory, brief) if derived and given is None else "",
+            heading=_heading(memory, is_told=summary is not None) if about and given is None else "",
         )
 
     return {one.id: seen(one) for one in memories}
 
 
-def topics_of(reader: StoreReader, project: str, memories: Sequence[Memory]) -> Mapping[str, Sequence[str]]:
+def topics_of(
+    reader: StoreReader, project: str, memories: Sequence[Memory], now_s: float, about: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
     """What the threads of memories that were said in contexts are about, by the memory's id, as `threads_of` has it."""
     ids, known = _roots_of(reader, project, memories)
-    owners = {root: owner(project, root) for root in dict.fromkeys(ids.values())}
-    briefs = told(reader, project, owners.values()) if owners else {}
+    told = _told(reader, _contexts_of(reader, project, ids.values(), known), project, now_s, about)
 
     def topics(memory: Memory) -> tuple[str, ...]:
         root = ids[memory.id]
         said = roots.texts(known.get(root, {}), "topics")
-        return (*(said or briefs.get(owners[root], UNTOLD).topics), *memory.tags)
+        return (*(said or (told[root].topics if root in told else ())), *memory.tags)
 
     return {one.id: topics(one) for one in memories}
+
+
+def _told(
+    reader: StoreReader, contexts: _Contexts, project: str, now_s: float, about: Sequence[str]
+) -> dict[str, Summary]:
+    """What the latest memories of those threads tell of them; the topics only of those that speak of one of these."""
+    if not contexts:
+        return {}
+    from kingly_memory.attention.focus import fold
+    from kingly_memory.router.threads import summaries
+
+    wanted, found = [fold(one) for one in about], dict[str, summaries.Summary]()
+    for name, said in summaries.lines(reader, project, contexts, now_s, READ_MOST).items():
+        spoken = fold("\n".join(text for one in said for text in (one.title, one.text, *one.tags)))
+        topics = summaries.about(said) if any(one in spoken for one in wanted) else ()
+        found[name] = summaries.Summary(summaries.title(name, said), topics)
+    return found
+
+
+def _contexts_of(reader: StoreReader, project: str, threads: Iterable[str], known: _Facets) -> _Contexts:
+    return {
+        one: list(roots.members(reader, project, one)) if roots.holds(known.get(one, {})) else [one]
+        for one in dict.fromkeys(threads)
+    }
 
 
 def _roots_of(
@@ -88,8 +117,8 @@ def _roots_of(
     return {one: one if said is None else roots.root(said, known) for one, said in contexts.items()}, known
 
 
-def _heading(memory: Memory, brief: Told) -> str:
-    if memory.title or brief is not UNTOLD:
+def _heading(memory: Memory, *, is_told: bool) -> str:
+    if memory.title or is_told:
         return memory.title or ""
     from kingly_memory.attention.pins import title
 
