@@ -110,5 +110,5 @@ class _Searched:
     async def until_offline(self) -> None:
         async with asyncio.timeout(30):
             # The public status has no event to wait for.
-            while self._router.status()["link"]["state"] != "offline":  # noqa: ASYNC110
+            while (await self._router.status())["link"]["state"] != "offline":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)

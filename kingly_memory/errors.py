@@ -95,12 +95,14 @@ class SweepUnderWay(StoreError):
 
 
 class RouterClosed(KinglyMemoryError):
-    """A method was called before the router was opened or after it was closed."""
+    """A method was called after the router was closed, or where it was not opened: in `elsewhere`, "process" or "event
+    loop"."""
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: str | None = None) -> None:
+        was = "was closed" if elsewhere is None else f"was opened in another {elsewhere}"
+        here = "" if elsewhere is None else " here"
         super().__init__(
-            "the memory router is not open; use it inside `async with MemoryRouter.open(...)`, "
-            "or `with SyncMemoryRouter.open(...)`"
+            f"this memory router {was}; open one{here} with MemoryRouter.open(...) or SyncMemoryRouter.open(...)"
         )
 
 

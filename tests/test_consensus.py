@@ -140,7 +140,7 @@ async def test_a_record_that_makes_no_sense_is_refused_and_nothing_is_stored(
 ) -> None:
     with pytest.raises(InvalidInput, match=why):
         await memory.consensus.store_consensus(replace(DATABASE, **change))
-    assert memory.status()["memories"]["total"] == 0
+    assert (await memory.status())["memories"]["total"] == 0
 
 
 async def test_a_dissent_from_nothing_is_refused_and_nothing_is_stored(memory: MemoryRouter) -> None:
@@ -160,7 +160,7 @@ async def test_a_dissent_from_nothing_is_refused_and_nothing_is_stored(memory: M
     await memory.forget(debate_id)
     with pytest.raises(InvalidInput, match="debate_id: nothing is stored"):
         await consensus.store_dissent(dissent(debate_id))
-    assert memory.status()["memories"]["total"] == 1
+    assert (await memory.status())["memories"]["total"] == 1
     with pytest.raises(InvalidInput, match="record: expected a ConsensusRecord, not DissentRecord"):
         await consensus.store_consensus(dissent(debate_id))  # type: ignore[arg-type]
 

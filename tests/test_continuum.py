@@ -134,7 +134,7 @@ async def test_an_entry_that_makes_no_sense_is_refused_and_nothing_is_stored(
 ) -> None:
     with pytest.raises(InvalidInput, match=why):
         await memory.continuum.store(**{"content": "x", **said})
-    assert memory.status()["memories"]["total"] == 0
+    assert (await memory.status())["memories"]["total"] == 0
 
 
 # --- retrieving -------------------------------------------------------------------------------------------------------

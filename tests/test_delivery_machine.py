@@ -184,10 +184,10 @@ class Deliveries(RuleBasedStateMachine):
         for _ in range(MOST_ROUNDS):
             self.run(self.router.outbox_retry())
             self.run(self.router.sync(timeout=60))
-            if not any(self.router.status()["outbox"][state] for state in ("pending", "leased", "dead")):
+            if not any(self.router._view.status()["outbox"][state] for state in ("pending", "leased", "dead")):
                 return
             self.run(self.clock.advance(301))
-        raise AssertionError(f"the outbox never became empty: {self.router.status()}")
+        raise AssertionError(f"the outbox never became empty: {self.router._view.status()}")
 
     def check(self, key: str, expected: Expected) -> None:
         memory_id = self.disk.reader.id_of_key("app", key)

@@ -69,7 +69,7 @@ async def stored(memory: Router, clock: ManualClock, *contents: str) -> list[str
 
 
 def link_state(memory: Router) -> str:
-    state: str = memory.status()["link"]["state"]
+    state: str = memory._view.status()["link"]["state"]
     return state
 
 
@@ -343,7 +343,7 @@ async def test_a_refused_token_pauses_everything_and_nothing_dies(
     remote.script(RemoteUnauthorised(401))
     await stored(memory, clock, "first", "second")
     await clock.settle()
-    status = memory.status()
+    status = await memory.status()
     assert (status["link"]["state"], status["outbox"]["pending"], status["outbox"]["dead"]) == ("offline", 2, 0)
     assert "token" in status["link"]["last_error"]
     assert delivered(remote) == ["first"]
@@ -392,7 +392,7 @@ async def test_forgetting_before_delivery_sends_nothing_at_all(
     remote.down = False
     await memory.sync(timeout=1)
     assert {call.name for call in remote.calls} == {"connect"}
-    assert memory.status()["outbox"] == {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None}
+    assert (await memory.status())["outbox"] == {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None}
 
 
 @pytest.mark.parametrize("outcome", [None, NO_REPLY], ids=["known", "unknown"])
@@ -568,7 +568,7 @@ async def test_a_sync_that_another_process_carries_out_counts_refusals_on(
             syncing = asyncio.ensure_future(other.sync(timeout=1))
             await clock.advance(2)
             await syncing
-        outbox = leader.status()["outbox"]
+        outbox = (await leader.status())["outbox"]
         assert (outbox["pending"], outbox["dead"]) == (0, 1)
 
 

@@ -126,12 +126,12 @@ async def backlog(
 
 def outbox(memory: MemoryRouter) -> tuple[int, int, int]:
     """How many are pending, leased and dead."""
-    counts = memory.status()["outbox"]
+    counts = memory._view.status()["outbox"]
     return counts["pending"], counts["leased"], counts["dead"]
 
 
 def link_state(memory: MemoryRouter) -> str:
-    state: str = memory.status()["link"]["state"]
+    state: str = memory._view.status()["link"]["state"]
     return state
 
 

@@ -243,7 +243,7 @@ async def test_a_dead_remote_holds_up_no_delivery_to_another(
         receipt = await memory.store("one")
         await clock.advance(60)
         assert (held(team), held(home)) == ([], ["one"])
-        status = memory.status()
+        status = await memory.status()
         states = {label: (one["state"], one["outbox"]["pending"]) for label, one in status["remotes"].items()}
         assert states == {"team": ("offline", 1), "home": ("connected", 0)}
         assert status["outbox"]["pending"] == 1
@@ -266,7 +266,7 @@ async def test_each_link_is_probed_by_itself(
         assert [len(one.named("connect")) for one in (team, home)] == [2, 2]
         await clock.advance(2 * PROBE_S)
         assert [len(one.named("connect")) for one in (team, home)] == [4, 2]
-        states = {label: one["state"] for label, one in memory.status()["remotes"].items()}
+        states = {label: one["state"] for label, one in (await memory.status())["remotes"].items()}
         assert states == {"team": LinkState.OFFLINE, "home": LinkState.CONNECTED}
 
 
@@ -418,7 +418,7 @@ async def test_one_remote_without_a_name_looks_as_it_always_did(
         receipt = await memory.store("deploys", wait=5)
         found = await memory.search("deploys")
         report = await memory.sync()
-        assert "remotes" not in memory.status()
+        assert "remotes" not in (await memory.status())
         team.down = True
         assert (await memory.sync()).link is LinkState.OFFLINE
     assert [event.remote for event in seen if isinstance(event, LinkChanged)] == [None]
@@ -489,7 +489,7 @@ async def test_two_names_for_one_server_are_one_remote(tmp_path: Path, caplog: p
         twin = {"team": server.url, "home": server.url.replace("127.0.0.1", "localhost")}
         async with MemoryRouter.open(tmp_path / "home", twin, project="app", settings=QUICK) as memory:
             await memory.store("a note", wait=5)
-            assert memory.status()["remotes"].keys() == {"team"}
+            assert (await memory.status())["remotes"].keys() == {"team"}
         assert contents(server) == ["a note"]
     assert "the remotes team and home are the same server; home is left out" in caplog.text
 
@@ -516,5 +516,5 @@ async def test_a_home_of_one_remote_knows_it_again_by_any_name(tmp_path: Path) -
             await memory.store("before", wait=5)
         async with opened(tmp_path, server, other, says="first") as memory:
             await memory.store("after", wait=5)
-            assert memory.status()["remotes"]["team"]["effects"] == "exactly_once"
+            assert (await memory.status())["remotes"]["team"]["effects"] == "exactly_once"
         assert (contents(server), contents(other)) == (["before", "after"], [])

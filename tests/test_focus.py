@@ -166,7 +166,7 @@ async def attended(tmp_path: Path, clock: ManualClock, **about: Any) -> MemoryRo
 async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: ManualClock) -> None:
     async with await attended(tmp_path, clock) as memory:
         assert await memory.attention.focused() == ()
-        assert "focus" not in memory.status()
+        assert "focus" not in (await memory.status())
         await memory.store("tokens last an hour", title="Authentication", context_id="thread_a")
         await memory.store("and refresh for a day", title="authentication again", context_id="thread_a")
         await memory.store("logins are logged", tags=["AUTHENTICATION"])
@@ -179,7 +179,7 @@ async def test_a_focus_says_how_many_threads_it_lifts(tmp_path: Path, clock: Man
         assert again.message.endswith("The weight was brought to 1: it goes from 0 to 1.")
         active = [(one.topic, one.weight, one.set_at) for one in await memory.attention.focused()]
         assert active == [("Authentication", 1.0, AT), ("thread_b", 0.5, AT)]
-        assert memory.status()["focus"] == [
+        assert (await memory.status())["focus"] == [
             {"topic": "Authentication", "weight": 1.0},
             {"topic": "thread_b", "weight": 0.5},
         ]

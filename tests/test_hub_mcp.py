@@ -266,7 +266,7 @@ async def test_a_router_lives_with_a_hub_over_mcp_that_goes_and_comes_back(tmp_p
             assert late.delivery == "pending"
             hub.start()
             await memory.sync()
-            assert memory.status()["outbox"]["pending"] == 0
+            assert (await memory.status())["outbox"]["pending"] == 0
             found = await memory.search("harbour")
         told = json_call(hub, "search_semantic_memories", token="s3cret", query="harbour")
     assert (found.source, [hit.memory.content for hit in found]) == ("hybrid", ["the harbour opens at seven"])

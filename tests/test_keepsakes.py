@@ -261,7 +261,7 @@ async def test_erased_memory_does_not_come_back_as_a_copy(bench: Bench) -> None:
         _, remote_id = await delivered(router, "deploy scratch", type="working")
         bench.clock.jump(CALM.working_lifetime_s)
         assert (await router.sweep()).erased == 1
-        assert router.status()["outbox"]["pending"] == 0
+        assert (await router.status())["outbox"]["pending"] == 0
         assert await texts(router) == []
         bench.says("deploy scratch", remote_id)
         assert await texts(router) == []

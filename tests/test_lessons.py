@@ -77,8 +77,8 @@ async def test_the_whole_text_never_leaves_this_machine(tmp_path: Path) -> None:
         await memory.restore(lesson.original_id)
         await memory.sync()
         assert delivered(remote) == [lesson.compressed.summary]
-        assert memory.status()["outbox"]["pending"] == 0
-        assert "links" not in memory.status()
+        assert (await memory.status())["outbox"]["pending"] == 0
+        assert "links" not in (await memory.status())
 
 
 async def test_learning_again_under_a_key_keeps_every_whole_text(memory: MemoryRouter) -> None:
@@ -141,7 +141,11 @@ async def test_what_cannot_be_learned_is_refused_before_a_model_is_asked(
     with pytest.raises(InvalidInput) as raised:
         await memory.compress_and_learn(**{"content": TEXT, "language_model": model, **said_of})
     assert raised.value.field == field
-    assert (model.prompts, memory.status()["memories"]["total"], (await memory.archived()).entries) == ([], 0, ())
+    assert (model.prompts, (await memory.status())["memories"]["total"], (await memory.archived()).entries) == (
+        [],
+        0,
+        (),
+    )
 
 
 def test_the_router_for_code_that_does_not_await_has_the_same_verbs() -> None:

@@ -75,7 +75,7 @@ def keys_used(remote: FakeRemote) -> list[str]:
 
 
 def waiting(memory: MemoryRouter) -> JsonObject:
-    return memory.status().get("links") or {"pending": 0, "dead": 0}
+    return memory._view.status().get("links") or {"pending": 0, "dead": 0}
 
 
 def facet_of(disk: PromptStore, link: Link) -> Delivery | None:
@@ -398,7 +398,7 @@ async def test_a_refused_token_kills_no_link(memory: MemoryRouter, remote: Choos
     await clock.settle()
     remote.script(RemoteUnauthorised(401))
     await linked(memory, clock, "a", "b")
-    assert memory.status()["link"]["state"] == LinkState.OFFLINE
+    assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
     await memory.sync(timeout=1)
     assert len(told(remote)) == 1
 
@@ -410,7 +410,7 @@ async def test_links_that_fail_bring_the_connection_down_like_memories(
     await clock.settle()
     remote.script(GONE)
     await linked(memory, clock, "a", "b")
-    assert memory.status()["link"]["state"] == LinkState.OFFLINE
+    assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
     await clock.advance(301)
     assert len(told(remote)) == 1
 
@@ -521,7 +521,7 @@ async def test_a_server_that_knows_neither_links_nor_thoughts_gets_the_memories(
             await memory.link_memories("cause", thought.id)
             assert (await memory.sync()).reason is None
             assert [call.method for call in server.effects] == ["store_memory", "store_memory"]
-            assert memory.status()["links"] == {"pending": 0, "dead": 1}
+            assert (await memory.status())["links"] == {"pending": 0, "dead": 1}
             assert len(await memory.links("cause")) == 1
 
 

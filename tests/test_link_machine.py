@@ -53,11 +53,11 @@ class Linkings(Deliveries):
                 if not any(self.expected[key].forgotten for key in (source, target)):
                     self.run(self.router.link_memories(source, target, strength=strength))
             self.run(self.router.sync(timeout=60))
-            if "links" not in self.router.status():
+            if "links" not in self.router._view.status():
                 self.check_links()
                 return
             self.run(self.clock.advance(301))
-        raise AssertionError(f"the links never arrived: {self.router.status()}")
+        raise AssertionError(f"the links never arrived: {self.router._view.status()}")
 
     def check_links(self) -> None:
         there = {remote_id: memory.key for remote_id, memory in self.remote.memories.items()}

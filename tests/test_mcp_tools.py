@@ -652,8 +652,8 @@ async def test_a_lone_surrogate_in_an_answer_is_mended(tmp_path: Path, monkeypat
     async with session(tmp_path / "home", mode="legacy") as client:
         await client.ok("memory_intelligent_store", key="k", content="x")
 
-        def broken(router: MemoryRouter) -> dict[str, Any]:
-            return {**status(router), "home": "a\ud800b\0", "more": {"\udfff": ["\ud800"]}}
+        async def broken(router: MemoryRouter) -> dict[str, Any]:
+            return {**await status(router), "home": "a\ud800b\0", "more": {"\udfff": ["\ud800"]}}
 
         status = MemoryRouter.status
         monkeypatch.setattr(MemoryRouter, "status", broken)
@@ -682,7 +682,7 @@ async def test_a_caller_who_gives_up_leaves_the_opening_to_the_others(tmp_path: 
         staying = asyncio.create_task(lazy.get())
         await asyncio.sleep(0)
         giving_up.cancel()
-        assert (await staying).status()["project"] == "app"
+        assert (await (await staying).status())["project"] == "app"
 
 
 @pytest.mark.requirement("N21")

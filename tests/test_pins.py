@@ -125,10 +125,10 @@ async def test_pinning_the_same_twice_makes_two_threads(store: PromptStore, cloc
     async with memory_over(store, None, clock) as memory:
         one, other = [await memory.attention.pin(TEXT) for _ in range(2)]
         assert one.thread_id != other.thread_id
-        assert memory.status()["memories"]["total"] == 2
+        assert (await memory.status())["memories"]["total"] == 2
         assert (await memory.compact("aggressive"))["actions"] == []
         report = await memory.sweep(["merging"])
-        assert (report.merged, memory.status()["memories"]["total"]) == (0, 2)
+        assert (report.merged, (await memory.status())["memories"]["total"]) == (0, 2)
 
 
 async def test_two_threads_of_one_second_never_share_a_name(

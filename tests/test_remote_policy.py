@@ -277,7 +277,7 @@ async def test_a_home_may_go_from_one_remote_to_two_and_back(
         await memory.store("three")
         await memory.sync()
         assert [len(one.effects) for one in (team, home)] == [3, 2]
-        assert memory.status()["outbox"]["pending"] == 0
+        assert (await memory.status())["outbox"]["pending"] == 0
 
 
 class Guarded(FakeRemote):

@@ -185,7 +185,7 @@ async def test_between_two_changes_a_sweep_waits_for_the_search_that_has_begun(
         with right_of_way.search():
             swept = asyncio.create_task(memory.sweep(["merging"]))
             assert await asyncio.to_thread(right_of_way.waits.wait, FOR_EVER_S)
-            assert memory.status()["memories"]["archived"] == 0
+            assert (await memory.status())["memories"]["archived"] == 0
         assert (await swept).merged == 1
 
 

@@ -87,7 +87,7 @@ async def test_refused_memory_leaves_nothing_behind(memory: MemoryRouter) -> Non
     with pytest.raises(InvalidInput, match="significance"):
         await memory.store("half a thing", key="half", significance=2)
     assert await memory.get("half") is None
-    assert memory.status()["memories"]["total"] == 0
+    assert (await memory.status())["memories"]["total"] == 0
 
 
 @pytest.mark.requirement("KNG-014")
@@ -145,7 +145,7 @@ async def test_projects_in_one_home_never_see_each_other(tmp_path: Path) -> None
         assert await theirs.get(receipt.id) is None
         assert await theirs.forget(receipt.id) is None
         assert len(await theirs.list()) == 0
-        assert theirs.status()["memories"]["total"] == 0
+        assert (await theirs.status())["memories"]["total"] == 0
         assert await ours.get("plan") is not None
 
 
@@ -172,7 +172,7 @@ async def test_home_is_the_nearest_project_folder(isolated_environment: Path) ->
     nested.mkdir(parents=True)
     async with MemoryRouter.open() as memory:
         await memory.store("found it")
-        assert memory.status()["project"] == isolated_environment.name
+        assert (await memory.status())["project"] == isolated_environment.name
     assert (isolated_environment / ".kingly" / "memory" / "store" / "cache.db").exists()
 
 
@@ -220,7 +220,7 @@ async def test_other_types_rest_in_the_archive_after_their_days(tmp_path: Path, 
         report = await memory.sweep()
         assert (report.archived, report.erased) == (1, 0)
         assert len(await memory.search("lasting", include_archived=True)) == 1
-        assert memory.status()["memories"]["archived"] == 1
+        assert (await memory.status())["memories"]["archived"] == 1
         assert await memory.restore("k") is not None
         assert len(await memory.search("lasting")) == 1
 
@@ -236,11 +236,11 @@ async def test_sweep_reports_beforehand_exactly_what_it_does(tmp_path: Path) -> 
         await memory.store("fact")
         clock.jump(8 * 86_400)
         dry = await memory.sweep(dry_run=True)
-        assert memory.status()["memories"]["total"] == 5
+        assert (await memory.status())["memories"]["total"] == 5
         wet = await memory.sweep()
         assert (dry.archived, dry.erased, dry.waiting) == (wet.archived, wet.erased, wet.waiting) == (1, 3, 0)
         assert dry.dry_run
-        assert memory.status()["memories"]["total"] == 1
+        assert (await memory.status())["memories"]["total"] == 1
         again = await memory.sweep()
         assert (again.archived, again.erased) == (0, 0)
 
@@ -258,7 +258,7 @@ async def test_use_is_written_behind_and_survives_a_restart(tmp_path: Path) -> N
 
 async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -> None:
     await memory.store("one")
-    status = memory.status()
+    status = await memory.status()
     assert list(status) == ["home", "project", "durability", "memories", "link", "outbox", "versions"]
     assert status["durability"] == "power"
     assert status["memories"] == {
@@ -272,16 +272,6 @@ async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -
     assert "link=disabled" in repr(memory)
 
 
-async def test_closed_router_says_how_to_use_it(tmp_path: Path) -> None:
-    memory = MemoryRouter.open(tmp_path / "home", project="app")
-    with pytest.raises(RouterClosed, match="async with"):
-        await memory.store("too early")
-    async with memory:
-        await memory.store("in time")
-    with pytest.raises(RouterClosed):
-        await memory.search("too late")
-
-
 @pytest.mark.parametrize("remote", ["ftp://example.org", "not a url", "http://", "http://host:notaport"])
 async def test_unusable_remote_is_said_once_and_work_goes_on(
     tmp_path: Path, remote: str, caplog: pytest.LogCaptureFixture
@@ -289,7 +279,7 @@ async def test_unusable_remote_is_said_once_and_work_goes_on(
     async with MemoryRouter.open(tmp_path / "home", remote, project="app") as memory:
         await memory.store("still works")
         assert len(await memory.search("works")) == 1
-        assert memory.status()["link"]["state"] == LinkState.DISABLED
+        assert (await memory.status())["link"]["state"] == LinkState.DISABLED
     assert len([record for record in caplog.records if "working locally" in record.getMessage()]) == 1
 
 
@@ -347,7 +337,7 @@ async def test_a_thousand_operations_leave_exactly_what_they_say(tmp_path: Path)
         await asyncio.gather(*(memory.forget(f"t{n}") for n in range(0, 500, 5)))
         found = await asyncio.gather(*(memory.get(f"t{n}") for n in range(500)))
         assert [one is None for one in found] == [n % 5 == 0 for n in range(500)]
-        assert memory.status()["memories"]["total"] == 400
+        assert (await memory.status())["memories"]["total"] == 400
         assert len(await memory.search("task done", limit=1_000)) == 400
 
 

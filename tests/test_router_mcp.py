@@ -52,4 +52,4 @@ async def test_a_server_without_memory_tools_is_a_remote_that_is_offline_and_say
             report = await memory.sync(timeout=10)
             assert (report.pending, report.link) == (1, LinkState.OFFLINE)
             assert (await memory.search("fog")).hits
-            assert "the server offers no memory tools" in str(memory.status())
+            assert "the server offers no memory tools" in str(await memory.status())

@@ -102,7 +102,7 @@ async def test_every_verb_works_whatever_the_remote_does(tmp_path: Path, fault: 
             assert await memory.restore("k") is not None
             assert await memory.sync(timeout=0.1) is not None
             await memory.sweep()
-            assert memory.status()["memories"]["total"] == 1
+            assert (await memory.status())["memories"]["total"] == 1
 
 
 @pytest.mark.requirement("KNG-079")
@@ -111,8 +111,8 @@ async def test_unreachable_remote_changes_nothing_for_the_caller(tmp_path: Path,
     async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=QUICK) as memory:
         await memory.store("note", wait=5)
         assert (await memory.search("note")).source is Source.LOCAL_FALLBACK
-        assert memory.status()["link"]["state"] == LinkState.OFFLINE
-        assert memory.status()["outbox"]["pending"] == 1
+        assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
+        assert (await memory.status())["outbox"]["pending"] == 1
 
 
 @pytest.mark.requirement("KNG-004")
@@ -275,12 +275,12 @@ async def test_offline_remote_is_tried_again_after_five_minutes_and_not_before(
     server.always("status=503")
     async with MemoryRouter.open(tmp_path / "home", server.url, project="app", clock=clock) as memory:
         await until(lambda: called(server, "initialize_memory_system") == 1)
-        await until(lambda: memory.status()["link"]["state"] == LinkState.OFFLINE)
+        await until(lambda: memory._view.status()["link"]["state"] == LinkState.OFFLINE)
         server.always("ok")
         await clock.advance(299)
         assert called(server, "initialize_memory_system") == 1
         await clock.advance(1)
-        await until(lambda: memory.status()["link"]["state"] == LinkState.CONNECTED, clock)
+        await until(lambda: memory._view.status()["link"]["state"] == LinkState.CONNECTED, clock)
     assert called(server, "initialize_memory_system") == 2
 
 

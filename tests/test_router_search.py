@@ -188,7 +188,7 @@ async def test_processes_on_one_home_count_failures_together(tmp_path: Path) -> 
             await bench.router.store("deploy on tuesday", significance=0.1)
             bench.remote.hang()
             await answered(bench, "deploy")
-            states.append(bench.router.status()["link"]["state"])
+            states.append((await bench.router.status())["link"]["state"])
             if states[-1] == "offline":
                 break
     assert states[0] == "connected"
@@ -239,7 +239,7 @@ async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> 
     bench.remote.down = True
     (hit,) = await bench.router.search("deploy")
     assert hit.memory.origin == "remote"
-    assert bench.router.status()["memories"]["total"] == 0
+    assert (await bench.router.status())["memories"]["total"] == 0
     bench.clock.jump(SETTINGS.remote_cache_lifetime_s)
     assert await bench.texts("deploy") == []
 
@@ -348,7 +348,7 @@ async def test_any_object_with_the_methods_of_the_port_can_be_the_remote(tmp_pat
         await bench.store("deploy on tuesday")
         (hit,) = await bench.router.search("deploy")
         assert hit.layers == ("local", "remote")
-        assert bench.router.status()["link"]["effects"] == "at_least_once"
+        assert (await bench.router.status())["link"]["effects"] == "at_least_once"
     assert notebook.pages == ["deploy on tuesday"]
 
 

@@ -24,7 +24,7 @@ def disk(tmp_path: Path) -> PromptStore:
 
 
 def state(router: Router) -> str:
-    found: str = router.status()["link"]["state"]
+    found: str = router._view.status()["link"]["state"]
     return found
 
 
@@ -89,7 +89,7 @@ async def test_probe_that_is_cut_short_gives_its_turn_back(tmp_path: Path, clock
         await clock.settle()
         assert len(remote.named("connect")) == asked + 1
     async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
-        assert memory.status()["link"]["next_probe_s"] == 0
+        assert (await memory.status())["link"]["next_probe_s"] == 0
 
 
 async def test_observer_that_fails_changes_nothing(
@@ -231,8 +231,8 @@ async def test_status_does_not_call_a_remote_connected_before_it_was_asked(
     disk: PromptStore, clock: ManualClock
 ) -> None:
     memory = router_over(disk, FakeRemote(clock=clock), clock)
-    assert memory.status()["link"]["state"] == LinkState.OFFLINE
-    assert memory.status()["link"]["last_error"] == "not contacted yet"
+    link = memory._view.status()["link"]
+    assert (link["state"], link["last_error"]) == (LinkState.OFFLINE, "not contacted yet")
     async with memory:
         await memory.sync(timeout=5)
         assert state(memory) == LinkState.CONNECTED

@@ -271,7 +271,7 @@ async def test_a_remote_that_says_orders_gets_nothing_done(tmp_path: Path, remot
         before = len(remote.effects)
         answer(remote, hits(orders))
         assert len(await memory.search("harbour", limit=20)) == len(orders) + 1
-        assert memory.status()["memories"]["total"] == 1
+        assert (await memory.status())["memories"]["total"] == 1
     assert {call.method for call in remote.requests} <= {
         "initialize_memory_system", "store_memory", "search_semantic_memories",
     }  # fmt: skip

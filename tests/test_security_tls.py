@@ -143,7 +143,7 @@ async def test_a_router_says_why_and_goes_on_locally(tmp_path: Path, server: Ser
     async with MemoryRouter.open(tmp_path, server.url, project="app", settings=settings) as memory:
         receipt = await memory.store("kept here", significance=0.9, wait=20)
         assert (receipt.layers, receipt.delivery) == (("local",), "pending")
-        assert "certificate is not trusted" in str(memory.status()["link"]["last_error"])
+        assert "certificate is not trusted" in str((await memory.status())["link"]["last_error"])
         assert [hit.memory.content for hit in await memory.search("kept")] == ["kept here"]
     assert server.heard == []
 

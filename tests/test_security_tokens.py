@@ -275,10 +275,10 @@ async def test_a_refused_token_pauses_delivery_and_a_new_one_in_its_file_resumes
             tmp_path / "home", hub.url, token_file=file, project="app", settings=QUICK
         ) as memory:
             waiting = await memory.store("kept meanwhile", significance=0.9, wait=5)
-            assert (waiting.delivery, memory.status()["outbox"]["dead"]) == ("pending", 0)
+            assert (waiting.delivery, (await memory.status())["outbox"]["dead"]) == ("pending", 0)
             written(file, "new")
             await memory.sync()
-            assert {memory.status()["outbox"][state] for state in ("pending", "dead")} == {0}
+            assert {(await memory.status())["outbox"][state] for state in ("pending", "dead")} == {0}
             assert (await memory.search("kept")).source == "hybrid"
 
 
@@ -292,7 +292,7 @@ async def test_a_file_that_cannot_serve_takes_the_link_from_nobody(tmp_path: Pat
             said = await barred.sync(timeout=5)
             assert (said.link, "chmod 600" in str(said.reason)) == ("offline", True)
             await without.sync(timeout=5)
-            assert without.status()["link"]["state"] == "connected"
+            assert (await without.status())["link"]["state"] == "connected"
             loose.chmod(0o600)
             assert (await barred.sync(timeout=5)).link == "connected"
 

@@ -24,6 +24,6 @@ async def test_a_thousand_operations_in_a_row_lose_nothing(tmp_path: Path) -> No
             results = await memory.search(f"step {number + 1} of the long task", limit=3)
             assert found in [hit.memory for hit in results]
     async with MemoryRouter.open(home, project="soak", settings=settings) as memory:
-        assert memory.status()["memories"]["total"] == STORED * 6 // 7
+        assert (await memory.status())["memories"]["total"] == STORED * 6 // 7
         held = [await memory.get(f"step-{number}") is not None for number in range(STORED)]
     assert held == [number % 7 != 0 for number in range(STORED)]

@@ -115,7 +115,7 @@ async def test_an_event_that_makes_no_sense_is_refused_and_nothing_is_stored(
 ) -> None:
     with pytest.raises(InvalidInput, match=why):
         await memory.stream("scout").record(event)
-    assert memory.status()["memories"]["total"] == 0
+    assert (await memory.status())["memories"]["total"] == 0
 
 
 async def test_a_stream_needs_to_know_whose_it_is(memory: MemoryRouter) -> None:

@@ -83,7 +83,7 @@ async def test_dry_run_says_what_the_sweep_then_does(memory: MemoryRouter, clock
     wet = await memory.sweep(["lifetimes", "strength", "tiers"])
     assert {**dry.to_json(), "dry_run": False} == wet.to_json()
     assert wet.after.live == len(await keys(memory))
-    assert wet.after.archived == memory.status()["memories"]["archived"]
+    assert wet.after.archived == (await memory.status())["memories"]["archived"]
 
 
 async def test_sweeping_again_changes_nothing(memory: MemoryRouter, clock: ManualClock) -> None:
@@ -295,7 +295,7 @@ async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path,
         clock.jump(8 * DAY_S)
         await clock.advance(3_600)
         await asyncio.wait_for(swept.wait(), 10)
-        assert memory.status()["memories"]["archived"] == 1
+        assert (await memory.status())["memories"]["archived"] == 1
 
 
 # --- several projects in one home -----------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ async def test_a_thousand_task_operations_in_one_process(tmp_path: Path) -> None
                 await task.note(f"note {number}")
             await memory.assess_confidence(f"step {number}")
             assert len((await memory.working_context("long run")).items) <= 20
-        assert memory.status()["memories"]["total"] >= 750
+        assert (await memory.status())["memories"]["total"] >= 750
 
 
 async def test_how_common_a_task_s_words_are_in_the_store_does_not_make_it_less_alike(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ async def test_what_is_stored_is_delivered_to_the_server_and_known_by_its_id_the
         receipt = await memory.store("blue green deploys", key="deploys", significance=0.8, wait=20)
         assert (receipt.layers, receipt.delivery) == (("local", "remote"), DeliveryState.DELIVERED)
         assert receipt.remote_id in server.engine.data.rows
-        told = memory.status()["link"]
+        told = (await memory.status())["link"]
         assert (told["state"], told["effects"]) == (LinkState.CONNECTED, "exactly_once")
 
 
@@ -197,7 +197,7 @@ async def test_a_stock_server_without_memory_tools_is_a_state_and_no_storm(tmp_p
         async with opened(tmp_path / "home", server) as memory:
             receipt = await memory.store("kept here", significance=0.8)
             await memory.sync(timeout=5)
-            told = memory.status()["link"]
+            told = (await memory.status())["link"]
             assert told["state"] == LinkState.OFFLINE
             assert "no memory tools" in told["last_error"]
             assert [hit.memory.id for hit in await memory.search("kept")] == [receipt.id]

@@ -95,13 +95,13 @@ async def test_garbage_is_a_local_fallback_and_takes_the_link_down_and_an_empty_
                 found = await memory.search("fog")
                 assert (found.source, dict(found.failures)) == (Source.HYBRID, {})
             for reply in ([1, 2, 3], {"results": "nope"}, {"results": [1, 2]}):
-                assert memory.status()["link"]["state"] == LinkState.CONNECTED
+                assert (await memory.status())["link"]["state"] == LinkState.CONNECTED
                 saying.replies["search_semantic_memories"] = reply
                 found = await memory.search("fog")
                 assert [hit.memory.id for hit in found] == [receipt.id]
                 assert found.source is Source.LOCAL_FALLBACK
                 assert "of memories" in found.failures["remote"] or "as a memory" in found.failures["remote"]
-            assert memory.status()["link"]["state"] == LinkState.OFFLINE
+            assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
 
 
 @pytest.mark.requirement("L3", "KNG-029")

@@ -138,14 +138,14 @@ async def test_a_store_waits_for_no_vector_and_is_found_by_its_words_at_once(tmp
 async def test_what_was_stored_without_vectors_gets_them_later_and_once(tmp_path: Path) -> None:
     async with opened(tmp_path, None) as memory:
         assert not await memory.await_vectors()
-        assert "vectors" not in memory.status()
+        assert "vectors" not in (await memory.status())
         await fill(memory)
         await memory.store("The kitten sleeps", key="kitten")
         assert not await memory.search("feline")
     async with opened(tmp_path) as memory:
         await memory.await_vectors()
         assert keys(await memory.search("feline")) == ["kitten"]
-        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 7, "waiting": 0}
+        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 7, "waiting": 0}
     embedder = SubjectEmbedder()
     async with opened(tmp_path, lambda: embedder) as memory:
         await memory.await_vectors()
@@ -249,7 +249,7 @@ async def test_memories_of_another_project_are_never_shown(tmp_path: Path, reads
         await ours.await_vectors()
         assert keys(await theirs.search("feline")) == ["kitten"]
         assert not await ours.search("feline")
-        assert ours.status()["vectors"]["read"] == 1
+        assert (await ours.status())["vectors"]["read"] == 1
 
 
 @pytest.mark.parametrize("facet", [{}, {"int8": "?"}, {"int8": "AA==", "revision": 1}, {"int8": 7, "revision": "x"}])
@@ -474,7 +474,7 @@ async def test_closing_while_vectors_are_made_leaves_the_rest_for_later(tmp_path
     embedder = SubjectEmbedder()
     async with opened(tmp_path, lambda: embedder) as memory:
         await memory.await_vectors()
-        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 100, "waiting": 0}
+        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 100, "waiting": 0}
     assert len(embedder.embedded) < 100
 
 
@@ -601,7 +601,7 @@ async def test_a_vector_whose_memory_is_gone_is_found_and_removed(tmp_path: Path
     store.close()
     async with opened(tmp_path) as memory:
         await memory.await_vectors()
-        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 6, "waiting": 0}
+        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 6, "waiting": 0}
     store = DiskStore(tmp_path, durability="process")
     assert store.reader.facets("vector-subjects", [stored.id]) == {}
     store.close()
@@ -668,11 +668,11 @@ async def test_a_search_says_why_there_are_no_vectors_at_all(tmp_path: Path) -> 
 async def test_status_says_what_it_does_not_know_yet(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
         await memory.store("The kitten sleeps")
-        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 0, "waiting": None}
+        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 0, "waiting": None}
         await memory.await_vectors()
-        assert memory.status()["vectors"] == {"embedder": "subjects", "read": 1, "waiting": 0}
+        assert (await memory.status())["vectors"] == {"embedder": "subjects", "read": 1, "waiting": 0}
         await memory.store("The cat hides")
-        assert memory.status()["vectors"]["waiting"] == 1
+        assert (await memory.status())["vectors"]["waiting"] == 1
 
 
 async def test_waiting_for_vectors_ends_with_the_patience_for_it(tmp_path: Path) -> None:

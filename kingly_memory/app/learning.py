@@ -57,7 +57,7 @@ class Learner(Router):
         from kingly_memory.lifecycle.compression import levels
         from kingly_memory.router.sweeping import lessons
 
-        self._check_open()
+        await self._opened()
         chosen = None if level is None else levels.level_named(level)
         original = intake.draft(
             content,

@@ -53,7 +53,8 @@ USUALLY_VERIFIED = 5
 class MemoryRouter(Views):
     """A memory that keeps working when the network doesn't.
 
-    `async with MemoryRouter.open() as memory:` works with nothing set: no remote, no key, no model, no network.
+    `memory = MemoryRouter.open()` works with nothing set: no remote, no key, no model, no network. Its first verb opens
+    it. `await memory.close()`, leaving `async with`, or the end of its event loop closes it.
     """
 
     @cached_property
@@ -119,7 +120,7 @@ class MemoryRouter(Views):
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
-        """A router to use with `async with`.
+        """A router that its first verb opens, and that `close` or leaving `async with` closes.
 
         `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
         http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
@@ -343,7 +344,7 @@ class MemoryRouter(Views):
         say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
         fails leaves memories uncertain.
         """
-        self._check_open()
+        await self._opened()
         asked = intake.query(
             query,
             project=self._station.project,

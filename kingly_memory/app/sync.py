@@ -1,15 +1,18 @@
-"""The same router for code that does not await: one portal thread runs the event loop."""
+"""The same router for code that does not await: one thread of its own runs the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from datetime import datetime
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakSet
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.sync_attention import SyncAttention
@@ -49,17 +52,23 @@ if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.sweeping.lessons import Lesson
 
+log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
 
 class SyncMemoryRouter:
-    """`MemoryRouter` with the same methods and results, without `await`. Use it as `with`; safe from any thread."""
+    """`MemoryRouter` with the same methods and results, without `await`; safe from any thread.
+
+    The first verb opens it. `close()`, leaving `with`, or the end of the program closes it.
+    """
 
     def __init__(self, router: MemoryRouter) -> None:
         self._router = router
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._is_closed = False
+        self._starting = threading.Lock()
 
     @classmethod
     def open(
@@ -96,11 +105,11 @@ class SyncMemoryRouter:
         return cls(MemoryRouter.at(place, settings=settings))
 
     def __enter__(self) -> Self:
-        self._pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kingly-portal", daemon=True)
-        self._thread.start()
-        self._call(self._router.__aenter__)
+        try:
+            self._call(self._router.__aenter__)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -109,14 +118,16 @@ class SyncMemoryRouter:
         self.close()
 
     def close(self) -> None:
-        """Close the router and stop the portal thread. Safe to call twice."""
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
+        """Close the router and end its thread. Safe to call twice."""
+        with self._starting:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+            self._is_closed = True
+        if loop is None or thread is None or self._pid != os.getpid():  # a fork leaves the thread behind
             return
         try:
-            self._call(self._end)
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
         finally:
-            self._loop = self._thread = None
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()
@@ -393,7 +404,7 @@ class SyncMemoryRouter:
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`."""
-        return self._router.status()
+        return self._call(self._router.status)
 
     def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
         """See `MemoryRouter.sweep`."""
@@ -569,9 +580,8 @@ class SyncMemoryRouter:
         await asyncio.gather(*others, return_exceptions=True)
 
     def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self._loop is None or self._pid != os.getpid():  # a fork leaves the portal thread behind
-            raise RouterClosed
-        waiting = asyncio.run_coroutine_threadsafe(begin(), self._loop)
+        loop = self._running_loop()
+        waiting = asyncio.run_coroutine_threadsafe(begin(), loop)
         try:
             return waiting.result()
         except CancelledError:
@@ -579,6 +589,44 @@ class SyncMemoryRouter:
         except BaseException:  # Ctrl-C ends the wait, so the work on the loop must end too
             waiting.cancel()
             raise
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._is_closed:
+                raise RouterClosed
+            if self._loop is None:
+                self._pid = os.getpid()
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._run, args=(self._loop,), name="kingly-portal", daemon=True)
+                self._thread.start()
+                _open_routers().add(self)
+            if self._pid != os.getpid():
+                raise RouterClosed("process")
+            return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Holds this router as long as it is open: what nobody refers to any more is closed at the end, too."""
+        loop.run_forever()
+
+
+@cache
+def _open_routers() -> WeakSet[SyncMemoryRouter]:
+    """The routers of this process. Those that nobody has closed are closed when the program ends.
+
+    `atexit` would be too late: by then thread pools take no more work, and closing needs them. So this is registered
+    where concurrent.futures registers the end of its pools, and runs before it.
+    """
+    routers: WeakSet[SyncMemoryRouter] = WeakSet()
+
+    def close_all() -> None:
+        for router in list(routers):
+            try:
+                router.close()
+            except Exception as error:  # noqa: BLE001  # the end of the program: the others are still to be closed
+                log.warning("a memory router could not be closed: %s: %s", type(error).__name__, error)
+
+    threading._register_atexit(close_all)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public name
+    return routers
 
 
 class SyncTask:

@@ -79,7 +79,7 @@ class Views(Agents):
 
     async def _look(self, query: Query) -> Results:
         """What a search finds, before anybody counts it as used."""
-        self._check_open()
+        await self._opened()
         return await self._gatherer.search(query, prefer_speed=False, include_semantic=True)
 
     async def _keep(self, change: Callable[[Transaction], Stored]) -> Receipt:

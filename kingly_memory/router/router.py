@@ -153,7 +153,7 @@ class Router(Upkeep):
         `by_ranks` has the list in the order of reciprocal rank fusion; a mode has an order of its own. Raises
         InvalidInput.
         """
-        self._check_open()
+        await self._opened()
         began = self._clock.monotonic()
         shape = shaping.shape(fold, detail, budget_tokens, by_ranks)
         asked = intake.query(
@@ -198,7 +198,7 @@ class Router(Upkeep):
 
     async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
         """Answer a query that has been checked, from every layer."""
-        self._check_open()
+        await self._opened()
         query = replace(query, context_id=self._contexts.resolve(query.context_id))
         results = await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
         self._note_found([hit.memory.id for hit in results])
@@ -303,7 +303,7 @@ class Router(Upkeep):
         the last in which anybody of the project did. A context is over 30 minutes after its last use, and reading it is
         one. `include_related` adds the memories that are linked to the items. Raises InvalidInput.
         """
-        self._check_open()
+        await self._opened()
         named = self._contexts.resolve(intake.required("context_id", context_id))
         return await self._context_gatherer.gather(named or CURRENT, include_related=include_related)
 
@@ -335,6 +335,6 @@ class Router(Upkeep):
             log.warning("a whisper waits for the next note: %s", error)
 
     def __repr__(self) -> str:
-        status = self.status()
+        status = self._view.status()
         link, waiting = status["link"]["state"], status["outbox"]["pending"]
         return f"<{type(self).__name__} link={link} outbox={waiting} local={status['memories']['total']}>"

@@ -128,17 +128,49 @@ class Spine:
             pause_s=settings.usage_flush_s,
         )
         self._sweeper = Sweeper(store=store, landing=self._landing, lock=sweeping or Lock(), right_of_way=way)
+        self._opening: asyncio.Task[None] | None = None
         self._is_open = False
+        self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
+        await self._opened()
+        return self
+
+    async def _opened(self) -> None:
+        """Open the router, if nobody has. Every verb begins with this. Raises RouterClosed, and what opening raises."""
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        if self._opening is None:
+            self._loop = loop
+            self._opening = asyncio.create_task(self._open(), name="kingly-opening")
+        if loop is not self._loop:
+            raise RouterClosed("event loop")
+        if not self._is_open:
+            await asyncio.shield(self._opening)  # others may wait for it too
+            self._check_open()
+
+    async def _open(self) -> None:
+        await self._begin()
         self._is_open = True
+
+    async def _begin(self) -> None:
+        """Start what goes on in the background."""
         self._tasks = [asyncio.create_task(self._behind.run(), name="kingly-flush")]
         if self._embedding is not None:
             await self._embedding.prepare()
             self._tasks.append(asyncio.create_task(self._embedding.run(), name="kingly-vectors"))
         # Queued before any store can be, so that the first memory finds its remotes known.
         self._tasks += [asyncio.create_task(one, name="kingly-delivery") for one in self._remotes.begin()]
-        return self
+        self._tasks.append(asyncio.create_task(self._close_in_the_end(), name="kingly-end"))
+
+    async def _close_in_the_end(self) -> None:
+        """`asyncio.run` cancels whatever still runs at its end: a router that nobody closed is closed then."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if not self._is_closed:
+                await self.close()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -148,11 +180,11 @@ class Spine:
     async def close(self) -> None:
         """Give deliveries under way a moment, write down what is buffered, and let go of everything.
 
-        Whatever fails or is cancelled on the way, the rest is let go of all the same.
+        Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of all the same.
         """
-        if not self._is_open:
+        if self._is_closed:
             return
-        self._is_open = False
+        self._is_closed = True
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self._store.close)
             stack.callback(self._threads.shutdown)
@@ -161,6 +193,9 @@ class Spine:
             stack.push_async_callback(self._remotes.aclose)
             stack.push_async_callback(self._behind.flush_if_possible)
             stack.push_async_callback(self._end_tasks)
+            if self._opening is not None and not self._opening.done():
+                await asyncio.wait([self._opening])
+            self._is_open = False
             await self._remotes.finish_sending(self._settings.closing_s)
 
     def _local_layer(self, words: LocalSearch) -> LocalLayer:
@@ -183,7 +218,7 @@ class Spine:
         task.add_done_callback(self._tasks.remove)
 
     async def _end_tasks(self) -> None:
-        tasks = list(self._tasks)
+        tasks = [task for task in (*self._tasks, self._opening) if task not in (None, asyncio.current_task())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -240,14 +275,14 @@ class Spine:
         return self._clock.now().timestamp()
 
     def _check_open(self) -> None:
-        if not self._is_open:
+        if self._is_closed:
             raise RouterClosed
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
-        self._check_open()
+        await self._opened()
         with self._right_of_way.store():
             return await self._landing.of(self._store.write(change))
 
     async def _read(self, look: Callable[[], T]) -> T:
-        self._check_open()
+        await self._opened()
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)

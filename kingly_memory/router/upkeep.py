@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.errors import KinglyMemoryError
@@ -40,13 +40,12 @@ log = logging.getLogger("kingly_memory.router")
 class Upkeep(Spine):
     """The spine with the verbs of upkeep."""
 
-    async def __aenter__(self) -> Self:
-        await super().__aenter__()
+    async def _begin(self) -> None:
+        await super()._begin()
         if self._settings.sweep_interval_s:
             self._tasks.append(asyncio.create_task(self._sweep_regularly(), name="kingly-sweep"))
         if self._usage_feedback is not None:
             self._tasks.append(asyncio.create_task(self._usage_feedback.run(), name="kingly-injected"))
-        return self
 
     async def close(self) -> None:
         try:
@@ -77,21 +76,25 @@ class Upkeep(Spine):
     async def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
         """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
         InvalidInput."""
-        self._check_open()
+        await self._opened()
         timeout_s = intake.seconds("timeout", timeout)
         if not self._remotes.branches:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
         return await self._remotes.sync(timeout_s, self._view.routes(remote))
 
-    def status(self) -> JsonObject:
+    async def status(self) -> JsonObject:
         """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
 
         `vectors` is there where memories are found by meaning too, and says how many wait for their vector; `focus`
         where something is in it.
         """
-        vectors = {} if self._embedding is None else {"vectors": self._embedding.status()}
-        focus = focuses.status(self._store.reader, self._station.project, self._agent)
-        return {**self._view.status(), **vectors, **focus}
+
+        def look() -> JsonObject:
+            vectors = {} if self._embedding is None else {"vectors": self._embedding.status()}
+            focus = focuses.status(self._store.reader, self._station.project, self._agent)
+            return {**self._view.status(), **vectors, **focus}
+
+        return await self._read(look)
 
     async def await_vectors(self, timeout: float | None = None) -> bool:
         """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,
@@ -99,7 +102,7 @@ class Upkeep(Spine):
 
         Stores never wait for this, and searches for a part of their time. Raises StoreError.
         """
-        self._check_open()
+        await self._opened()
         if self._embedding is None:
             return False
         try:
@@ -119,6 +122,7 @@ class Upkeep(Spine):
         out. Raises InvalidInput, SweepUnderWay, StoreError.
         """
         chosen = self._policies(policies)
+        await self._opened()
         await self._behind.flush()
         if self._usage_feedback is not None and not dry_run:
             await self._usage_feedback.fold()
@@ -138,6 +142,7 @@ class Upkeep(Spine):
         SweepUnderWay, StoreError.
         """
         how = compaction.strategy(strategy)
+        await self._opened()
         await self._behind.flush()
         return await self._sweeper.compact(how, self._desk(), dry_run=dry_run)
 
@@ -146,7 +151,7 @@ class Upkeep(Spine):
         was touched since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay,
         StoreError.
         """
-        self._check_open()
+        await self._opened()
         undone = await self._sweeper.undo(self._desk())
         self._wake()
         return undone
@@ -254,6 +259,7 @@ class Upkeep(Spine):
 
     async def weak(self, agent: str | None = None) -> WeakMemories:
         """The memories that have faded: forgettable, recoverable by a use, and forgettable but protected."""
+        await self._opened()
         await self._behind.flush()
         now_s = self._now_s()
         return await asyncio.to_thread(self._condition.weak, now_s, intake.label("agent", agent))
@@ -279,6 +285,7 @@ class Upkeep(Spine):
         """How strengths are spread, and the course of those memories that fall below the threshold next. Raises
         InvalidInput."""
         most = intake.count("limit", limit, least=0, most=100)
+        await self._opened()
         await self._behind.flush()
         return await asyncio.to_thread(self._condition.outlook, self._now_s(), most)
 
@@ -286,7 +293,7 @@ class Upkeep(Spine):
         """`stats`, an `outlook` of that many memories, what the next sweep would do by itself, and what one by every
         policy would: from one reading of the memories. Raises InvalidInput, StoreError."""
         most = intake.count("limit", limit, least=0, most=100)
-        self._check_open()
+        await self._opened()
         await self._behind.flush()
         desk = self._desk()
         every = self._policies(POLICIES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -39,8 +38,7 @@ def add_resources(server: MCPServer[Any], memory: LazyRouter, *, shared: bool) -
     )
     async def status() -> str:
         async def read() -> JsonObject:
-            router = await memory.get()
-            return await asyncio.to_thread(router.status)
+            return await (await memory.get()).status()
 
         return await _told(STATUS, read)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
@@ -135,7 +134,7 @@ class LifecycleTools:
         Example: {}
         """
         router = await self._memory.get()
-        return Status.model_validate(await asyncio.to_thread(router.status))
+        return Status.model_validate(await router.status())
 
     async def get_memory_stats(self) -> MemoryStats:
         """See how many memories are in which tier and how strong they are.

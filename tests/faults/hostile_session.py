@@ -32,7 +32,7 @@ async def session(url: str, folder: Path) -> dict[str, Any]:
             await ask(memory, number)
             await memory.sync(timeout=5)
         beating.cancel()
-        outbox = memory.status()["outbox"]
+        outbox = (await memory.status())["outbox"]
         return {"grown": peak_bytes() - before, "gap_s": pulse.longest_gap_s, "waiting": outbox["pending"]}
 
 

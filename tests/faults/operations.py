@@ -140,7 +140,7 @@ async def _sync(scene: Scene) -> None:
 
 
 async def _status(scene: Scene) -> None:
-    status = scene.memory.status()
+    status = await scene.memory.status()
     assert status["memories"]["total"] >= 2
     assert status["link"]["endpoint"] == scene.place.url
 

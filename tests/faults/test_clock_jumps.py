@@ -36,7 +36,7 @@ async def test_after_a_jump_of_the_clock_a_delivery_waits_five_minutes_at_most(
         for name in ("first", "second", "third"):
             await memory.store(name, key=name, significance=0.8)
         await clock.settle()
-        assert (memory.status()["link"]["state"] == LinkState.OFFLINE) is (moment == "offline")
+        assert ((await memory.status())["link"]["state"] == LinkState.OFFLINE) is (moment == "offline")
         assert held(remote) == []
         clock.jump(JUMPS[jump])
         await clock.advance(LONGEST_S + 20.0)

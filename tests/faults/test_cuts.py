@@ -49,7 +49,7 @@ async def test_a_network_that_is_cut_again_and_again_delivers_everything_once(
 async def cut_until_delivered(memory: MemoryRouter, place: Place) -> int:
     """Break the network in every way by turns, a moment each. Returns how often."""
     chance, cuts = random.Random(3), 0
-    while memory.status()["outbox"]["pending"] + memory.status()["outbox"]["leased"] and cuts < 60:
+    while (await memory.status())["outbox"]["pending"] + (await memory.status())["outbox"]["leased"] and cuts < 60:
         place.network.mend()
         await asyncio.sleep(chance.uniform(0.02, 0.12))
         breaking = (place.network.cut, place.network.refuse, place.network.swallow, place.network.ignore)

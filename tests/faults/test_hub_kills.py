@@ -78,9 +78,9 @@ async def test_a_hub_killed_in_the_middle_of_a_change_has_done_it_once_when_it_i
 async def deliver_everything(memory: MemoryRouter) -> None:
     for _ in range(MOST_SYNCS):
         report = await memory.sync(timeout=30)
-        if (report.pending, report.dead) == (0, 0) and "links" not in memory.status():
+        if (report.pending, report.dead) == (0, 0) and "links" not in (await memory.status()):
             return
-    raise AssertionError(f"not everything arrived: {memory.status()}")
+    raise AssertionError(f"not everything arrived: {await memory.status()}")
 
 
 def held_by(hub: MortalHub) -> list[tuple[str, str]]:

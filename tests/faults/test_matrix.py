@@ -132,12 +132,12 @@ async def recover(memory: MemoryRouter, place: Place) -> None:
     for _ in range(MOST_SYNCS):
         await memory.outbox_retry()
         report = await memory.sync(timeout=20)
-        if (report.pending, report.dead) == (0, 0) and "links" not in memory.status():
+        if (report.pending, report.dead) == (0, 0) and "links" not in (await memory.status()):
             assert report.link is LinkState.CONNECTED, report
             return
-        if memory.status().get("links", {}).get("dead"):
+        if (await memory.status()).get("links", {}).get("dead"):
             await memory.link_memories("lantern", "harbour", "supports")
-    raise AssertionError(f"not everything arrived: {memory.status()}")
+    raise AssertionError(f"not everything arrived: {await memory.status()}")
 
 
 async def check_effects(memory: MemoryRouter, place: Place) -> None:
@@ -195,11 +195,11 @@ async def check_link(memory: MemoryRouter, trouble: Trouble, operation: Operatio
     if trouble.means is Means.PAUSED:
         async with asyncio.timeout(ROOM_S):
             # The public status has no event to wait for.
-            while "token" not in str(memory.status()["link"]["last_error"]):  # noqa: ASYNC110
+            while "token" not in str((await memory.status())["link"]["last_error"]):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert memory.status()["link"]["state"] == LinkState.OFFLINE
+        assert (await memory.status())["link"]["state"] == LinkState.OFFLINE
     if trouble.means is not Means.REFUSED:
-        assert memory.status()["outbox"]["dead"] == 0
+        assert (await memory.status())["outbox"]["dead"] == 0
 
 
 def lines(operations: Sequence[Operation]) -> list[tuple[int, Line]]:

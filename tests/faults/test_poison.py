@@ -112,5 +112,5 @@ async def until(memory: MemoryRouter, *, waiting: int) -> None:
 
 
 def undelivered(memory: MemoryRouter) -> int:
-    outbox = memory.status()["outbox"]
+    outbox = memory._view.status()["outbox"]
     return int(outbox["pending"] + outbox["leased"] + outbox["dead"])

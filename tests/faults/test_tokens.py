@@ -60,8 +60,8 @@ async def test_a_process_with_a_wrong_token_takes_the_remote_from_nobody(
                 await memory.store("of one who is let in", significance=0.8)
                 assert (await memory.sync(timeout=20)).pending == 0
                 await shut_out.search("somebody")
-                assert shut_out.status()["link"]["state"] == LinkState.OFFLINE
-                assert "token" in shut_out.status()["link"]["last_error"]
+                assert (await shut_out.status())["link"]["state"] == LinkState.OFFLINE
+                assert "token" in (await shut_out.status())["link"]["last_error"]
                 assert (await memory.store("afterwards", significance=0.8, wait=20)).delivery is DeliveryState.DELIVERED
-                assert memory.status()["link"]["state"] == LinkState.CONNECTED
+                assert (await memory.status())["link"]["state"] == LinkState.CONNECTED
         assert len(server.effects) == 3

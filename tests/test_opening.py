@@ -1,0 +1,244 @@
+"""A router is usable at once: its first verb opens it, and what nobody closes is closed in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
+from tests.router_bench import PromptStore, router_over
+
+QUICK = Settings(durability="process", closing_s=0.0)
+
+
+def opened(home: Path, remote: str | bool = False) -> MemoryRouter:
+    return MemoryRouter.open(home, remote, project="app", settings=QUICK)
+
+
+def opened_sync(home: Path, remote: str | bool = False) -> SyncMemoryRouter:
+    return SyncMemoryRouter.open(home, remote, project="app", settings=QUICK)
+
+
+def our_threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("kingly")}
+
+
+def uses(memory: SyncMemoryRouter) -> int:
+    """How often the memory under `k` was used, by what is in the store."""
+    told = memory.explain("k")
+    assert told is not None
+    return int(told["uses"]["accesses"])
+
+
+def run(program: str, folder: Path) -> str:
+    """What a program of its own printed. It ended by itself, in peace, and left no warning."""
+    strict = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(strict, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# --- the first verb opens ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("N15")
+async def test_the_first_awaited_verb_opens_and_close_ends_it(tmp_path: Path) -> None:
+    memory = opened(tmp_path)
+    await memory.store("fog at sea", key="k")
+    assert [hit.memory.key for hit in await memory.search("fog")] == ["k"]
+    await memory.close()
+    await memory.close()
+    for verb in (memory.get("k"), memory.search("fog"), memory.status(), memory.sweep(), memory.__aenter__()):
+        with pytest.raises(RouterClosed, match=r"^this memory router was closed; open one with MemoryRouter\.open"):
+            await verb
+
+
+@pytest.mark.requirement("N15")
+@pytest.mark.parametrize(
+    "verb", ["sweep", "compact", "weak", "stats", "outlook", "overview", "sync", "list", "threads"]
+)
+async def test_any_verb_may_be_the_first(tmp_path: Path, verb: str) -> None:
+    memory = opened(tmp_path)
+    await (memory.threads.list() if verb == "threads" else getattr(memory, verb)())
+    assert memory._is_open
+    await memory.close()
+
+
+@pytest.mark.requirement("N15")
+async def test_several_first_verbs_open_it_once_and_one_that_gives_up_stops_no_other(tmp_path: Path) -> None:
+    remote = FakeRemote()
+    memory = router_over(PromptStore(tmp_path / "home"), remote, ManualClock())
+    first = asyncio.create_task(memory.search("fog"))
+    others = [asyncio.create_task(memory.store(f"fog {number}")) for number in range(5)]
+    await asyncio.sleep(0)
+    first.cancel()
+    assert len(await asyncio.gather(*others)) == 5
+    assert [task.get_name() for task in memory._tasks].count("kingly-flush") == 1
+    assert (await memory.status())["memories"]["total"] == 5
+    await memory.close()
+
+
+@pytest.mark.requirement("N15")
+def test_another_event_loop_is_told_so(tmp_path: Path) -> None:
+    memory = opened(tmp_path)
+    with asyncio.Runner() as one, asyncio.Runner() as other:
+        one.run(memory.store("fog"))
+        with pytest.raises(RouterClosed, match="was opened in another event loop; open one here with MemoryRouter"):
+            other.run(memory.search("fog"))
+        one.run(memory.close())
+
+
+@pytest.mark.requirement("N15")
+def test_code_that_does_not_await_needs_no_with(tmp_path: Path) -> None:
+    memory = opened_sync(tmp_path)
+    memory.store("fog at sea", key="k")
+    assert memory.status()["memories"]["total"] == 1
+    memory.close()
+    memory.close()
+    with pytest.raises(RouterClosed, match="was closed"):
+        memory.get("k")
+    with pytest.raises(RouterClosed, match="was closed"), memory:
+        pass
+    assert our_threads() == set()
+
+
+@pytest.mark.requirement("N15")
+def test_leaving_with_ends_what_a_verb_has_opened(tmp_path: Path) -> None:
+    memory = opened_sync(tmp_path)
+    memory.store("fog at sea", key="k")
+    with memory:
+        assert memory.get("k") is not None
+    assert our_threads() == set()
+    with pytest.raises(RouterClosed):
+        memory.search("fog")
+
+
+@pytest.mark.requirement("N15")
+def test_what_was_never_used_is_closed_in_peace(tmp_path: Path) -> None:
+    opened_sync(tmp_path).close()
+    asyncio.run(opened(tmp_path).close())
+    assert our_threads() == set()
+
+
+# --- what nobody closes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("N15")
+def test_the_end_of_the_event_loop_closes_what_nobody_closed(tmp_path: Path) -> None:
+    async def use() -> MemoryRouter:
+        memory = opened(tmp_path)
+        await memory.store("fog at sea", key="k")
+        assert await memory.get("k") is not None
+        return memory
+
+    memory = asyncio.run(use())
+    assert memory._is_closed
+    assert our_threads() == set()
+    with opened_sync(tmp_path) as again:
+        assert uses(again) == 1, "the use of it was written down"
+
+
+PROGRAM = """
+from kingly_memory import SyncMemoryRouter
+memory = SyncMemoryRouter.open("home", {remote!r}, project="app")
+memory.store("fog at sea", key="k", significance=0.9)
+assert memory.get("k").content == "fog at sea"
+"""
+ASYNC_PROGRAM = """
+import asyncio
+from kingly_memory import MemoryRouter
+async def main():
+    memory = MemoryRouter.open("home", {remote!r}, project="app")
+    await memory.store("fog at sea", key="k", significance=0.9)
+    assert (await memory.get("k")).content == "fog at sea"
+asyncio.run(main())
+"""
+
+
+@pytest.mark.requirement("N15")
+@pytest.mark.parametrize("program", [PROGRAM, ASYNC_PROGRAM], ids=["sync", "async"])
+@pytest.mark.parametrize("more", ["", "raise SystemExit(0)"])
+def test_a_program_that_closes_nothing_ends_by_itself_and_loses_nothing(
+    tmp_path: Path, program: str, more: str
+) -> None:
+    with ScriptedRemote() as server:
+        run(program.format(remote=server.url) + more, tmp_path)
+        with opened_sync(tmp_path / "home", server.url) as memory:
+            assert uses(memory) == 1, "the use of it was written down"
+            assert memory.sync(timeout=20).pending == 0
+    assert len(server.semantic.memories) == 1
+
+
+@pytest.mark.requirement("N15")
+def test_a_router_that_nobody_refers_to_any_more_is_closed_in_the_end_too(tmp_path: Path) -> None:
+    program = """
+from kingly_memory import SyncMemoryRouter
+for number in range(3):
+    memory = SyncMemoryRouter.open("home", False, project="app")
+    memory.store("fog", key="k")
+    memory.get("k")
+del memory
+import gc; gc.collect()
+"""
+    run(program, tmp_path)
+    with opened_sync(tmp_path / "home") as memory:
+        assert uses(memory) == 3
+
+
+@pytest.mark.requirement("N15")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_fork_is_told_to_open_its_own_and_ends_in_peace(tmp_path: Path) -> None:
+    program = """
+import os, sys, warnings
+from kingly_memory import RouterClosed, SyncMemoryRouter
+memory = SyncMemoryRouter.open("home", False, project="app")
+memory.store("fog")
+warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    print(len(memory.search("fog")))
+else:
+    try:
+        memory.search("fog")
+    except RouterClosed as error:
+        print(error, flush=True)
+"""
+    told = "this memory router was opened in another process; open one here with "
+    assert run(program, tmp_path) == f"{told}MemoryRouter.open(...) or SyncMemoryRouter.open(...)\n1\n"
+
+
+# --- what it costs the event loop -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P6")
+async def test_status_asks_the_store_nothing_on_the_event_loops_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_on: list[int] = []
+    connect = sqlite3.connect
+
+    def traced(*how: Any, **more: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*how, **more)
+        connection.set_trace_callback(lambda _: asked_on.append(threading.get_ident()))
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    with ScriptedRemote() as server:
+        async with opened(tmp_path, server.url) as memory:
+            await memory.store("fog at sea", wait=5)
+            await memory.attention.focus("fog")
+            asked_on.clear()
+            status = await memory.status()
+            assert status["memories"]["total"] == 1
+            assert asked_on
+            assert threading.get_ident() not in asked_on
