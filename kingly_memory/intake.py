@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from kingly_memory.models import (
     CONFIDENCE_ASSESSMENT,
     DEEP_KINDS,
     KINDS,
+    NEVER,
     QUICK_KINDS,
     Detail,
     JsonObject,
@@ -69,13 +70,22 @@ class UnsaidText(str):
 SIGNIFICANCE = Unsaid(0.5)
 CONFIDENCE = Unsaid(0.5)
 TYPE = UnsaidText("semantic")
+TTL = Unsaid(0)
+"""Nobody has said when the memory ends. (None says that it never does.)"""
+Ttl = float | timedelta | str | None
+"""After which time a memory ends: seconds, a timedelta, a text such as `7d`, or None for never."""
+MOST_TTL_S = 100 * 365.25 * 86_400
+_TTL = re.compile(r"(?P<count>\d+(?:\.\d+)?) ?(?P<unit>[smhdw]?)", re.ASCII)
+_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A validated memory that has no id yet.
 
-    `unsaid` names what the caller left to the defaults: a new revision of a memory keeps what it had there.
+    `unsaid` names what the caller left to the defaults: a new revision of a memory keeps what it had there. `kind` is
+    the kind that was given as the type. The memory ends after `ttl_s` seconds, or never where that is None, unless
+    `ttl` is unsaid.
     """
 
     content: str
@@ -90,11 +100,13 @@ class Draft:
     origin: Origin
     metadata: JsonObject
     created_at: datetime | None = None
-    unsaid: frozenset[str] = field(default=frozenset(), compare=False)
+    unsaid: frozenset[str] = field(default=frozenset({"ttl"}), compare=False)
+    kind: str | None = None
+    ttl_s: float | None = None
 
     def revising(self, old: Memory) -> Draft:
         """The draft as a revision: what nobody has said stays as it was."""
-        kept = {name: getattr(old, name) for name in self.unsaid - {"context_id"}}
+        kept = {name: getattr(old, name) for name in self.unsaid - {"context_id", "ttl"}}
         if "context_id" in self.unsaid:
             kept["context_id"] = old.scope.context_id
         is_summary = {"summary_by", "original_length"} <= old.metadata.keys()
@@ -128,13 +140,16 @@ class Draft:
 class Imported:
     """A draft from a file. `id` is kept when the file names one; else the draft's key makes a repeat harmless.
 
-    `updated_at` is when the file's text was last changed, if it says; else `created_at` of the draft counts.
+    `updated_at` is when the file's text was last changed, if it says; else `created_at` of the draft counts. `ends_at`
+    and `lifetime_s` are the memory's end and its lifetime since the last use, if the file says either.
     """
 
     draft: Draft
     id: str | None = None
     standing: Standing = Standing.LIVE
     updated_at: datetime | None = None
+    ends_at: datetime | None = None
+    lifetime_s: float | None = None
 
 
 def draft(
@@ -152,6 +167,7 @@ def draft(
     origin: object = "agent",
     metadata: object = None,
     created_at: datetime | None = None,
+    ttl: object = TTL,
 ) -> Draft:
     """Check everything a caller may say about a memory. Raises InvalidInput; accepts lone surrogates as U+FFFD.
 
@@ -165,6 +181,7 @@ def draft(
         "title": title is not None,
         "context_id": context_id is not None,
         "metadata": metadata is not None,
+        "ttl": ttl is not TTL,
     }
     return Draft(
         content=_content(content, content_limit_bytes),
@@ -180,6 +197,8 @@ def draft(
         metadata=checked_metadata(metadata),
         created_at=moment("created_at", created_at),
         unsaid=frozenset(name for name, is_said in said.items() if not is_said),
+        kind=type if isinstance(type, str) and type in KINDS else None,
+        ttl_s=None if ttl is TTL else _ttl_s(ttl),
     )
 
 
@@ -302,6 +321,22 @@ def seconds(name: str, value: object) -> float:
         raise InvalidInput(name, f"expected a number of seconds, not {_name(value)}")
     if not 0 <= value <= sys.float_info.max:
         raise InvalidInput(name, f"{shown(value)} is not a number of seconds")
+    return float(value)
+
+
+def _ttl_s(value: object) -> float | None:
+    """Seconds after which a memory ends; None for never."""
+    if value is None or value in NEVER or value == math.inf:
+        return None
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, str) and (match := _TTL.fullmatch(value.strip())):
+        value = float(match["count"]) * _UNITS_S[match["unit"]]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        told = repr(shown(value)) if isinstance(value, str) else _name(value)
+        raise InvalidInput("ttl", f"{told} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
+    if not 0 < value <= MOST_TTL_S:
+        raise InvalidInput("ttl", f"{shown(value)} seconds are not between 0 and 100 years; write never for no end")
     return float(value)
 
 

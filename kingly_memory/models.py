@@ -38,7 +38,11 @@ KINDS: Mapping[str, MemoryType] = {
     "pattern_learning": MemoryType.SEMANTIC,
     "skill_development": MemoryType.PROCEDURAL,
 }
-"""The seed's names for uses of a type, accepted wherever a type is (seed 004, memory_type_strategy)."""
+"""The seed's kinds, accepted wherever a type is. A memory stored as one has its lifetime (seed 004,
+memory_type_strategy)."""
+
+NEVER = ("never", "none", "inf")
+"""How a lifetime without an end is written; the first is how we write it."""
 
 QUICK_KINDS: Mapping[str, MemoryType] = {
     "task_status": MemoryType.WORKING,
@@ -146,7 +150,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One stored record: what was said. What happens to it later are facets beside it."""
+    """One stored record: what was said. What happens to it later are facets beside it.
+
+    `ends_at` and `lifetime_s` come from such a facet and are no part of the record: `get`, `list` and `export` say when
+    the memory ends, None for never, and how many seconds after its last use that is, None for an end that was named.
+    """
 
     id: MemoryId
     key: str | None
@@ -162,9 +170,11 @@ class Memory:
     updated_at: datetime
     revision: int
     metadata: JsonObject = field(default_factory=dict)
+    ends_at: datetime | None = field(default=None, compare=False)
+    lifetime_s: float | None = field(default=None, compare=False)
 
     def to_json(self) -> JsonObject:
-        """The wire and disk form; `Memory.from_json` is its inverse."""
+        """The wire and disk form of the record; `Memory.from_json` is its inverse."""
         return {
             "id": self.id,
             "key": self.key,
@@ -215,7 +225,8 @@ class Query:
     `remote_text` is how the remote is asked, when it should hear more than the words to look up. None of `without_tags`
     may be there. `is_excerpt`: the text was taken out of a longer one, `key` the whole of that where it could be one.
     Without `neighbours` each memory answers for itself, whatever was said beside it; without `by_meaning` this machine
-    looks at words alone. The remote is asked for `remote_limit` hits, if that is said.
+    looks at words alone. With `or_ended` memories that have ended answer when none that is alive does. The remote is
+    asked for `remote_limit` hits, if that is said.
     """
 
     text: str
@@ -235,6 +246,7 @@ class Query:
     remote_limit: int | None = None
     is_excerpt: bool = False
     by_meaning: bool = True
+    or_ended: bool = False
     key: str | None = None
 
     @property
@@ -259,16 +271,19 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer. `relevance` is in [0, 1]; `scores` holds the figures it was made from."""
+    """One answer. `relevance` is in [0, 1]; `scores` holds the figures it was made from. `archived`: the memory has
+    ended or was put away."""
 
     memory: Memory
     relevance: float
     layers: tuple[str, ...]
     scores: Mapping[str, float] = field(default_factory=dict)
+    archived: bool = False
 
     def to_json(self) -> JsonObject:
         return {
             **self.memory.to_json(),
+            **({"archived": True} if self.archived else {}),
             "relevance": round(self.relevance, 4),
             "layers": list(self.layers),
             "scores": {name: round(value, 4) for name, value in self.scores.items()},
@@ -294,6 +309,7 @@ class Shown(NamedTuple):
             "view": self.view.value,
             "tokens": self.tokens,
             "relevance": round(hit.relevance, 4),
+            "archived": hit.archived or None,
         }
         if self.view is not Detail.TITLE:
             shown |= {
@@ -391,7 +407,8 @@ class Receipt:
     """What `store` promises: the memory is durable in `layers`; `delivery` says where it stands with the remote.
 
     Where remotes have names, `remotes` says it of each by its name, and `delivery` is pending as long as any has yet to
-    answer. `remote_id` is then that of the first which has it.
+    answer. `remote_id` is then that of the first which has it. `ends_at` is when the memory ends as long as nobody uses
+    it or stores it again; None for never.
     """
 
     id: MemoryId
@@ -402,6 +419,7 @@ class Receipt:
     remote_id: str | None
     reason: str
     remotes: Mapping[str, JsonObject] = field(default_factory=dict)
+    ends_at: datetime | None = None
 
     def to_json(self) -> JsonObject:
         return {
@@ -412,6 +430,7 @@ class Receipt:
             "delivery": self.delivery.value,
             "remote_id": self.remote_id,
             "reason": self.reason,
+            "ends_at": moment_text(self.ends_at),
             **({"remotes": dict(self.remotes)} if self.remotes else {}),
         }
 
@@ -434,7 +453,10 @@ class Page:
         return len(self.memories)
 
     def to_json(self) -> JsonObject:
-        memories = [{**memory.to_json(), "archived": memory.id in self.archived} for memory in self.memories]
+        memories = [
+            {**memory.to_json(), "ends_at": moment_text(memory.ends_at), "archived": memory.id in self.archived}
+            for memory in self.memories
+        ]
         return {"memories": memories, "next_before": self.next_before}
 
 
@@ -449,6 +471,11 @@ class Taken(NamedTuple):
 
     def to_json(self) -> JsonObject:
         return {"stored": self.stored, "revised": self.revised, "unchanged": self.unchanged, "kept": self.kept}
+
+
+def moment_text(moment: datetime | None) -> str | None:
+    """As JSON holds it."""
+    return None if moment is None else moment.isoformat()
 
 
 def as_utc(moment: datetime) -> datetime:

@@ -81,6 +81,18 @@ class Corpus(NamedTuple):
     mean_words: float
 
 
+class Ends(NamedTuple):
+    """How many live memories of each type are past their end, how many have one ahead (at most MOST_ENDS are counted),
+    and when the first of those is, in Unix seconds."""
+
+    over: Mapping[str, int]
+    ahead: int
+    next_s: float | None
+
+
+MOST_ENDS = 10_000
+
+
 class Transaction(Protocol):
     """The store as one change sees it: its own writes included, nobody else's. Valid only inside the change."""
 
@@ -176,6 +188,10 @@ class MemoryReader(Protocol):
 
     def counts(self, project: str) -> Mapping[str, int]:
         """Live memories of the project by type name, and all archived ones under `archived`."""
+        ...
+
+    def ends(self, project: str, now_s: float) -> Ends:
+        """Which of those live memories have ended and wait for a sweep, and how many will end."""
         ...
 
 

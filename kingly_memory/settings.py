@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.models import RetrievalMode
+from kingly_memory.models import NEVER, RetrievalMode
 from kingly_memory.own_files import OWN_FOLDERS
 
 if TYPE_CHECKING:  # read where several remotes are named
@@ -26,19 +27,23 @@ Durability = Literal["power", "process"]
 
 
 class Range(NamedTuple):
-    """What a figure may be. `above` leaves out `least` itself."""
+    """What a figure may be. `above` leaves out `least` itself; `endless` allows infinity, which is said as `never`."""
 
     least: float = 0
     most: float = sys.float_info.max
     above: bool = False
+    endless: bool = False
 
     def holds(self, value: float) -> bool:
+        if value == math.inf:
+            return self.endless
         return self.least <= value <= self.most and not (self.above and value == self.least)
 
     def __str__(self) -> str:
         if self.most < sys.float_info.max:
             return f"from {self.least:g} to {self.most:g}"
-        return f"above {self.least:g}" if self.above else f"of {self.least:g} or more"
+        limits = f"above {self.least:g}" if self.above else f"of {self.least:g} or more"
+        return f"{limits}, or never" if self.endless else limits
 
 
 Choices = tuple[str, ...]
@@ -48,6 +53,7 @@ _ANY = Range()
 _COUNT = Range(least=1)
 _TIME = Range(above=True)
 """A time that a loop waits or a try is given: with 0 the one would never rest and the other never succeed."""
+_LIFETIME = Range(endless=True)
 _SHARE = Range(most=1)
 MOST_SURPRISE = 0.65
 """A few complete surprises in a row do not reach more."""
@@ -124,10 +130,21 @@ class Settings:
     )
     usage_flush_s: float = _setting(5.0, "how often uses are written down", _TIME)
     closing_s: float = _setting(0.25, "how long closing waits for deliveries under way")
-    working_lifetime_s: float = _setting(1_800.0, "life of working memories after their last use")
-    episodic_lifetime_s: float = _setting(604_800.0, "life of episodic memories")
-    semantic_lifetime_s: float = _setting(2_592_000.0, "life of semantic memories")
-    procedural_lifetime_s: float = _setting(7_776_000.0, "life of procedural memories after their last use")
+    working_lifetime_s: float = _setting(
+        1_800.0, "life of working memories (and task_cache) after their last use; `never` for no end", _LIFETIME
+    )
+    episodic_lifetime_s: float = _setting(math.inf, "the same of episodic memories", _LIFETIME)
+    semantic_lifetime_s: float = _setting(math.inf, "the same of semantic memories", _LIFETIME)
+    procedural_lifetime_s: float = _setting(math.inf, "the same of procedural memories", _LIFETIME)
+    conversation_context_lifetime_s: float = _setting(
+        604_800.0, "the same of the kind conversation_context (episodic)", _LIFETIME
+    )
+    pattern_learning_lifetime_s: float = _setting(
+        2_592_000.0, "the same of the kind pattern_learning (semantic)", _LIFETIME
+    )
+    skill_development_lifetime_s: float = _setting(
+        7_776_000.0, "the same of the kind skill_development (procedural)", _LIFETIME
+    )
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
     sweep_interval_s: float = _setting(0.0, "how often an open router sweeps by itself; 0 for never")
@@ -185,6 +202,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for one in fields(self):
+            object.__setattr__(self, one.name, _meant(one, getattr(self, one.name)))
             _check(one, getattr(self, one.name))
         for upper, lower in (("fast_threshold", "medium_threshold"), ("medium_threshold", "slow_threshold")):
             high, low = getattr(self, upper), getattr(self, lower)
@@ -223,7 +241,7 @@ def said(environment: Mapping[str, str] | None = None, home: Path | None = None)
     for one in fields(Settings):
         name = f"KINGLY_{one.name.upper()}"
         if name in env:
-            found[one.name] = Said(_parsed(name, env[name], type(one.default)), name)
+            found[one.name] = Said(_parsed(name, env[name], one), name)
     return found
 
 
@@ -274,7 +292,8 @@ def said_in(path: Path, content: bytes) -> dict[str, Said]:
     from kingly_memory.settings_file import parsed
 
     known = {one.name: one for one in fields(Settings)}
-    found = {name: (key, value) for name, (key, value) in parsed(path, content, known).items()}
+    read = parsed(path, content, known)
+    found = {name: (key, _meant(known[name], value)) for name, (key, value) in read.items()}
     for name, (key, value) in found.items():
         _check(known[name], value, f"{key} in {path}")
     return {name: Said(value, f"{key} in {path}") for name, (key, value) in found.items()}
@@ -469,6 +488,18 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
 
 
+def written(value: object) -> object:
+    """A setting's value as people and JSON write it."""
+    return NEVER[0] if value == math.inf else value
+
+
+def _meant(one: Field[Any], value: object) -> object:
+    """The value, with the words for no end as infinity."""
+    allowed = one.metadata["range"]
+    is_never = isinstance(allowed, Range) and allowed.endless and isinstance(value, str) and value.casefold() in NEVER
+    return math.inf if is_never else value
+
+
 def _check(one: Field[Any], value: object, said_as: str | None = None) -> None:
     name = said_as or one.name
     allowed: Range | Choices | None = one.metadata["range"]
@@ -492,9 +523,10 @@ def _check(one: Field[Any], value: object, said_as: str | None = None) -> None:
         raise InvalidSetting(name, f"{shown} is not {number} {allowed}")
 
 
-def _parsed(name: str, text: str, kind: type) -> object:
-    if kind is str:
-        return text
+def _parsed(name: str, text: str, one: Field[Any]) -> object:
+    kind: type = type(one.default)
+    if kind is str or _meant(one, text) == math.inf:
+        return _meant(one, text)
     if kind is bool:
         if text.casefold() not in _FLAGS:
             raise InvalidSetting(name, f"{text!r} is neither on nor off")

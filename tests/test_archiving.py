@@ -25,15 +25,16 @@ async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
 async def test_what_has_ended_is_listed_on_request_as_it_is_found(
     router: MemoryRouter, clock: ManualClock, is_swept: bool
 ) -> None:
-    for kind in ("working", "episodic"):
+    for kind in ("working", "conversation_context"):
         await router.store(f"The port of {kind} is 6432", type=kind)
     clock.jump(40 * 86_400.0)
     if is_swept:
         await router.sweep(["lifetimes"])
     found = [hit.memory.content for hit in await router.search("port", include_archived=True)]
     listed = [one.content for one in (await router.list(include_archived=True)).memories]
-    assert found == listed == ["The port of episodic is 6432"]
-    assert not len((await router.list()).memories) + len(await router.search("port"))
+    assert found == listed == ["The port of conversation_context is 6432"]
+    assert [one.archived for one in await router.search("port", include_archived=True)] == [True]
+    assert not len((await router.list()).memories)
 
 
 @pytest.mark.requirement("ARG-035")

@@ -45,7 +45,7 @@ def test_a_text_is_pinned_and_unpinned(run: Run) -> None:
     assert (title, unpin) == ("  title  Deploys need two reviews", f"  unpin  kingly-memory unpin {thread_id}")
     kept = run("get", "rule", "--json").json
     assert (kept["origin"], kept["tags"]) == ("user", ["rules", "pinned"])
-    assert run("unpin", "rule").out == f"Unpinned {thread_id}: it weighs 1.00 again, and its lifetime begins now\n"
+    assert run("unpin", "rule").out == f"Unpinned {thread_id}: it weighs 1.00 again\n"
     piped = run("pin", "-", "--json", stdin=b"line one\r\nline two\r\n").json
     assert run("get", piped["memory_id"], "--json").json["content"] == "line one\r\nline two\r\n"
     assert run("--agent", "ada", "pin", "mine", "--key", "hers").code == 0

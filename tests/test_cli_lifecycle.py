@@ -163,7 +163,7 @@ def test_weak_memories_are_listed_with_what_to_do(run: Run) -> None:
 @pytest.mark.usefixtures("years_ago")
 def test_a_reinforced_memory_is_weak_no_more(run: Run) -> None:
     held = run("reinforce", "one")
-    assert held.out.startswith("reinforced one: 0.77 (strong; 0 uses, 1 reinforcement; idle 0 days; fades away in ")
+    assert held.out.startswith("reinforced one: 0.77 (strong; 0 uses, 1 reinforcement; idle 0 days; forgettable in ")
     assert len(run("weak", "--json").json["forgettable"]) == 2
 
 
@@ -186,9 +186,9 @@ def test_get_explains_what_becomes_of_a_memory(run: Run) -> None:
     run("reinforce", "deploy")
     said = run("get", "deploy", "--explain").out
     assert "two reviews" in said
-    assert "strength  0.82 (strong; 0 uses, 1 reinforcement; idle 0 days; fades away in 87 days)" in said
+    assert "strength  0.82 (strong; 0 uses, 1 reinforcement; idle 0 days; forgettable in 87 days)" in said
     assert "tier      medium: importance 0.50, surprise 0.00, 0 successes" in said
-    assert "lifetime  ends 20" in said
+    assert "ends      never" in said
     told = run("get", "deploy", "--explain", "--json").json
     assert (told["key"], told["explained"]["strength"]["state"]) == ("deploy", "strong")
     assert "explained" not in run("get", "deploy", "--json").json
@@ -220,7 +220,7 @@ def test_a_sweep_shows_ended_memories_by_their_names(run: Run, monkeypatch: pyte
     monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
     run("store", "an ended note", "--key", "ended")
     said = run("sweep", "--dry-run").out
-    assert "archive, lifetimes: the lifetime of semantic memories has ended:\n  an ended note\n      ended\n" in said
+    assert "archive, lifetimes: nobody has used it for 0 days:\n  an ended note\n      ended\n" in said
 
 
 @pytest.mark.requirement("SMT-035", "SMT-043")

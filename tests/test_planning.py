@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from kingly_memory.lifecycle import steward
 from kingly_memory.lifecycle.consolidation import heading
 from kingly_memory.lifecycle.forgetting import Forgetting, category
-from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.lifecycle.merging import Merging
 from kingly_memory.lifecycle.restating import Saying
-from kingly_memory.lifecycle.steward import LIFETIMES, STRENGTH, Plan, Policies
+from kingly_memory.lifecycle.steward import STRENGTH, Plan, Policies
 from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, Placement
@@ -41,7 +41,7 @@ def subject(number: int = 1, *, days_old: float = 365, **said: Any) -> Subject:
 
 
 def planned(population: Sequence[Subject], policies: Policies = FADING, archived: int = 0) -> Plan:
-    ended = [one for one in population if one.lifetime is not None and one.lifetime.expires_at <= NOON_S]
+    ended = [one for one in population if is_expired(one.lifetime, NOON_S)]
     return steward.plan(
         policies, ended, (one for one in population if one.memory.scope.project == "app"), NOON_S, archived
     )
@@ -200,7 +200,7 @@ def test_the_weakest_goes_first_and_what_shares_a_summary_goes_together(
 def test_several_plans_from_one_reading_are_those_of_several_readings(
     population: list[Subject], several: list[Policies]
 ) -> None:
-    ended = [one for one in population if one.lifetime is not None and one.lifetime.expires_at <= NOON_S]
+    ended = [one for one in population if is_expired(one.lifetime, NOON_S)]
     live = (one for one in population if one.memory.scope.project == "app")
     assert steward.plans(several, iter(ended), live, NOON_S) == [planned(population, one) for one in several]
 
@@ -211,7 +211,7 @@ def test_who_is_looked_at_again_and_joined_to_nobody_is_planned_for_as_before(
 ) -> None:
     merging = replace(policies, merging=Merging())
     live = [one for one in population if one.memory.scope.project == "app"]
-    ended = [one for one in population if one.lifetime is not None and one.lifetime.expires_at <= NOON_S]
+    ended = [one for one in population if is_expired(one.lifetime, NOON_S)]
     alone = [(one, Saying(one.memory.id, 3)) for one in live]
     [again] = steward.plans([merging], ended, live, NOON_S, alike=lambda: alone)
     assert again == planned(population, merging)

@@ -30,7 +30,7 @@ async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
 
 
 @pytest.mark.requirement("KNG-084")
-@pytest.mark.parametrize("kind", ["working", "episodic", "semantic", "procedural"])
+@pytest.mark.parametrize("kind", ["working", "conversation_context", "pattern_learning", "skill_development"])
 async def test_what_is_over_and_not_swept_comes_back_with_a_fresh_lifetime(
     memory: MemoryRouter, clock: ManualClock, kind: str
 ) -> None:
@@ -46,14 +46,14 @@ async def test_what_is_over_and_not_swept_comes_back_with_a_fresh_lifetime(
 
 
 async def test_restoring_what_is_alive_changes_nothing(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("The port is 6432", key="port")
+    await memory.store("The port is 6432", key="port", type="pattern_learning")
     before = await memory.explain("port")
     clock.jump(60)
     assert await memory.restore("port") is not None
     after = await memory.explain("port")
     assert before is not None
     assert after is not None
-    assert (after["lifetime"], after["uses"], after["tier"]["moved"]) == (before["lifetime"], before["uses"], None)
+    assert (after["ends_at"], after["uses"], after["tier"]["moved"]) == (before["ends_at"], before["uses"], None)
 
 
 def test_the_command_brings_back_what_is_over(

@@ -209,20 +209,25 @@ async def test_working_memory_ends_thirty_minutes_after_its_last_use(tmp_path: P
         pytest.param("skill_development", 90, marks=pytest.mark.requirement("KNG-060")),
     ],
 )
-async def test_other_types_rest_in_the_archive_after_their_days(tmp_path: Path, kind: str, days: int) -> None:
+async def test_kinds_rest_in_the_archive_so_many_days_after_their_last_use(
+    tmp_path: Path, kind: str, days: int
+) -> None:
     clock = ManualClock()
     async with with_clock(tmp_path / "home", clock) as memory:
         await memory.store("a lasting thing", key="k", type=kind)
         clock.jump(days * 86_400 - 1)
-        assert len(await memory.search("lasting")) == 1 if kind == "pattern_learning" else True
-        clock.jump(1 + (days * 86_400 if kind == "skill_development" else 0))
-        assert len(await memory.search("lasting")) == 0
+        assert [hit.archived for hit in await memory.search("lasting")] == [False]
+        clock.jump(days * 86_400 - 1)
+        assert await memory.get("k") is not None
+        clock.jump(days * 86_400)
+        assert await memory.get("k") is None
+        assert [hit.archived for hit in await memory.search("lasting")] == [True]
         report = await memory.sweep()
         assert (report.archived, report.erased) == (1, 0)
-        assert len(await memory.search("lasting", include_archived=True)) == 1
+        assert [hit.archived for hit in await memory.search("lasting")] == [True]
         assert (await memory.status())["memories"]["archived"] == 1
         assert await memory.restore("k") is not None
-        assert len(await memory.search("lasting")) == 1
+        assert [hit.archived for hit in await memory.search("lasting")] == [False]
 
 
 @pytest.mark.requirement("KNG-057")
@@ -232,11 +237,18 @@ async def test_sweep_reports_beforehand_exactly_what_it_does(tmp_path: Path) -> 
     async with with_clock(tmp_path / "home", clock) as memory:
         for number in range(3):
             await memory.store(f"scratch {number}", type="working")
-        await memory.store("episode", type="episodic")
+        await memory.store("what was said", type="conversation_context")
         await memory.store("fact")
         clock.jump(8 * 86_400)
         dry = await memory.sweep(dry_run=True)
-        assert (await memory.status())["memories"]["total"] == 5
+        assert (await memory.status())["memories"] == {
+            "total": 1,
+            "by_type": {"working": 0, "episodic": 0, "semantic": 1, "procedural": 0},
+            "archived": 0,
+            "ended": 4,
+            "ending": 0,
+            "next_end": None,
+        }
         wet = await memory.sweep()
         assert (dry.archived, dry.erased, dry.waiting) == (wet.archived, wet.erased, wet.waiting) == (1, 3, 0)
         assert dry.dry_run
@@ -265,6 +277,9 @@ async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -
         "total": 1,
         "by_type": {"working": 0, "episodic": 0, "semantic": 1, "procedural": 0},
         "archived": 0,
+        "ended": 0,
+        "ending": 0,
+        "next_end": None,
     }
     assert status["link"]["state"] == LinkState.DISABLED
     assert {"state", "endpoint", "next_probe_s", "last_error"} <= set(status["link"])

@@ -189,7 +189,7 @@ def test_an_account_says_all_there_is_to_know() -> None:
         "accesses": 1,
         "state": "normal",
         "reinforcements": 1,
-        "days_until_forgotten": 58.99,
+        "days_until_forgettable": 58.99,
     }
 
 

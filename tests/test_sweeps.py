@@ -117,7 +117,7 @@ async def test_undo_does_not_make_the_next_sweep_come_sooner(tmp_path: Path, clo
 
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock, settings=settings, observers=(note,)) as memory:
-        await memory.store("an episode", key="episode", type="episodic")
+        await memory.store("an episode", key="episode", type="conversation_context")
         clock.jump(8 * DAY_S)
         began_s = clock.now().timestamp()
         assert (await memory.sweep()).archived == 1
@@ -291,7 +291,7 @@ async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path,
 
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock, settings=settings, observers=(note,)) as memory:
-        await memory.store("an episode", key="episode", type="episodic")
+        await memory.store("an episode", key="episode", type="conversation_context")
         clock.jump(8 * DAY_S)
         await clock.advance(3_600)
         await asyncio.wait_for(swept.wait(), 10)
@@ -330,8 +330,8 @@ async def test_each_project_takes_back_its_own_last_sweep(
 async def test_what_ended_elsewhere_goes_along_unseen_and_comes_back_with_the_undo(
     memory: MemoryRouter, other: MemoryRouter, clock: ManualClock
 ) -> None:
-    await memory.store("a day of ours", key="ours", type="episodic")
-    await other.store("a day of theirs", key="theirs", type="episodic")
+    await memory.store("a day of ours", key="ours", type="conversation_context")
+    await other.store("a day of theirs", key="theirs", type="conversation_context")
     await other.store("scratch", type="working")
     clock.jump(8 * DAY_S)
     dry = await memory.sweep(["lifetimes"], dry_run=True)

@@ -119,7 +119,7 @@ def test_the_context_never_reaches_the_size_at_which_the_server_drops_it(length:
     [
         (MemoryType.WORKING, 0.5, 1_800),
         (MemoryType.WORKING, 0.9, 1_800),
-        (MemoryType.EPISODIC, 0.5, 604_800),
+        (MemoryType.EPISODIC, 0.5, ultimate_wire.FOREVER_S),
         (MemoryType.EPISODIC, 0.8, ultimate_wire.FOREVER_S),
         (MemoryType.SEMANTIC, 0.5, None),
         (MemoryType.PROCEDURAL, 0.9, None),
@@ -134,7 +134,7 @@ def test_an_update_gives_a_lifetime_that_is_not_over_already() -> None:
     told = ultimate_wire.update_arguments(
         replace(LIGHTHOUSE, significance=0.5), "mem_1", MOMENT + timedelta(days=30, seconds=0.5)
     )
-    assert told["ttl"] == 30 * 86_400 + 1 + 604_800
+    assert told["ttl"] == 30 * 86_400 + 1 + ultimate_wire.FOREVER_S
 
 
 @pytest.mark.parametrize(

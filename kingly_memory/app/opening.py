@@ -239,7 +239,7 @@ class MemoryRouter(Views):
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
         told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
-        and counts as no use. Raises InvalidInput, StoreError.
+        and counts as no use, except that a lifetime counts from then on. Raises InvalidInput, StoreError.
         """
         return await self._injecting.inject(prompt, budget_tokens, session, explain=explain)
 

@@ -6,14 +6,25 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.app import parts
-from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Results, Source, Standing
+from kingly_memory.errors import StoreError
+from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Query, Results, Source, Standing
+from kingly_memory.observe import log
+from kingly_memory.ports import Transaction
+from kingly_memory.router import usage
 from kingly_memory.router.delivering.link import Link
-from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalLayer, LocalSearch
+from kingly_memory.router.searching.local_search import (
+    LEAST_BUDGET_S,
+    LocalAnswer,
+    LocalLayer,
+    LocalSearch,
+    alive_or_ended,
+)
+from kingly_memory.router.usage import Used
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
@@ -32,7 +43,7 @@ class WallClock:
 
 
 class LocalReader:
-    """One project's memories on this machine, read-only. Notes no use and asks no remote."""
+    """One project's memories on this machine. Asks no remote, and writes nothing but what `note_used` is told."""
 
     def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
         self._place = place
@@ -78,14 +89,18 @@ class LocalReader:
         asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
         now_s, deadline_s = self._clock.now().timestamp(), began + self._settings.local_search_s
 
-        def look(most: int) -> LocalAnswer:
+        def look(query: Query, most: int) -> LocalAnswer:
             left_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
-            return layer.search(replace(asked, limit=most), now_s=now_s, budget_s=left_s)
+            return layer.search(replace(query, limit=most), now_s=now_s, budget_s=left_s)
 
-        answer = shape.gathered(
-            look, asked.limit, shape.pool(asked.limit), lambda: time.monotonic() < deadline_s - LEAST_BUDGET_S
+        def gathered(query: Query) -> LocalAnswer:
+            is_time = lambda: time.monotonic() < deadline_s - LEAST_BUDGET_S  # noqa: E731  # as short as what it says
+            return shape.gathered(partial(look, query), query.limit, shape.pool(query.limit), is_time)
+
+        answer = alive_or_ended(replace(asked, or_ended=not asked.include_archived), gathered)
+        hits = tuple(
+            Hit(one.memory, one.relevance, ("local",), one.scores, archived=answer.archived) for one in answer.hits
         )
-        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
         found = Results(
             hits=hits,
             source=Source.LOCAL,
@@ -95,6 +110,7 @@ class LocalReader:
             repaired=answer.repaired,
             asked=asked.asked,
         )
+        found = self._view.marked(found) if asked.include_archived else found
         showing_s = time.monotonic() + self._settings.local_search_s * shaping.SHOWING_SHARE
         shown = shape.shown(shape.listed(found, asked.limit), asked.text, showing_s)
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
@@ -108,6 +124,22 @@ class LocalReader:
 
     def get(self, key_or_id: str) -> Memory | None:
         return self._view.get(key_or_id)
+
+    def note_used(self, memory_ids: Sequence[str]) -> None:
+        """Renew the lifetimes that count from the last use. Most memories have none, and then nothing is written."""
+        counting = [one for one, lifetime in self._local.lifetimes(memory_ids).items() if lifetime.slides]
+        if not counting:
+            return
+        now_s = self._clock.now().timestamp()
+
+        def change(transaction: Transaction) -> None:
+            for memory_id in counting:
+                usage.note(transaction, memory_id, Used(1, now_s))
+
+        try:
+            self._store.write(change).result()
+        except StoreError as error:  # reading goes on where nothing can be written
+            log.warning("the use of %d memories was not noted: %s", len(counting), error)
 
     def named(self, ids: Iterable[str]) -> dict[str, Memory]:
         """Those of the project's memories that have these ids or keys, expired and archived ones too: for telling what

@@ -29,7 +29,7 @@ from kingly_memory.cognition.tasks import Task
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import RouterClosed
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Imported
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE, Imported, Ttl
 from kingly_memory.lifecycle.compaction import NORMAL
 from kingly_memory.lifecycle.forgetting import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
@@ -164,6 +164,7 @@ class SyncMemoryRouter:
         context_id: str | None = None,
         origin: str = "agent",
         metadata: Mapping[str, Any] | None = None,
+        ttl: Ttl = TTL,
         wait: float | None = None,
         require_remote: bool = False,
     ) -> Receipt:
@@ -180,6 +181,7 @@ class SyncMemoryRouter:
                 context_id=context_id,
                 origin=origin,
                 metadata=metadata,
+                ttl=ttl,
                 wait=wait,
                 require_remote=require_remote,
             )

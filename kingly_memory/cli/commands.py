@@ -6,7 +6,7 @@ from argparse import SUPPRESS, ArgumentTypeError
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE
 from kingly_memory.models import KINDS, MemoryType, Origin, RetrievalMode
 
 _ROOM = "kingly_memory.cli"
@@ -132,6 +132,12 @@ COMMANDS = (
                 metavar="KEY",
             ),
             argument("--type", f"{_TYPES} (default semantic)", metavar="TYPE", default=TYPE),
+            argument(
+                "--ttl",
+                "when it ends, counted from now: 90s, 30m, 12h, 7d, 2w, seconds, or never (default: as its type says)",
+                metavar="TIME",
+                default=TTL,
+            ),
             argument(
                 "--significance",
                 "0 to 1, how much it matters (default 0.5); above 0.3 it goes to the remote",
@@ -310,7 +316,7 @@ COMMANDS = (
     ),
     Command(
         "sweep",
-        "Archive memories whose lifetime has ended, and those that other policies want to; erase ended working ones.",
+        "Archive memories that have ended, and those that other policies want to; erase ended working ones.",
         f"{_ROOM}.lifecycle:sweep",
         (
             repeatable(
@@ -451,7 +457,7 @@ COMMANDS = (
     ),
     Command(
         "reinforce",
-        "Hold a memory against fading, and begin its lifetime anew.",
+        "Hold a memory against fading, and count its lifetime anew if it has one.",
         f"{_ROOM}.lifecycle:reinforce",
         (_NAMED,),
     ),

@@ -23,10 +23,12 @@ from kingly_memory.cli.output import (
     one_line,
     shortened,
     table,
+    type_told,
     width,
     wrapped,
 )
 from kingly_memory.cli.place import command, is_about_a_token, named_options, place_of, reading, routing
+from kingly_memory.cli.vitals import end_line, explanation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import (
     DeliveryState,
@@ -38,6 +40,7 @@ from kingly_memory.models import (
     Results,
     RetrievalMode,
     Source,
+    moment_text,
 )
 from kingly_memory.settings import Place, Settings
 
@@ -71,6 +74,7 @@ def store(options: Namespace, out: Output) -> int:
             context_id=options.context,
             origin=options.origin or ("agent" if place.agent else "user"),
             metadata=metadata,
+            ttl=options.ttl,
             wait=_wait_s(options, place),
             require_remote=options.require_remote,
         )
@@ -110,22 +114,22 @@ def get(options: Namespace, out: Output) -> int:
         # Why it is in the archive is asked of what lies there.
         name = options.memory
         memory = reader.named([name]).get(name) if options.explain else reader.get(name)
+        if memory is not None and not options.explain:
+            reader.note_used([memory.id])
     if memory is None:
         raise NothingUnder(options.memory)
     if options.explain:
         return _explained_memory(place, memory, out)
-    out.show(memory.to_json(), _details(memory))
+    out.show(_told_of(memory), _details(memory))
     return 0
 
 
 def _explained_memory(place: Place, memory: Memory, out: Output) -> int:
-    from kingly_memory.cli.vitals import explanation
-
     with routing(place, out) as router:
         told = router.explain(memory.id)
     if told is None:
         raise NothingUnder(memory.id)
-    out.show({**memory.to_json(), "explained": told}, [*_details(memory), "", *explanation(told)])
+    out.show({**_told_of(memory), "explained": told}, [*_details(memory), "", *explanation(told)])
     return 0
 
 
@@ -195,8 +199,9 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         DeliveryState.DEAD: f"on this machine only: {receipt.reason}",
         DeliveryState.LOCAL_ONLY: f"on this machine only: {receipt.reason}",
     }
+    ends = [] if receipt.ends_at is None else [f"  ends {receipt.ends_at.isoformat(timespec='seconds')}"]
     stored = "stored" if receipt.revision == 1 else f"stored as revision {receipt.revision}"
-    return [f"{stored} {name}", f"  {there[receipt.delivery]}"]
+    return [f"{stored} {name}", f"  {there[receipt.delivery]}", *ends]
 
 
 def search_lines(
@@ -274,6 +279,7 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
         if not alone and not options.prefer_speed:
             return None
         results = reader.search(text, **{"fold": True, **_shape(options)}, **_filters(options))
+        reader.note_used([hit.memory.id for hit in results])
     if not alone and not results:
         return None
     if offline is None or options.local or options.no_semantic:
@@ -380,9 +386,13 @@ def _metadata(text: str | None) -> Any:
 def _hit_lines(hit: Hit, now: datetime) -> Iterator[str]:
     memory = hit.memory
     text = f"{memory.title}: {memory.content}" if memory.title else memory.content
-    about = [memory.type, ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
+    about = [type_told(hit), ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
     yield shortened(f"{hit.relevance:.2f}  {one_line(text[:1000])}", width())
     yield f"      {' · '.join(about)}"
+
+
+def _told_of(memory: Memory) -> JsonObject:
+    return {**memory.to_json(), "ends_at": moment_text(memory.ends_at)}
 
 
 def _remarks(results: Results, hit: Hit) -> Iterator[str]:
@@ -409,6 +419,7 @@ def _details(memory: Memory) -> Iterator[str]:
         "agent": memory.scope.agent,
         "origin": memory.origin,
         "created": f"{memory.created_at.isoformat(timespec='seconds')} ({ago(memory.created_at, now)})",
+        "ends": None if memory.ends_at is None else end_line(memory.ends_at, memory.lifetime_s),
         "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
         "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
     }

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import cast
 
 from kingly_memory.intake import mended
-from kingly_memory.models import JsonObject
+from kingly_memory.models import Hit, JsonObject
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -151,6 +151,10 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     """`1 memory`, `1,204 memories`."""
     plural = things or (f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s")
     return f"{number:,} {thing if number == 1 else plural}"
+
+
+def type_told(hit: Hit) -> str:
+    return f"{hit.memory.type} (archived)" if hit.archived else hit.memory.type
 
 
 def one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
 from kingly_memory.cli.commands import COMMANDS, COMMON, Argument, Command
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Settings, written
 
 _HEAD = """\
 # The command line
@@ -54,7 +54,7 @@ OpenAI-compatible endpoint, such as `http://localhost:11434/v1`), `KINGLY_LLM_MO
 def settings_reference() -> str:
     """The page as Markdown."""
     rows = (
-        f"| `{one.name}` | `KINGLY_{one.name.upper()}` | {one.default} | {one.metadata['meaning']} |"
+        f"| `{one.name}` | `KINGLY_{one.name.upper()}` | {written(one.default)} | {one.metadata['meaning']} |"
         for one in fields(Settings)
     )
     return "\n".join([_SETTINGS_HEAD, *rows, ""])

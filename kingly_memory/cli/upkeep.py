@@ -34,6 +34,7 @@ from kingly_memory.settings import (
     said,
     token_variable,
     user_data_folder,
+    written,
 )
 from kingly_memory.version import __version__
 
@@ -129,6 +130,7 @@ def _status_lines(options: Namespace, now: JsonObject) -> Iterator[str]:
             ("durability", _DURABILITY[now["durability"]]),
             ("memories", total),
             *_vectors(now),
+            *_ends(memories),
             ("archive", counted(memories["archived"], "memory")),
             *_focus(now),
             *_links(options, now),
@@ -141,6 +143,14 @@ def _status_lines(options: Namespace, now: JsonObject) -> Iterator[str]:
     if outbox["dead"]:
         yield ""
         yield f"The remote refused some memories: `{command(options, 'outbox list')}` shows why."
+
+
+def _ends(memories: JsonObject) -> Iterator[tuple[str, str]]:
+    """How many memories end, and how many have ended, where there are any."""
+    if memories["ending"]:
+        yield "ending", f"{counted(memories['ending'], 'memory')}, the next {memories['next_end'][:19]} UTC"
+    if memories["ended"]:
+        yield "ended", f"{counted(memories['ended'], 'memory')}; `kingly-memory sweep` archives them"
 
 
 def _links(options: Namespace, now: JsonObject) -> Iterator[tuple[str, str]]:
@@ -315,4 +325,4 @@ def _source(given: object, option: str, is_default: bool, default: str, variable
 def _setting_rows(home: Path) -> Iterator[Setting]:
     settings, told = Settings.from_environment(home=home), said(home=home)
     for one in fields(Settings):
-        yield one.name, getattr(settings, one.name), told[one.name].by if one.name in told else "default"
+        yield one.name, written(getattr(settings, one.name)), told[one.name].by if one.name in told else "default"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kingly_memory.cli.output import counted, facts
+from kingly_memory.cli.output import counted, duration, facts
 from kingly_memory.models import JsonObject
 
 
@@ -16,7 +16,7 @@ def explanation(told: JsonObject) -> list[str]:
         "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
         "strength": strength_line(told["strength"]),
         "uses": f"{uses['accesses']:,}{used}",
-        "lifetime": "without end" if told["lifetime"] is None else f"ends {_day(told['lifetime']['ends'])}",
+        "ends": end_line(told["ends_at"] and datetime.fromisoformat(told["ends_at"]), told["lifetime_s"]),
         "tier": f"{tier['name']}: importance {tier['importance']:.2f}, surprise {tier['surprise']:.2f}, "
         f"{counted(tier['successes'], 'success', 'successes')}",
         "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
@@ -25,10 +25,18 @@ def explanation(told: JsonObject) -> list[str]:
 
 
 def strength_line(told: JsonObject) -> str:
-    days = told["days_until_forgotten"]
-    until = "never fades away" if days is None else "has faded" if days == 0 else f"fades away in {days:,.0f} days"
+    days = told["days_until_forgettable"]
+    until = "never forgettable" if days is None else f"forgettable in {days:,.0f} days" if days else "idle for long"
     uses = f"{counted(int(told['accesses']), 'use')}, {counted(told['reinforcements'], 'reinforcement')}"
     return f"{told['strength']:.2f} ({told['state']}; {uses}; idle {told['idle_days']:,.0f} days; {until})"
+
+
+def end_line(ends_at: datetime | None, lifetime_s: float | None) -> str:
+    """When a memory ends."""
+    if ends_at is None:
+        return "never"
+    told = ends_at.isoformat(timespec="seconds")
+    return told if lifetime_s is None else f"{told} ({duration(lifetime_s)} after its last use)"
 
 
 def _day(moment: str) -> str:

@@ -1,4 +1,4 @@
-"""The end of a lifetime (seed 004): working memories and copies go for good, all else goes to the archive. Pure.
+"""The end of a lifetime (seed 004) or of a `ttl`: working memories and copies are erased, all else is archived. Pure.
 
 A working memory of a significance of 0.8 and more goes to the archive too: what matters that much is never lost.
 """
@@ -6,6 +6,7 @@ A working memory of a significance of 0.8 and more goes to the archive too: what
 from __future__ import annotations
 
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, is_expired
+from kingly_memory.lifecycle.strength import DAY_S
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep
 from kingly_memory.models import MemoryType, Standing
@@ -14,7 +15,7 @@ from kingly_memory.models import MemoryType, Standing
 def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
     """Working memories are erased only when every remote that should have them does."""
     lifetime = subject.lifetime
-    if lifetime is None or not is_expired(lifetime, now_s):
+    if lifetime is None or lifetime.expires_at is None or not is_expired(lifetime, now_s):
         return Keep("its lifetime has not ended")
     figures = {"ended_s_ago": now_s - lifetime.expires_at}
     if subject.standing is Standing.CACHED:
@@ -24,7 +25,9 @@ def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
     if subject.pinned:
         return Keep("it is pinned", figures)
     if subject.memory.type is not MemoryType.WORKING or subject.memory.significance >= PROTECTED_FROM:
-        return Archive(f"the lifetime of {subject.memory.type.value} memories has ended", figures)
+        if lifetime.sliding_s is None:
+            return Archive("it was stored to last until then", figures)
+        return Archive(f"nobody has used it for {lifetime.sliding_s / DAY_S:g} days", figures)
     if subject.awaited:
         return Keep("it waits for the remote to acknowledge it", figures)
     return Expire("a working memory past its lifetime", figures)

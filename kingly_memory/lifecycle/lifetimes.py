@@ -1,23 +1,34 @@
-"""How long memories live (seed 004, memory_type_strategy)."""
+"""How long memories live (seed 004, memory_type_strategy; decision D1).
+
+A memory has no end unless its type or kind has a lifetime or its owner names an end. A lifetime counts from the last
+use; an end that was named (`ttl`) stays where it is.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType
 from kingly_memory.settings import Settings
 
+LIFETIMES = "lifetimes"
+"""The policy that takes away what has ended."""
 PROTECTED_FROM = 0.8
 """Significance from which nothing but its owner takes a memory away (decision A10)."""
 
-_SLIDING = (MemoryType.WORKING, MemoryType.PROCEDURAL)
-
 
 class Lifetime(NamedTuple):
-    """The facet `lifetime:<id>`. Times in Unix seconds; `sliding_s` renews the lifetime at every use."""
+    """The facet `lifetime:<id>`; a memory without one has no end. Times in Unix seconds.
 
-    expires_at: float
+    `sliding_s` is the lifetime of a type or kind: every use puts the end that far ahead. Without it the end was named
+    by the owner. `expires_at` is None while nothing counts: the memory is pinned, too significant, archived or
+    forgotten.
+    """
+
+    expires_at: float | None
     sliding_s: float | None = None
 
     def to_json(self) -> JsonObject:
@@ -27,17 +38,38 @@ class Lifetime(NamedTuple):
     def from_json(cls, data: Mapping[str, Any]) -> Lifetime:
         return cls(data["expires_at"], data["sliding_s"])
 
+    @property
+    def ends_at(self) -> datetime | None:
+        return None if self.expires_at is None else datetime.fromtimestamp(self.expires_at, UTC)
+
+    @property
+    def slides(self) -> bool:
+        """Whether a use puts the end off."""
+        return self.sliding_s is not None and self.expires_at is not None
+
     def used(self, at_s: float) -> Lifetime:
         """The lifetime after a use: never shorter than before."""
-        if self.sliding_s is None:
+        if self.sliding_s is None or self.expires_at is None:
             return self
         return Lifetime(max(self.expires_at, at_s + self.sliding_s), self.sliding_s)
 
+    def begun(self, memory: Memory, now_s: float, *, is_pinned: bool = False) -> Lifetime | None:
+        """The lifetime counted anew. An end that was named stays, and is dropped when it is over."""
+        if self.sliding_s is None:
+            return None if is_expired(self, now_s) else self
+        is_held = is_pinned or memory.metadata.get("record") == EXPERIENCE
+        is_held |= memory.significance >= PROTECTED_FROM and memory.type is not MemoryType.WORKING
+        return Lifetime(None if is_held else now_s + self.sliding_s, self.sliding_s)
+
+    def stopped(self) -> Lifetime | None:
+        """What is kept of it beside a memory that is out of sight: `begun` starts it again."""
+        return None if self.sliding_s is None else Lifetime(None, self.sliding_s)
+
 
 class Lifetimes(NamedTuple):
-    """Default lifetimes by type, in seconds."""
+    """Lifetimes of types and kinds by name, in seconds; infinite for no end."""
 
-    by_type: Mapping[MemoryType, float]
+    by_name: Mapping[str, float]
 
     @classmethod
     def of(cls, settings: Settings) -> Lifetimes:
@@ -47,21 +79,18 @@ class Lifetimes(NamedTuple):
                 MemoryType.EPISODIC: settings.episodic_lifetime_s,
                 MemoryType.SEMANTIC: settings.semantic_lifetime_s,
                 MemoryType.PROCEDURAL: settings.procedural_lifetime_s,
+                "conversation_context": settings.conversation_context_lifetime_s,
+                "pattern_learning": settings.pattern_learning_lifetime_s,
+                "skill_development": settings.skill_development_lifetime_s,
             }
         )
 
-    def begin(self, memory: Memory, now_s: float) -> Lifetime | None:
-        """None for what is too significant to end by itself, but for working memories, which are meant to end; and for
-        what a mind holds."""
-        kind = memory.type
-        if memory.metadata.get("record") == EXPERIENCE:
-            return None
-        if memory.significance >= PROTECTED_FROM and kind is not MemoryType.WORKING:
-            return None
-        length = self.by_type[kind]
-        return Lifetime(now_s + length, length if kind in _SLIDING else None)
+    def usual(self, memory_type: MemoryType, kind: str | None = None) -> Lifetime | None:
+        """The lifetime of a kind, else that of the type; None for no end. It does not count yet."""
+        length = self.by_name.get(kind or memory_type, self.by_name.get(memory_type, math.inf))
+        return None if math.isinf(length) else Lifetime(None, length)
 
 
 def is_expired(lifetime: Lifetime | None, now_s: float) -> bool:
     """Expired at the very instant of `expires_at`. A memory without a lifetime lives for ever."""
-    return lifetime is not None and lifetime.expires_at <= now_s
+    return lifetime is not None and lifetime.expires_at is not None and lifetime.expires_at <= now_s

@@ -141,10 +141,12 @@ def _memory(stands: Memory, other: Memory) -> Memory:
 
 
 def _later(one: Lifetime | None, other: Lifetime | None) -> Lifetime | None:
-    """The lifetime that ends later; None never does."""
+    """The lifetime that ends later; None never does, nor does one that does not count."""
     if one is None or other is None:
         return None
-    return one if one.expires_at >= other.expires_at else one._replace(expires_at=other.expires_at)
+    if one.expires_at is None or other.expires_at is None:
+        return one._replace(expires_at=None)
+    return one._replace(expires_at=max(one.expires_at, other.expires_at))
 
 
 def _usage(one: Usage, other: Usage) -> Usage:

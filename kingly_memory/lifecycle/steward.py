@@ -2,15 +2,15 @@
 
 What wins when policies differ, the first line first:
 
-1. The end of a lifetime: erased (working memories below 0.8, and copies) or archived.
+1. The end of a memory: erased (working memories below 0.8, and copies) or archived.
 2. Another memory that says the same: archived, and joined to it. What follows sees the two as one.
 3. Too little strength: archived.
 4. A tier that a memory has outlived, or that holds too much: archived, or archived behind a summary.
 5. A move to another tier: down, or up for what has earned it.
 
-Nothing of this takes away what is pinned or of a significance of 0.8 and more (which has no lifetime unless it is a
-working memory), nor the last memory of its category: only the end of a lifetime does, which was said when the memory
-was stored and hides it from that instant, whoever sweeps.
+Nothing of this takes away what is pinned or of a significance of 0.8 and more (which ends only where its owner named an
+end or it is a working memory), nor the last memory of its category: only its end does, which was said when it was
+stored and hides it from that instant, whoever sweeps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import ending, merging
 from kingly_memory.lifecycle.consolidation import Consolidation, Run
 from kingly_memory.lifecycle.forgetting import Category, Forgetting, category, those_that_may_go, weakest_that_may_go
-from kingly_memory.lifecycle.lifetimes import is_expired
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, is_expired
 from kingly_memory.lifecycle.merging import Merging
 from kingly_memory.lifecycle.restating import Saying
 from kingly_memory.lifecycle.subject import Subject
@@ -34,7 +34,7 @@ from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Keep, Merge, Promote, Summarise, Verdict
 from kingly_memory.models import JsonObject, Tier
 
-LIFETIMES, MERGING, STRENGTH, TIERS = "lifetimes", "merging", "strength", "tiers"
+MERGING, STRENGTH, TIERS = "merging", "strength", "tiers"
 POLICIES = (LIFETIMES, MERGING, STRENGTH, TIERS)
 """In the order of precedence."""
 

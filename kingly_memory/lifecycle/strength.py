@@ -196,7 +196,7 @@ def explained(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) 
         **{name: round(figure, 4) for name, figure in found.items()},
         "state": state(found["strength"], rules).value,
         "reinforcements": len(_recent(vitals, now_s, rules)),
-        "days_until_forgotten": None if days is None else round(days, 2),
+        "days_until_forgettable": None if days is None else round(days, 2),
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kingly_memory.cognition.working import ContextRules
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
@@ -86,7 +87,8 @@ def store(
         before = _by_key(transaction, desk.project, draft.key)
         memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
         others = _leave_what_it_said(transaction, before, memory, desk)
-        receipt = _save(transaction, memory, Standing.LIVE, desk, is_new=before is None)
+        lifetime = _lifetime(transaction, draft, memory, before, desk)
+        receipt = _save(transaction, memory, Standing.LIVE, desk, lifetime, is_new=before is None)
         if not noted or memory.scope.context_id is None:
             return Stored(receipt, memory.scope.context_id, others=others)
         context_id = memory.scope.context_id
@@ -116,7 +118,7 @@ def whisper(due: Due, desk: Desk) -> Callable[[Transaction], bool]:
         for draft in due.drafts:
             memory = _memory(draft, None, desk)
             own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-            _save(transaction, own_words, Standing.LIVE, desk, is_new=True)
+            _save(transaction, own_words, Standing.LIVE, desk, desk.lifetimes.usual(memory.type), is_new=True)
         return True
 
     return change
@@ -151,7 +153,7 @@ def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
 
 def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     transaction.save(memory, Standing.FORGOTTEN)
-    transaction.set_facet("lifetime", memory.id, None)
+    archive.stop_lifetime(transaction, memory.id)
     editions.renew(transaction, memory, new_id(desk.now))
     leave(transaction, [memory])
     in_use = () if desk.routes is None else (route.name for route in desk.routes.known)
@@ -229,8 +231,7 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
 
 def _is_over(transaction: Transaction, row: Row, now_s: float) -> bool:
     """Whether a live memory waits for a sweep to take it away."""
-    facet = transaction.facet("lifetime", row.memory.id)
-    return row.standing is Standing.LIVE and facet is not None and is_expired(Lifetime.from_json(facet), now_s)
+    return row.standing is Standing.LIVE and is_expired(archive.lifetime_of(transaction, row.memory.id), now_s)
 
 
 def revise(transaction: Transaction, memory: Memory, desk: Desk, standing: Standing = Standing.LIVE) -> None:
@@ -245,7 +246,8 @@ def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, 
     did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
-        begin_lifetime(transaction, memory, desk)
+        lifetime = archive.lifetime_of(transaction, memory.id) or desk.lifetimes.usual(memory.type)
+        begin_lifetime(transaction, memory, lifetime, desk)
         if apart:
             archive.keep_apart(transaction, memory.id, desk.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
@@ -288,7 +290,8 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
     if before is not None and _is_older(item, before.memory):
         return receipt(transaction, before.memory, desk.routes), "kept"
     _leave_what_it_said(transaction, before, memory, desk)
-    taken = _save(transaction, memory, item.standing, desk)
+    lifetime = _lifetime_in_file(item) or _lifetime(transaction, item.draft, memory, before, desk)
+    taken = _save(transaction, memory, item.standing, desk, lifetime)
     _tell_of_the_living(transaction, memory, desk)
     return taken, "stored" if before is None else "revised"
 
@@ -334,13 +337,23 @@ def _memory(
     return said.memory(memory_id, desk.project, created_at=created, updated_at=updated_at or created)
 
 
-def _save(transaction: Transaction, memory: Memory, standing: Standing, desk: Desk, *, is_new: bool = False) -> Receipt:
+def _save(
+    transaction: Transaction,
+    memory: Memory,
+    standing: Standing,
+    desk: Desk,
+    lifetime: Lifetime | None,
+    *,
+    is_new: bool = False,
+) -> Receipt:
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read."""
     transaction.save(memory, standing)
-    if standing is Standing.LIVE:
-        begin_lifetime(transaction, memory, desk, is_new=is_new)
+    begun = begin_lifetime(transaction, memory, lifetime, desk, is_new=is_new)
+    if standing is not Standing.LIVE:
+        archive.stop_lifetime(transaction, memory.id)
     told = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, desk, is_new=is_new)
-    return receipt(transaction, memory, desk.routes, told)
+    ends_at = begun.ends_at if begun is not None and standing is Standing.LIVE else None
+    return replace(receipt(transaction, memory, desk.routes, told), ends_at=ends_at)
 
 
 def _leave_what_it_said(
@@ -372,16 +385,53 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     if row.memory.scope.context_id != context_id:  # it is at hand in another context by now
         return
     happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=desk.now, revision=row.memory.revision + 1)
-    _save(transaction, happened, Standing.LIVE, desk)
+    lifetime = archive.lifetime_of(transaction, memory_id)
+    if lifetime is not None and lifetime.sliding_s is not None:
+        lifetime = desk.lifetimes.usual(happened.type)
+    _save(transaction, happened, Standing.LIVE, desk, lifetime)
 
 
-def begin_lifetime(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False) -> None:
+def _lifetime(
+    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, desk: Desk
+) -> Lifetime | None:
+    """The lifetime of what is stored: as its owner says, else as it was, else as its type or kind says. Raises
+    InvalidInput for an end of what is pinned."""
+    if "ttl" not in draft.unsaid:
+        if draft.ttl_s is not None and before is not None and _is_pinned(transaction, memory.id):
+            raise InvalidInput("ttl", "the memory is pinned, so it has no end; unpin it first or leave out the ttl")
+        return None if draft.ttl_s is None else Lifetime(desk.now_s + draft.ttl_s)
+    usual = desk.lifetimes.usual(memory.type, draft.kind)
+    if before is None:
+        return usual
+    current = archive.lifetime_of(transaction, memory.id)
+    if current is None:
+        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.standing is Standing.LIVE
+        return None if is_as_it_was else usual
+    is_named = current.sliding_s is None and not is_expired(current, desk.now_s)
+    return current if is_named or "type" in draft.unsaid else usual
+
+
+def _lifetime_in_file(item: Imported) -> Lifetime | None:
+    """One that counts from the last use begins with the import, which is a use."""
+    if item.lifetime_s is not None:
+        return Lifetime(None, item.lifetime_s)
+    return None if item.ends_at is None else Lifetime(item.ends_at.timestamp())
+
+
+def begin_lifetime(
+    transaction: Transaction, memory: Memory, lifetime: Lifetime | None, desk: Desk, *, is_new: bool = False
+) -> Lifetime | None:
     """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store. What is
     pinned has none."""
-    is_pinned = not is_new and (transaction.facet("attention", memory.id) or {}).get("pinned") is True
-    lifetime = None if is_pinned else desk.lifetimes.begin(memory, desk.now_s)
-    if lifetime is not None or not is_new:
-        transaction.set_facet("lifetime", memory.id, None if lifetime is None else lifetime.to_json())
+    is_pinned = not is_new and _is_pinned(transaction, memory.id)
+    begun = None if lifetime is None else lifetime.begun(memory, desk.now_s, is_pinned=is_pinned)
+    if begun is not None or not is_new:
+        archive.set_lifetime(transaction, memory.id, begun)
+    return begun
+
+
+def _is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:
+    return (transaction.facet("attention", memory_id) or {}).get("pinned") is True
 
 
 def _deliver(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False) -> dict[str, Delivery]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kingly_memory import intake
 from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, Draft, Imported
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE, Draft, Imported, Ttl
 from kingly_memory.models import (
     DEEP_KINDS,
     QUICK_KINDS,
@@ -70,14 +70,21 @@ class Router(Upkeep):
         context_id: str | None = None,
         origin: str = "agent",
         metadata: Mapping[str, Any] | None = None,
+        ttl: Ttl = TTL,
         wait: float | None = None,
         require_remote: bool = False,
     ) -> Receipt:
         """Store a memory; it is durable and searchable when this returns, whatever the remote does.
 
         A key that the project has already gets a new revision, whichever agent stored it: the text is replaced, and
-        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away. Above
-        significance 0.3 the memory is delivered to the remote in the background: `wait` seconds for that, or
+        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away.
+
+        `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
+        the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
+        memory has no end, but for working ones (30 minutes after their last use) and kinds. What has ended goes to the
+        archive; working memories are erased. The receipt's `ends_at` says when that is.
+
+        Above significance 0.3 the memory is delivered to the remote in the background: `wait` seconds for that, or
         `require_remote=True` to raise RemoteUnavailable (with the receipt) when it is not there by then (5 s if `wait`
         is not given). Raises InvalidInput, StoreError.
         """
@@ -93,6 +100,7 @@ class Router(Upkeep):
             context_id=context_id,
             origin=origin,
             metadata=metadata,
+            ttl=ttl,
         )
         if require_remote and draft.significance <= REMOTE_ABOVE:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
@@ -136,7 +144,8 @@ class Router(Upkeep):
         budget_tokens: int | None = None,
         by_ranks: bool = False,
     ) -> Results:
-        """The memories that answer the query, best first, from every layer that answers within 200 ms.
+        """The memories that answer the query, best first, from every layer that answers within 200 ms. When nothing
+        that is alive answers it, memories that have ended do, and these hits say `archived`.
 
         `prefer_speed` is content with the local layer when that finds anything; `include_semantic=False` never asks
         the remote, and no more does a search for kinds alone that are wanted at once (task_status, current_context,
@@ -169,6 +178,7 @@ class Router(Upkeep):
             include_archived=include_archived,
             without_tags=intake.unsought(tags),
         )
+        asked = replace(asked, or_ended=not include_archived)
         plan = moded.plan(
             asked.text,
             mode,
@@ -188,6 +198,8 @@ class Router(Upkeep):
             results = await self._gatherer.search(asked, shape=shape, **ways)
         else:
             results = await self._in_mode(asked, plan, **ways)
+        if asked.include_archived:
+            results = await self._read(lambda: self._view.marked(results))
         if shape.shortens:
             results = await self._shortened(results, shape, asked.text, began)
         self._note_found([hit.memory.id for hit in results])
@@ -242,7 +254,8 @@ class Router(Upkeep):
         self._lookups.note(found=bool(memory_ids))
 
     async def get(self, key_or_id: str) -> Memory | None:
-        """The memory under that key or id, or None. Counts as a use. Raises InvalidInput on a hostile name."""
+        """The memory under that key or id, or None, also when it has ended or lies in the archive. `ends_at` says when
+        it ends. Counts as a use. Raises InvalidInput on a hostile name."""
         memory = await self._read(lambda: self._view.get(key_or_id))
         if memory is not None:
             self._usage.note([memory.id], self._now_s())

@@ -12,7 +12,8 @@ from kingly_memory import intake
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.lifecycle import compaction, steward, strength
 from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
-from kingly_memory.lifecycle.steward import LIFETIMES, MERGING, POLICIES, STRENGTH, TIERS, Policies
+from kingly_memory.lifecycle.lifetimes import LIFETIMES
+from kingly_memory.lifecycle.steward import MERGING, POLICIES, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering

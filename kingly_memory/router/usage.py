@@ -77,7 +77,7 @@ def note(transaction: Transaction, memory_id: str, used: Used) -> None:
     before = transaction.facet("usage", memory_id) or {"accesses": 0, "last_used": used.last_s}
     after = {"accesses": before["accesses"] + used.times, "last_used": max(before["last_used"], used.last_s)}
     transaction.set_facet("usage", memory_id, after)
-    lifetime = transaction.facet("lifetime", memory_id)
-    if lifetime is not None and lifetime["sliding_s"] is not None:
-        renewed = Lifetime.from_json(lifetime).used(used.last_s)
-        transaction.set_facet("lifetime", memory_id, renewed.to_json())
+    facet = transaction.facet("lifetime", memory_id)
+    lifetime = None if facet is None else Lifetime.from_json(facet)
+    if lifetime is not None and lifetime.slides:
+        transaction.set_facet("lifetime", memory_id, lifetime.used(used.last_s).to_json())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
-from kingly_memory.models import JsonObject, LinkState, Memory, MemoryType, Page, Query, Receipt, Standing
+from kingly_memory.lifecycle.lifetimes import Lifetime
+from kingly_memory.models import (
+    JsonObject,
+    LinkState,
+    Memory,
+    MemoryType,
+    Page,
+    Query,
+    Receipt,
+    Results,
+    Standing,
+    moment_text,
+)
 from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.searching.local_search import LocalSearch
 
@@ -53,7 +68,24 @@ class View:
         row = self.find(key_or_id)
         if row is None or row.standing not in SEEN or not self._local.is_alive(row, self._now_s()):
             return None
-        return row.memory
+        return self._ending([row.memory])[0]
+
+    def marked(self, results: Results) -> Results:
+        """The results with what has ended or was put away marked as archived."""
+        now_s = self._now_s()
+
+        def is_archived(memory_id: str) -> bool:
+            row = self._store.reader.row(memory_id)
+            return row is not None and (row.standing is Standing.ARCHIVED or not self._local.is_alive(row, now_s))
+
+        return replace(results, hits=tuple(replace(hit, archived=is_archived(hit.memory.id)) for hit in results))
+
+    def _ending(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
+        """The memories with when they end."""
+        lifetimes = self._local.lifetimes([memory.id for memory in memories])
+        return tuple(
+            memory if (one := lifetimes.get(memory.id)) is None else _with_end(memory, one) for memory in memories
+        )
 
     def find(self, key_or_id: str) -> Row | None:
         """The project's row under that key, else under that id, whatever its standing."""
@@ -73,7 +105,8 @@ class View:
         owners = [f"{route.name}:{memory_id}" for route in self._station.remotes]
         facets = self._store.reader.facets("delivery", owners)
         known = {owner.partition(":")[0]: Delivery.from_json(facet) for owner, facet in facets.items()}
-        return receipt_of(row.memory, known, self._station.routes)
+        [memory] = self._ending([row.memory])
+        return replace(receipt_of(row.memory, known, self._station.routes), ends_at=memory.ends_at)
 
     def page(self, query: Query, before: int | None) -> Page:
         """The most recently stored memories that pass the query's filters."""
@@ -82,30 +115,42 @@ class View:
         alive = self._local.shown(rows, query, self._now_s())
         archived = frozenset(row.memory.id for row in alive if row.standing is Standing.ARCHIVED)
         last = rows[-1].position if len(rows) == query.limit else None
-        return Page(tuple(row.memory for row in alive), last, archived)
+        return Page(self._ending([row.memory for row in alive]), last, archived)
 
     def everything(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
-        for row in pages(self._store.reader, Query("", self._station.project)):
-            yield row.memory, row.standing
+        for rows in _pages(self._store.reader, Query("", self._station.project)):
+            for row, memory in zip(rows, self._ending([row.memory for row in rows]), strict=True):
+                yield memory, row.standing
 
     def status(self) -> JsonObject:
         """The state of this project's memory, its link and its outbox, as plain JSON.
 
-        Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
-        `links` is there only while links between memories wait for the remote or were refused by it; `elsewhere` only
-        while memories wait for remotes that are not in use here, with their addresses; `earlier` in an outbox only
-        while memories are to be sent as soon as the remote is made known to the project, None when they are many;
-        `damaged` only when a damaged store was replaced, and says where it is kept.
+        `memories.total` counts what is alive, `ended` what waits for a sweep, `ending` what has an end ahead (10,000 at
+        most are counted), of which `next_end` is the first. Where remotes have names, `remotes` says it of each; `link`
+        is then that of the first, `outbox` of all together. `links` is there only while links between memories wait for
+        the remote or were refused by it; `elsewhere` only while memories wait for remotes that are not in use here,
+        with their addresses; `earlier` in an outbox only while memories are to be sent as soon as the remote is made
+        known to the project, None when they are many; `damaged` only when a damaged store was replaced, and says where
+        it is kept.
         """
-        counts = dict(self._store.reader.counts(self._station.project))
+        counts = Counter(self._store.reader.counts(self._station.project))
+        ends = self._store.reader.ends(self._station.project, self._now_s())
+        counts.subtract(ends.over)
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
         archived = counts.pop("archived")
         return {
             "home": self._station.home,
             "project": self._station.project,
             "durability": self._station.durability,
-            "memories": {"total": sum(counts.values()), "by_type": _by_type(counts), "archived": archived},
+            "memories": {
+                "total": sum(counts.values()),
+                "by_type": _by_type(counts),
+                "archived": archived,
+                "ended": sum(ends.over.values()),
+                "ending": ends.ahead,
+                "next_end": moment_text(None if ends.next_s is None else datetime.fromtimestamp(ends.next_s, UTC)),
+            },
             "link": self._link_status(next(iter(self._station.remotes), None)),
             "outbox": self._outbox_status(self._station.remotes),
             "versions": {"kingly_memory": self._station.version, **self._store.versions()},
@@ -267,10 +312,19 @@ class View:
 
 def pages(reader: MemoryReader, query: Query) -> Iterator[Row]:
     """Every live and archived memory that passes the query's filters, in the order they were first stored."""
+    for rows in _pages(reader, query):
+        yield from rows
+
+
+def _pages(reader: MemoryReader, query: Query) -> Iterator[list[Row]]:
     last, kept = None, (Standing.LIVE, Standing.ARCHIVED)
     while rows := reader.page(query, kept, EXPORT_PAGE, last, oldest_first=True):
-        yield from rows
+        yield rows
         last = rows[-1].position
+
+
+def _with_end(memory: Memory, lifetime: Lifetime) -> Memory:
+    return replace(memory, ends_at=lifetime.ends_at, lifetime_s=lifetime.sliding_s)
 
 
 def _waiting_since(memory_id: MemoryId, facet: JsonObject) -> float:
@@ -278,5 +332,5 @@ def _waiting_since(memory_id: MemoryId, facet: JsonObject) -> float:
     return id_time_s(memory_id) if memory_id[14:15] == "7" else float(facet["due"] or 0.0)
 
 
-def _by_type(counts: dict[str, int]) -> dict[str, int]:
+def _by_type(counts: Mapping[str, int]) -> dict[str, int]:
     return {kind.value: counts.get(kind.value, 0) for kind in MemoryType}

@@ -121,7 +121,7 @@ class AttentionTools:
         return PinSet.model_validate((await router.attention.pin(content, title, topics, weight_boost)).to_json())
 
     async def ai_unpin(self, thread_id: ThreadId) -> PinTaken:
-        """Let a pinned thread be as any other. Nothing that was said in it is lost now, but its lifetime begins.
+        """Let a pinned thread be as any other. Nothing that was said in it is lost.
 
         Example: {"thread_id": "thread_20260201_083000_abc123"}
         """

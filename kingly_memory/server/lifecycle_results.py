@@ -28,7 +28,7 @@ class Reinforced(BaseModel):
     access_count: int
     state: Annotated[str, Field(description="strong, normal, weak or forgettable")]
     reinforcements: Annotated[int, Field(description="Those of the last 7 days")]
-    days_until_forgotten: Annotated[float | None, Field(description="If nobody uses it; null for never")]
+    days_until_forgettable: Annotated[float | None, Field(description="If nobody uses it; null for never")]
 
     @classmethod
     def of(cls, told: JsonObject) -> Self:

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field
 
 from kingly_memory.cognition.working import CURRENT
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TYPE, required, shown
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE, required, shown
 from kingly_memory.models import Memory
 from kingly_memory.server.arguments import (
     BUDGET_TOKENS,
@@ -67,6 +67,9 @@ class MemoryTools:
             Literal["agent", "tool", "web"],  # not user: only what a person's own command or prompt says is the user's
             Field(description="web or tool: copied from a web page or a tool's output"),
         ] = "agent",
+        ttl: Annotated[
+            float | str | None, Field(description="When it ends, from now: 30m, 12h, 7d, seconds, or never")
+        ] = None,
         wait: Wait = None,
     ) -> Stored:
         """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
@@ -85,6 +88,7 @@ class MemoryTools:
             context_id=context_id,
             origin=origin,
             metadata=metadata,
+            ttl=TTL if ttl is None else ttl,
             wait=wait,
         )
         return Stored.of(receipt)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source
+from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source, moment_text
 from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
@@ -34,7 +34,15 @@ class Sparse(BaseModel):
         return {name: value for name, value in serialized(self).items() if value is not None}
 
 
-class Stored(BaseModel):
+class Ending(BaseModel):
+    """What says when it ends, if it does."""
+
+    @model_serializer(mode="wrap")
+    def _without_never(self, serialized: SerializerFunctionWrapHandler) -> JsonObject:
+        return {name: value for name, value in serialized(self).items() if name != "ends_at" or value is not None}
+
+
+class Stored(Ending):
     """Where a memory is now, and what is still to come."""
 
     success: bool = True
@@ -45,6 +53,7 @@ class Stored(BaseModel):
     revision: int
     delivery: Annotated[str, Field(description="local_only, pending, delivered or dead")]
     reason: str
+    ends_at: Annotated[str | None, Field(description="When it ends; left out for never")] = None
 
     @classmethod
     def of(cls, receipt: Receipt) -> Self:
@@ -56,10 +65,11 @@ class Stored(BaseModel):
             revision=receipt.revision,
             delivery=receipt.delivery.value,
             reason=receipt.reason,
+            ends_at=moment_text(receipt.ends_at),
         )
 
 
-class MemoryShown(BaseModel):
+class MemoryShown(Ending):
     """One memory."""
 
     id: str
@@ -76,6 +86,7 @@ class MemoryShown(BaseModel):
     origin: str
     created_at: str
     updated_at: str
+    ends_at: Annotated[str | None, Field(description="When it ends, where that is known and it does")] = None
     metadata: JsonObject
 
     @classmethod
@@ -105,6 +116,7 @@ class HitShown(Sparse):
     confidence: float | None = None
     origin: str | None = None
     created_at: str | None = None
+    archived: Annotated[bool | None, Field(description="It has ended, or was put away")] = None
     repeats: Annotated[list[str] | None, Field(description="Ids of memories that say the same")] = None
     more_repeats: Annotated[int | None, Field(description="How many more, whose ids had no room")] = None
     linked: Annotated[list[JsonObject] | None, Field(description="Memories linked to it, when asked for")] = None
@@ -407,6 +419,9 @@ class Counts(_Open):
     total: int
     by_type: dict[str, int]
     archived: int
+    ended: Annotated[int, Field(description="Past their end; a sweep archives them")]
+    ending: Annotated[int, Field(description="With an end ahead, counted up to 10,000")]
+    next_end: str | None
 
 
 class LinkStatus(_Open):
@@ -465,6 +480,7 @@ def _fields(memory: Memory, characters: int) -> JsonObject:
         "origin": memory.origin.value,
         "created_at": memory.created_at.isoformat(),
         "updated_at": memory.updated_at.isoformat(),
+        "ends_at": moment_text(memory.ends_at),
         "metadata": memory.metadata,
     }
 

@@ -21,8 +21,8 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft, shown
-from kingly_memory.models import JsonObject, Memory, Origin, Standing
+from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft, seconds, shown
+from kingly_memory.models import JsonObject, Memory, Origin, Standing, moment_text
 
 FORMAT = "jsonl"
 
@@ -30,7 +30,7 @@ _SAID = ("key", "type", "significance", "confidence", "tags", "title", "origin",
 """Fields that go to the draft as they are."""
 _SCOPED = ("context_id", "agent")
 """Fields that stand inside `scope` in our own export and beside it in a plain line."""
-_KNOWN = {*_SAID, *_SCOPED, "content", "created_at", "id", "scope", "standing", "updated_at", "revision"}
+_KNOWN = {*_SAID, *_SCOPED, *"content created_at id scope standing updated_at revision ends_at lifetime_s".split()}
 _LINE_BREAKS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
 """What some programs end a line at and JSON does not escape."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -38,7 +38,9 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 def line(memory: Memory, standing: Standing) -> str:
     """A memory as one line of an export, without its line end; a single line for every reader's idea of one."""
-    return json.dumps({**memory.to_json(), "standing": standing.value}, ensure_ascii=False).translate(_LINE_BREAKS)
+    ends = {"ends_at": moment_text(memory.ends_at), "lifetime_s": memory.lifetime_s}
+    told = {**memory.to_json(), "standing": standing.value, **{name: one for name, one in ends.items() if one}}
+    return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
 def read(path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
@@ -80,7 +82,14 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
     if made.origin in (Origin.USER, Origin.AGENT):
         made = replace(made, origin=Origin.IMPORT)
     changed_at = point_in_time("updated_at", data.get("updated_at"))
-    return Imported(made, own_id, _standing(data.get("standing")), changed_at)
+    return Imported(
+        made,
+        own_id,
+        _standing(data.get("standing")),
+        changed_at,
+        ends_at=point_in_time("ends_at", data.get("ends_at")),
+        lifetime_s=None if data.get("lifetime_s") is None else seconds("lifetime_s", data["lifetime_s"]),
+    )
 
 
 def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:

@@ -118,6 +118,16 @@ def project_in_tag(project: str) -> str:
     return f" {_project(project)} "
 
 
+def live_in_tag(project: str) -> str:
+    """How the tag of a live memory row of the project begins."""
+    return f"{_standing(Standing.LIVE)} {_project(project)} "
+
+
+def type_in_tag(kind: MemoryType) -> str:
+    """How the type's token stands in the tag of a memory row that is followed by a space."""
+    return f" {_type(kind)} "
+
+
 def counted_expression(project: str, *tokens: str) -> str:
     return " AND ".join([project_expression(project), *(f"scope : {_quoted(token)}" for token in tokens)])
 

@@ -285,6 +285,19 @@ EXPIRED = (
     "AND json_extract(value, '$.expires_at') <= ? ORDER BY json_extract(value, '$.expires_at'), rowid LIMIT ? OFFSET ?"
 )
 
+_LIVE_ENDS = (
+    "FROM Cache AS l INDEXED BY km_expiry JOIN Cache AS m ON m.key = 'm:' || substr(l.key, 10) AND m.raw = 1 "
+    "WHERE l.key >= 'lifetime:' AND l.key < 'lifetime;' AND instr(m.tag, ?1) = 1 "
+    "AND json_extract(l.value, '$.expires_at')"
+)
+_IS_OF_TYPE = "CAST(total(instr(m.tag || ' ', ?{number}) > 0) AS INTEGER)"
+ENDED = f"SELECT {', '.join(_IS_OF_TYPE.format(number=number) for number in range(3, 7))} {_LIVE_ENDS} <= ?2"
+"""How many of each of four types."""
+ENDING = (
+    f"SELECT count(*), min(at) FROM (SELECT json_extract(l.value, '$.expires_at') AS at {_LIVE_ENDS} > ?2 "
+    "ORDER BY json_extract(l.value, '$.expires_at') LIMIT ?3)"
+)
+
 # --- vectors --------------------------------------------------------------------------------------------------------
 
 MARKED = "SELECT key FROM Cache WHERE rowid = ?"

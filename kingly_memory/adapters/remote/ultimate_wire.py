@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from kingly_memory.adapters.remote import wire
-from kingly_memory.models import CONFIDENCE_ASSESSMENT, EXPERIENCE, JsonObject, Memory, MemoryType
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
 from kingly_memory.ports import RemoteLink
 
 KINDS_THERE = frozenset(
@@ -41,7 +41,6 @@ OUR_TAGS = (MEMORY_TAG, CONTEXT_TAG, PROJECT_TAG, REVISION_TAG)
 _CONTEXT_DATA_LIMIT_BYTES = 60_000
 """The server replaces what is above 64,000 by an error, without saying so."""
 _QUERY_LIMIT = 1_000
-_KEPT_FROM = 0.8
 _KIND_OF_RECORD: Mapping[str, str] = {
     "thought": "reasoning_step",
     "whisper": "insight",
@@ -50,8 +49,9 @@ _KIND_OF_RECORD: Mapping[str, str] = {
     "task_outcome": "action_log",
     CONFIDENCE_ASSESSMENT: "reflection",
 }
-_LIFETIMES_S: Mapping[MemoryType, int] = {MemoryType.WORKING: 1_800, MemoryType.EPISODIC: 604_800}
-"""Seed 004. The other two never end there: here they go to the archive, from which they may be restored."""
+_LIFETIMES_S: Mapping[MemoryType, int] = {MemoryType.WORKING: 1_800, MemoryType.EPISODIC: FOREVER_S}
+"""Only working memories end there. Others end here, if they do, and may be restored. The server ends episodic ones
+after a week unless it is told otherwise."""
 _NOT_A_WORD = re.compile(r"[^A-Za-z0-9 ]+")
 
 
@@ -208,11 +208,7 @@ def _reasoning_tags(memory: Memory) -> list[str]:
 
 def _lifetime_s(memory: Memory) -> int | None:
     """Seconds that it may live there; None for ever, where the server does that by itself."""
-    length_s = _LIFETIMES_S.get(memory.type)
-    if length_s is None or memory.type is MemoryType.WORKING:
-        return length_s
-    is_kept = memory.significance >= _KEPT_FROM or memory.metadata.get("record") == EXPERIENCE
-    return FOREVER_S if is_kept else length_s
+    return _LIFETIMES_S.get(memory.type)
 
 
 def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:

@@ -134,7 +134,7 @@ class Unpinned:
 
     @property
     def message(self) -> str:
-        return f"Unpinned {self.thread_id}: it weighs 1.00 again, and its lifetime begins now"
+        return f"Unpinned {self.thread_id}: it weighs 1.00 again"
 
     def to_json(self) -> JsonObject:
         return {"message": self.message, "thread_id": self.thread_id, "memories": self.memories}

@@ -15,7 +15,13 @@ from kingly_memory.models import Hit, LayerReport, Memory, Query, Results, Sourc
 from kingly_memory.ports import Clock, LocalStore, RemoteHit, Row
 from kingly_memory.retrieval.blending import is_worded
 from kingly_memory.retrieval.fusion import Candidate, fuse
-from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer
+from kingly_memory.router.searching.local_search import (
+    LEAST_BUDGET_S,
+    LocalAnswer,
+    LocalHit,
+    LocalLayer,
+    alive_or_ended,
+)
 from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.router.searching.shaping import AS_FOUND, Shape
 from kingly_memory.router.searching.wording import Wording, spelt
@@ -140,19 +146,25 @@ class Gatherer:
     def _looked(self, asked: _Asked, pool: int, wording: Wording | None = None) -> LocalAnswer:
         """What this machine finds: a pool, or a larger one where its hits repeat each other."""
 
-        def look(most: int) -> LocalAnswer:
+        def look(query: Query, most: int) -> LocalAnswer:
             limit = asked.pool if most == pool else most
             return self._local.search(
-                replace(asked.query, limit=limit),
+                replace(query, limit=limit),
                 now_s=asked.now_s,
                 budget_s=_left_s(asked.deadline_s),
-                wording=wording,
+                wording=wording if query is asked.query else None,
                 most=most,
             )
 
-        return asked.shape.gathered(
-            look, asked.query.limit, pool, lambda: time.monotonic() < asked.deadline_s - LEAST_BUDGET_S
-        )
+        def gathered(query: Query) -> LocalAnswer:
+            return asked.shape.gathered(
+                partial(look, query),
+                query.limit,
+                pool,
+                lambda: time.monotonic() < asked.deadline_s - LEAST_BUDGET_S,
+            )
+
+        return alive_or_ended(asked.query, gathered)
 
     async def _ask_remotes(
         self, sides: Sequence[RemoteSide], asked: _Asked, repaired: Mapping[str, str]
@@ -177,7 +189,9 @@ class Gatherer:
 
     def _local_results(self, asked: _Asked, answer: LocalAnswer) -> Results:
         """In a thread, like what is made of both layers: to fold many hits takes milliseconds."""
-        hits = tuple(Hit(one.memory, one.relevance, ("local",), one.scores) for one in answer.hits)
+        hits = tuple(
+            Hit(one.memory, one.relevance, ("local",), one.scores, archived=answer.archived) for one in answer.hits
+        )
         found = Results(
             hits=hits,
             source=Source.LOCAL,
@@ -200,7 +214,12 @@ class Gatherer:
     def _hybrid_results(
         self, asked: _Asked, local: LocalAnswer, answered: Sequence[RemoteAnswer], reasons: Mapping[str, str]
     ) -> Results:
-        candidates, named = self._joined(asked.query, local, answered)
+        living = local._replace(hits=()) if local.archived else local
+        candidates, named = self._joined(asked.query, living, answered)
+        if not candidates and local.archived:
+            found = self._local_results(asked, local)
+            layers = {one.side.label: LayerReport(one.took_ms, len(one.hits)) for one in answered}
+            return replace(found, source=Source.HYBRID, layers={**found.layers, **layers}, failures=reasons)
         # Of several remotes the one that has left out the best.
         full = [one.least for one in answered if len(one.hits) >= (asked.query.remote_limit or asked.pool)]
         fused = fuse(

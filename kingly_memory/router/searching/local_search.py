@@ -7,10 +7,11 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Match, Matches, Row, StoreReader
 from kingly_memory.retrieval import naming, repair
@@ -19,6 +20,8 @@ from kingly_memory.retrieval.neighbours import REACH, Loan, lends, loans
 from kingly_memory.retrieval.terms import Terms, terms
 from kingly_memory.router.searching.wording import Wording, Wordings
 
+ARCHIVED = "archived"
+"""The facet that says why a memory is in the archive."""
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""
 LEAST_SHARE = 0.25
@@ -57,13 +60,24 @@ class LocalHit(NamedTuple):
 
 class LocalAnswer(NamedTuple):
     """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up. `without`: why
-    hits that only their meaning points to are missing, where there should be such."""
+    hits that only their meaning points to are missing, where there should be such. `archived`: nothing alive was found,
+    and these hits have ended."""
 
     hits: tuple[LocalHit, ...]
     took_ms: float
     cut: bool = False
     repaired: Mapping[str, str] = MappingProxyType({})
     without: str | None = None
+    archived: bool = False
+
+
+def alive_or_ended(query: Query, look: Callable[[Query], LocalAnswer]) -> LocalAnswer:
+    """What `look` finds alive; else, where the query takes that, what has ended."""
+    found = look(query)
+    if found.hits or not query.or_ended:
+        return found
+    ended = look(replace(query, include_archived=True))
+    return ended._replace(took_ms=found.took_ms + ended.took_ms, archived=True) if ended.hits else found
 
 
 class LocalLayer(Protocol):
@@ -166,9 +180,18 @@ class LocalSearch:
         waits for a sweep to put it there."""
         hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
         admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
+        if query.or_ended and query.include_archived:
+            admitted = self._without_what_was_put_away(admitted)
         mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
         dead = {row.position for row in mortal} - self._alive(mortal, now_s)
         return [row for row in admitted if row.position not in dead]
+
+    def _without_what_was_put_away(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows without those that are in the archive for another reason than their end."""
+        resting = [row.memory.id for row in rows if row.standing is Standing.ARCHIVED]
+        why = self._reader.facets(ARCHIVED, resting) if resting else {}
+        other = {one for one in resting if why.get(one, {}).get("policy") != LIFETIMES}
+        return [row for row in rows if row.memory.id not in other]
 
     def _gather(self, query: Query, wording: Wording, ranking: _Ranking, now_s: float, deadline_s: float) -> Matches:
         """Pages of matches until there are enough that are alive, admitted, and no matches by chance."""
@@ -205,16 +228,16 @@ class LocalSearch:
         if len(mortal) > SEVERAL:
             over = set(self._reader.expired(now_s, UNSWEPT + 1))
             mortal = [row for row in mortal if row.memory.id in over] if len(over) <= UNSWEPT else mortal
-        facets = self._reader.facets("lifetime", [row.memory.id for row in mortal])
-        ended = {one for one, facet in facets.items() if self._has_ended(one, Lifetime.from_json(facet), now_s)}
+        lifetimes = self.lifetimes([row.memory.id for row in mortal])
+        ended = {one for one, lifetime in lifetimes.items() if is_expired(lifetime, now_s)}
         return {row.position for row in rows} - {row.position for row in mortal if row.memory.id in ended}
 
-    def _has_ended(self, memory_id: str, lifetime: Lifetime, now_s: float) -> bool:
-        """A use that is not written down yet may have renewed it."""
-        if not is_expired(lifetime, now_s):
-            return False
-        used_s = self._last_use(memory_id)
-        return used_s is None or is_expired(lifetime.used(used_s), now_s)
+    def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
+        """Of those that have one. A use that is not written down yet may have renewed it."""
+        found = self._reader.facets("lifetime", memory_ids)
+        lifetimes = {one: Lifetime.from_json(facet) for one, facet in found.items()}
+        used = {one: used_s for one in lifetimes if (used_s := self._last_use(one)) is not None}
+        return lifetimes | {one: lifetimes[one].used(used_s) for one, used_s in used.items()}
 
     def _lend(self, query: Query, ranking: _Ranking, now_s: float, deadline_s: float) -> bool:
         """Let the best hits lend to what was said beside them; True when the deadline left some out."""

@@ -13,7 +13,7 @@ from kingly_memory.lifecycle.strength import StrengthRules, StrengthState
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
 from kingly_memory.router.subjects import Subjects
@@ -75,14 +75,18 @@ class Condition:
         return outlook(self._subjects.live(), now_s, self._strength_rules, limit)
 
     def explained(self, row: Row, now_s: float) -> JsonObject:
-        """What becomes of a memory, and the figures that this rests on."""
+        """What becomes of a memory, and the figures that this rests on.
+
+        It ends at `ends_at`, which is `lifetime_s` after its last use where that is not None. For its strength only a
+        sweep by that policy takes it away."""
         [one] = self._subjects.of([row])
         why = self._why([row.memory]).get(row.memory.id)
         return {
             "standing": row.standing.value,
             "strength": strength.explained(vitals(one), now_s, self._strength_rules),
             "uses": {"accesses": one.usage.accesses, "last_used": _moment(one.usage.last_used)},
-            "lifetime": None if one.lifetime is None else {"ends": _moment(one.lifetime.expires_at)},
+            "ends_at": moment_text(None if one.lifetime is None else one.lifetime.ends_at),
+            "lifetime_s": None if one.lifetime is None else one.lifetime.sliding_s,
             "tier": self._tier(one, now_s),
             "protected": _is_protected(one),
             "archived": None if why is None else why.to_json(),

@@ -13,7 +13,7 @@ from kingly_memory.lifecycle.tiers import Placement, TierRules
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import editions, records, usage
-from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router.archive import Archived, lifetime_of, shelve
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.usage import Used
@@ -30,7 +30,7 @@ def reinforce(key_or_id: str, desk: Desk) -> Callable[[Transaction], Subject]:
         memory = _live(transaction, "key_or_id", key_or_id, desk).memory
         stronger = _subject(transaction, memory).strength.reinforce(desk.now_s)
         transaction.set_facet("strength", memory.id, stronger.to_json())
-        records.begin_lifetime(transaction, memory, desk)
+        records.begin_lifetime(transaction, memory, lifetime_of(transaction, memory.id), desk)
         return _subject(transaction, memory)
 
     return change

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import ending
-from kingly_memory.lifecycle.lifetimes import Lifetimes
-from kingly_memory.lifecycle.steward import LIFETIMES, Decision, Policies
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetimes
 from kingly_memory.lifecycle.steward import MERGING as POLICY
+from kingly_memory.lifecycle.steward import Decision, Policies
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
