@@ -216,15 +216,16 @@ async def test_a_pinned_memory_has_no_end_to_be_named(memory: MemoryRouter) -> N
 # --- what has ended ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("kind", "ttl"), [("semantic", 7 * DAY_S), ("conversation_context", TTL)])
 @pytest.mark.parametrize("is_swept", [False, True], ids=["not swept", "swept"])
 async def test_what_has_ended_answers_only_when_nothing_alive_does_and_says_so(
-    memory: MemoryRouter, clock: ManualClock, is_swept: bool
+    memory: MemoryRouter, clock: ManualClock, kind: str, ttl: float, is_swept: bool
 ) -> None:
-    await memory.store("The port was 6432", key="old", ttl=DAY_S)
+    await memory.store("The port was 6432", key="old", type=kind, ttl=ttl)
     await memory.store("The port of scratch", key="scratch", type="working")
     await memory.store("The port that was put away", key="away")
     await memory.archive("away")
-    clock.jump(DAY_S)
+    clock.jump(7 * DAY_S)
     if is_swept:
         report = await memory.sweep()
         assert (report.archived, report.erased) == (1, 1)
@@ -232,6 +233,8 @@ async def test_what_has_ended_answers_only_when_nothing_alive_does_and_says_so(
         assert [(hit.memory.key, hit.archived) for hit in shown] == [("old", True)]
     short = (await memory.search("port", detail="passages")).to_json()["hits"]
     assert [hit["archived"] for hit in short] == [True]
+    assert await memory.get("old") is None, "to be found is no way back"
+    assert len(await memory.search("port", include_archived=True)) == 2
     assert await memory.get("old") is None
     await memory.store("The port is 5432", key="new")
     assert [(hit.memory.key, hit.archived) for hit in await memory.search("port")] == [("new", False)]

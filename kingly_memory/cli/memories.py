@@ -279,7 +279,7 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
         if not alone and not options.prefer_speed:
             return None
         results = reader.search(text, **{"fold": True, **_shape(options)}, **_filters(options))
-        reader.note_used([hit.memory.id for hit in results])
+        reader.note_used([hit.memory.id for hit in results if not hit.archived])
     if not alone and not results:
         return None
     if offline is None or options.local or options.no_semantic:

@@ -202,7 +202,7 @@ class Router(Upkeep):
             results = await self._read(lambda: self._view.marked(results))
         if shape.shortens:
             results = await self._shortened(results, shape, asked.text, began)
-        self._note_found([hit.memory.id for hit in results])
+        self._note_found([hit.memory.id for hit in results if not hit.archived])
         if not include_linked:
             return results
         ids = [hit.memory.id for hit in results]
@@ -213,7 +213,7 @@ class Router(Upkeep):
         await self._opened()
         query = replace(query, context_id=self._contexts.resolve(query.context_id))
         results = await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
-        self._note_found([hit.memory.id for hit in results])
+        self._note_found([hit.memory.id for hit in results if not hit.archived])
         return results
 
     async def _shortened(self, found: Results, shape: Shape, query: str, began: float) -> Results:
@@ -249,7 +249,8 @@ class Router(Upkeep):
         )
 
     def _note_found(self, memory_ids: Sequence[str]) -> None:
-        """A search has answered with these: each was used, and the search found something or not."""
+        """A search has answered with these, which are alive: each was used, and the search found something or not. What
+        has ended does not come back by being found."""
         self._usage.note(memory_ids, self._now_s())
         self._lookups.note(found=bool(memory_ids))
 
