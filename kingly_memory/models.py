@@ -95,6 +95,18 @@ class DeliveryState(StrEnum):
     DEAD = "dead"
 
 
+class RemoteUse(StrEnum):
+    """What a process does with the remotes that it names.
+
+    `enrol`: new memories above 0.3 go there from now on. `once`: what this process is told to store goes there and
+    nothing else. `ask`: they are asked, and sent nothing but the question.
+    """
+
+    ENROL = "enrol"
+    ONCE = "once"
+    ASK = "ask"
+
+
 class LinkState(StrEnum):
     """The router's connection to the remote."""
 
@@ -439,12 +451,13 @@ class Receipt:
 class Page:
     """One page of a listing, the most recently stored first. `next_before` continues it; None at the end.
 
-    `archived` holds the ids of those that are in the archive.
+    `archived` holds the ids of those that are in the archive, `remote_ids` what remotes call those that they have.
     """
 
     memories: tuple[Memory, ...]
     next_before: int | None
     archived: frozenset[str] = frozenset()
+    remote_ids: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)
@@ -454,7 +467,12 @@ class Page:
 
     def to_json(self) -> JsonObject:
         memories = [
-            {**memory.to_json(), "ends_at": moment_text(memory.ends_at), "archived": memory.id in self.archived}
+            {
+                **memory.to_json(),
+                "ends_at": moment_text(memory.ends_at),
+                "archived": memory.id in self.archived,
+                "remote_id": self.remote_ids.get(memory.id),
+            }
             for memory in self.memories
         ]
         return {"memories": memories, "next_before": self.next_before}

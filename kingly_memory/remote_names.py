@@ -69,7 +69,7 @@ def places(
     found = []
     for place, (label, address) in enumerate(pairs):
         plain = _plain(label, token, token_file, environment) if place == 0 else ()
-        ways = [(own.get(label), None), *(plain[:1]), *_own(label, environment), *(plain[1:])]
+        ways = [(own.get(label), None), *(plain[:1]), own_secret(label, environment) or (None, None), *(plain[1:])]
         secret = next((way for way in ways if any(way)), (None, None))
         found.append(RemotePlace(label, address, secret[0], None if secret[1] is None else _absolute(secret[1])))
     return tuple(found)
@@ -79,12 +79,13 @@ Secret = tuple[str | None, str | os.PathLike[str] | None]
 """A token, or the file it is in."""
 
 
-def _own(label: str, environment: Mapping[str, str]) -> list[Secret]:
+def own_secret(label: str, environment: Mapping[str, str]) -> Secret | None:
+    """The token (or file) that the remote's own variables say, if they say one."""
     ending = variable(label)
-    return [
-        (environment.get(f"KINGLY_TOKEN_{ending}"), None),
-        (None, environment.get(f"KINGLY_TOKEN_FILE_{ending}")),
-    ]
+    token, path = environment.get(f"KINGLY_TOKEN_{ending}"), environment.get(f"KINGLY_TOKEN_FILE_{ending}")
+    if token:
+        return token, None
+    return (None, path) if path else None
 
 
 def _plain(

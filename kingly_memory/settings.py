@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.models import NEVER, RetrievalMode
+from kingly_memory.models import NEVER, RemoteUse, RetrievalMode
 from kingly_memory.own_files import OWN_FOLDERS
 
 if TYPE_CHECKING:  # read where several remotes are named
@@ -313,6 +313,9 @@ class Place:
     """Where the token is looked up when `token` is None, and again when it was refused."""
     label: str = "remote"
     others: tuple[RemotePlace, ...] = ()
+    remote_use: RemoteUse = RemoteUse.ENROL
+    deliver_earlier: bool = False
+    """Whether enrolling a remote has earlier memories delivered there too."""
 
     @property
     def remotes(self) -> tuple[RemotePlace, ...]:
@@ -369,8 +372,12 @@ class Place:
         )
         told = env.get("KINGLY_REMOTE") or None
         said = told if remote is None else remote
-        if isinstance(said, bool):
-            said = DEFAULT_ENDPOINT if said else None
+        if said is False:
+            return place
+        if said is True:
+            said = DEFAULT_ENDPOINT
+        if (named := place._with_added(said, token, token_file, env)) is not None:
+            return named
         if not isinstance(said, str | None) or "=" in f"{said} {told}" or isinstance(token, Mapping):
             return place._with_named(said, token, token_file, env)
         named_file = token_file or (None if env.get("KINGLY_TOKEN") else env.get("KINGLY_TOKEN_FILE")) or None
@@ -389,9 +396,30 @@ class Place:
         from kingly_memory.remote_names import places
 
         found = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
-        if not found:
-            return self
-        first, *others = found
+        return self.with_remotes(found) if found else self
+
+    def _with_added(
+        self,
+        said: Addresses,
+        token: str | Mapping[str, str] | None,
+        token_file: str | os.PathLike[str] | None,
+        env: Mapping[str, str],
+    ) -> Place | None:
+        """The place with remotes that this user has added to the home, where they are meant."""
+        if isinstance(said, str) and ":" in said:
+            return None  # an address: nothing needs to be read
+        path = added_remotes(env)
+        if said is None and not os.path.lexists(path):
+            return None
+        from kingly_memory import remote_record
+
+        known = remote_record.added(path, self.home)
+        meant = remote_record.chosen(said, known, self.project)
+        return self.with_remotes(remote_record.places(meant, token, token_file, env)) if meant else None
+
+    def with_remotes(self, several: Sequence[RemotePlace]) -> Place:
+        """The same place with these remotes, one at least."""
+        first, *others = several
         return replace(
             self,
             remote=first.address,
@@ -486,6 +514,11 @@ def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
     env = os.environ if environment is None else environment
     base = env.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
+
+
+def added_remotes(environment: Mapping[str, str] | None = None) -> Path:
+    """The file that says which remotes this user has added to which homes: see `remote_record`."""
+    return user_data_folder(environment) / "remotes.json"
 
 
 def written(value: object) -> object:

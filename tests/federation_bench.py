@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.models import RemoteUse
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote
 from kingly_memory.router.branch import RemotePart
@@ -32,13 +33,15 @@ def federated(
     settings: Settings = CALM,
     project: str = "app",
     observers: tuple[Observer, ...] = (),
+    earlier: bool = False,
+    use: RemoteUse = RemoteUse.ENROL,
 ) -> MemoryRouter:
     """A router over those remotes, by name, with the policy that `remote_policy` says."""
     parts = [
         RemotePart(name_of(label), f"fake://{label}", remote, lambda: True, lambda: None, label)
         for label, remote in remotes.items()
     ]
-    routes = Routes(tuple(part.route for part in parts), policy(says, list(remotes))) if parts else None
+    routes = Routes(tuple(part.route for part in parts), policy(says, list(remotes)), use, earlier) if parts else None
     return MemoryRouter(
         Station(home="here", project=project, durability="process", routes=routes),
         None,

@@ -90,10 +90,11 @@ def router_over(
     observers: tuple[Observer, ...] = (),
     project: str = "app",
     kind: type[Router] = Router,
+    earlier: bool = False,
 ) -> Router:
     """Jitter stands at one half of its range."""
     parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
-    routes = Routes(tuple(part.route for part in parts)) if parts else None
+    routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
     return kind(
         Station(home="here", project=project, durability="process", routes=routes),
         None,

@@ -141,10 +141,10 @@ def test_backlog_is_read_once_however_many_batches_it_takes(store: DiskStore, mo
     monkeypatch.setattr(outbox, "ENROLMENT_BATCH", 2)
     notes = [memory(f"note {number}") for number in range(5)]
     put(store, *notes)
-    store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
     places: list[str | None] = [""]
     while (after := places[-1]) is not None:
-        places.append(store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result())
+        places.append(store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result().last)
     ids = [one.id for one in notes]
     assert places == ["", ids[1], ids[3], ids[4], None]
     assert store.reader.outbox_counts(REMOTE)["pending"] == 5
@@ -153,14 +153,14 @@ def test_backlog_is_read_once_however_many_batches_it_takes(store: DiskStore, mo
 def test_backlog_goes_on_after_a_kill_with_what_was_left(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "ENROLMENT_BATCH", 2)
     put(store, *(memory(f"note {number}") for number in range(4)))
-    assert store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    assert store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
     store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, "")).result()
-    assert store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    assert store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
     after: str | None = ""
     while after is not None:
-        after = store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result()
+        after = store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result().last
     assert store.reader.outbox_counts(REMOTE)["pending"] == 4
-    assert not store.write(outbox.enrol(REMOTE, "fake", "alpha")).result()
+    assert not store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
 
 
 @pytest.mark.parametrize(

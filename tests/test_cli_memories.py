@@ -272,17 +272,16 @@ def test_a_list_leaves_assessments_out_unless_they_are_asked_for(run: Run) -> No
     assert assessment["metadata"]["record"] == "confidence_assessment"
 
 
+@pytest.mark.requirement("N17")
 @pytest.mark.parametrize(
-    "url", ["ftp://host", "not a url", "http://", "http://[::1", "http://host:99999", "http://x:0"]
+    "url", ["localhost:8000", "ftp://host", "not a url", "http://", "http://[::1", "http://host:99999", "http://x:0"]
 )
-def test_an_unusable_remote_is_said_once_and_work_goes_on(run: Run, url: str) -> None:
-    stored = run("store", "x", "--key", "k", "--remote", url, "--json")
-    assert stored.code == 0
-    assert stored.json["layers"] == ["local"]
-    assert stored.err.count("\n") == 1
-    assert stored.err.startswith("kingly-memory: remote: ")
-    found = run("search", "x", "--remote", url, "--json")
-    assert (found.code, len(found.json["hits"]), found.err.count("\n")) == (0, 1, 1)
+@pytest.mark.parametrize("verb", ["store", "search", "get"])
+def test_an_address_that_cannot_be_used_is_refused_in_one_sentence(run: Run, verb: str, url: str) -> None:
+    refused = run(verb, "x", "--remote", url)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert refused.err.startswith("kingly-memory: remote: ")
+    assert run("list", "--json").json["memories"] == []
 
 
 def test_an_unreachable_remote_costs_nothing_but_a_note(run: Run) -> None:

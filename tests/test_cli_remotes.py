@@ -42,14 +42,6 @@ def test_status_shows_what_waits_for_a_remote_that_the_command_does_not_name(run
 
 
 @pytest.mark.usefixtures("mistyped")
-def test_status_tells_what_is_sent_when_a_remote_is_first_reached(run: Run) -> None:
-    outbox = line(run("status", "--remote", OTHER).out, "outbox")
-    assert outbox.endswith("empty; 1 earlier memory is sent by the next `sync`")
-    run("sync", "--remote", OTHER)
-    assert "earlier" not in line(run("status", "--remote", OTHER).out, "outbox")
-
-
-@pytest.mark.usefixtures("mistyped")
 def test_doctor_notes_what_waits_elsewhere_with_the_remedy(run: Run) -> None:
     checked = run("doctor", "--json")
     [found] = [one for one in checked.json["findings"] if one["about"] == "waiting"]
@@ -60,25 +52,26 @@ def test_doctor_notes_what_waits_elsewhere_with_the_remedy(run: Run) -> None:
 @pytest.mark.usefixtures("mistyped")
 def test_remotes_alone_lists_what_the_home_knows(run: Run) -> None:
     known = {"endpoint": NOBODY, "name": None, "in_use": False, "delivered": 0, "waiting": 1, "dead": 0}
+    known |= {"since": None, "earlier": False}
     for words in (["remotes"], ["remotes", "list"]):
         assert run(*words, "--json").json == {"remotes": [known]}
         assert run("--json", *words).json == {"remotes": [known]}
     heads, row = run("remotes").out.splitlines()
-    assert heads.split() == ["NAME", "IN", "USE", "DELIVERED", "WAITING", "DEAD", "ADDRESS"]
-    assert row.split() == ["-", "no", "0", "1", "0", NOBODY]
+    assert heads.split() == ["NAME", "IN", "USE", "SINCE", "EARLIER", "DELIVERED", "WAITING", "DEAD", "ADDRESS"]
+    assert row.split() == ["-", "no", "-", "-", "0", "1", "0", NOBODY]
 
 
 def test_a_home_without_remotes_says_so(run: Run) -> None:
-    assert run("remotes").out == "no remote is known; name one with --remote\n"
+    assert run("remotes").out == "no remote is known; `kingly-memory remotes add NAME URL` adds one\n"
 
 
 def test_a_remote_in_use_is_listed_under_its_name(run: Run) -> None:
     with ScriptedRemote() as server:
         named = ("--remote", f"team={server.url}")
         assert run("store", "hello", "--require-remote", *named).code == 0
-        assert run("remotes", "--json", *named).json["remotes"] == [
-            {"endpoint": server.url, "name": "team", "in_use": True, "delivered": 1, "waiting": 0, "dead": 0}
-        ]
+        [listed] = run("remotes", "--json", *named).json["remotes"]
+        assert (listed["endpoint"], listed["name"], listed["in_use"]) == (server.url, "team", True)
+        assert (listed["delivered"], listed["waiting"], listed["dead"]) == (1, 0, 0)
 
 
 @pytest.mark.usefixtures("mistyped")
@@ -155,7 +148,7 @@ def test_links_that_were_refused_for_good_are_told_of(run: Run) -> None:
 def test_a_sync_after_refusals_points_to_what_was_refused(run: Run) -> None:
     with ScriptedRemote() as server:
         here = ("--remote", server.url)
-        run("sync", *here)
+        run("store", "The fog is thick", "--wait", "5", *here)
         server.script("status=422", method="store_memory")
         run("store", "The ferry is late", "--wait", "5", *here)
         told = run("sync", *here)

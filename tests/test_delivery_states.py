@@ -171,7 +171,7 @@ def words(number: int, significance: float) -> Draft:
 
 
 def first() -> State:
-    empty = State(frozenset(), frozenset()).changed(outbox.enrol(REMOTE, "fake", "app"))
+    empty = State(frozenset(), frozenset()).changed(outbox.enrol(REMOTE, "fake", "app", DESK.now_s))
     return empty.changed(records.store(words(1, 0.9), DESK))
 
 

@@ -123,7 +123,7 @@ def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:
     assert problems(run, "--remote", NOBODY) == {}
     link = about(run, "link", "--remote", NOBODY)
     assert (link["level"], "is offline" in link["what"]) == ("note", True)
-    assert "2 memories on the way" in about(run, "outbox", "--remote", NOBODY)["what"]
+    assert "1 memory on the way" in about(run, "outbox", "--remote", NOBODY)["what"]
 
 
 def test_an_outage_is_told_with_the_address_once(run: Run, home: Path) -> None:
@@ -134,7 +134,7 @@ def test_an_outage_is_told_with_the_address_once(run: Run, home: Path) -> None:
 def test_a_remote_that_can_never_be_reached_is_a_problem(run: Run, home: Path) -> None:
     found = problems(run, "--remote", "team=ftp://memory", "--remote", f"home={NOBODY}")
     assert list(found) == ["remote team"]
-    assert "must begin with http://" in found["remote team"]["what"]
+    assert "an address begins with http://" in found["remote team"]["what"]
     assert "nothing is sent there" in problems(run, "--remote", "localhost:8000")["remote"]["what"]
 
 

@@ -501,14 +501,14 @@ async def test_another_router_takes_over_when_the_leader_goes(
     assert held(remote) == ["by the leader", "by the heir"]
 
 
-async def test_a_remote_named_later_gets_everything_even_if_the_first_process_dies_meanwhile(
+async def test_earlier_memories_arrive_even_if_the_process_that_was_to_deliver_them_dies(
     tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     home = tmp_path / "home"
     async with router_over(PromptStore(home), None, clock) as alone:
         await stored(alone, clock, "before the remote")
     dying = PromptStore(home)
-    router = router_over(dying, remote, clock)
+    router = router_over(dying, remote, clock, earlier=True)
     async with router:
         dying.die()
     async with router_over(PromptStore(home), remote, clock):

@@ -494,20 +494,11 @@ async def test_two_names_for_one_server_are_one_remote(tmp_path: Path, caplog: p
     assert "the remotes team and home are the same server; home is left out" in caplog.text
 
 
-async def test_nothing_goes_to_the_second_because_the_first_cannot_be_used(tmp_path: Path) -> None:
-    with ScriptedRemote(token="of-the-team") as home:
-        remotes = {"team": "ftp://nowhere", "home": home.url}
-        async with MemoryRouter.open(
-            tmp_path / "home",
-            remotes,
-            token="of-the-team",
-            project="app",
-            settings=QUICK,
-        ) as memory:
-            receipt = await memory.store("for the team", wait=0.1)
-        assert home.effects == []
-        assert all("authorization" not in call.headers for call in home.requests)
-    assert receipt.reason == "remote_policy names no remote for it"
+@pytest.mark.requirement("N17")
+def test_an_address_that_cannot_be_used_is_refused_with_its_name(tmp_path: Path) -> None:
+    remotes = {"home": "http://127.0.0.1:9", "team": "ftp://nowhere"}
+    with pytest.raises(InvalidInput, match="remote: team: an address begins with http"):
+        MemoryRouter.open(tmp_path / "home", remotes, project="app", settings=QUICK)
 
 
 async def test_a_home_of_one_remote_knows_it_again_by_any_name(tmp_path: Path) -> None:

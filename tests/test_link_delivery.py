@@ -45,8 +45,8 @@ async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) ->
         yield router
 
 
-def opened(disk: PromptStore, remote: FakeRemote | None, clock: ManualClock) -> MemoryRouter:
-    return memory_over(disk, remote, clock)
+def opened(disk: PromptStore, remote: FakeRemote | None, clock: ManualClock, *, earlier: bool = False) -> MemoryRouter:
+    return memory_over(disk, remote, clock, earlier=earlier)
 
 
 async def stored(memory: MemoryRouter, clock: ManualClock, *keys: str, significance: float = 0.5) -> None:
@@ -166,13 +166,13 @@ async def test_a_link_that_fails_holds_up_no_memory(
     assert [one[:2] for one in told(remote)] == [("a", "b")]
 
 
-async def test_a_remote_that_is_named_later_gets_the_links_made_before(
+async def test_a_remote_that_gets_earlier_memories_gets_the_links_between_them(
     tmp_path: Path, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     async with opened(PromptStore(tmp_path / "home"), None, clock) as memory:
         await stored(memory, clock, "a", "b")
         link = await memory.link_memories("a", "b")
-    async with opened(PromptStore(tmp_path / "home"), remote, clock):
+    async with opened(PromptStore(tmp_path / "home"), remote, clock, earlier=True):
         await clock.settle()
         assert (told(remote), keys_used(remote)) == ([("a", "b", "related", 1.0)], [link.id])
 

@@ -183,19 +183,22 @@ async def test_who_stores_without_knowing_the_policy_has_it_kept_by_who_delivers
     assert (held(team), held(home)) == (["our deploys"], ["my doctor"])
 
 
-async def test_a_change_of_the_policy_brings_what_is_due_now_and_takes_nothing_back(
-    clock: ManualClock, team: FakeRemote, home: FakeRemote, tmp_path: Path
+@pytest.mark.requirement("N3")
+@pytest.mark.parametrize(("is_earlier", "there"), [(True, ["two"]), (False, [])])
+async def test_a_change_of_the_policy_brings_earlier_memories_only_where_that_was_said_and_takes_nothing_back(
+    clock: ManualClock, tmp_path: Path, is_earlier: bool, there: list[str]
 ) -> None:
+    team, home = FakeRemote(clock=clock), FakeRemote(clock=clock)
     remotes = {"team": team, "home": home}
     async with federated(PromptStore(tmp_path / "home"), remotes, clock, says="first") as memory:
         for content, tags in (("one", []), ("two", ["private"])):
             await memory.store(content, tags=tags)
         await memory.sync()
     assert (held(team), held(home)) == (["one", "two"], [])
-    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says=PRIVATE) as memory:
+    async with federated(PromptStore(tmp_path / "home"), remotes, clock, says=PRIVATE, earlier=is_earlier) as memory:
         await clock.settle()
         await memory.sync()
-    assert (held(team), held(home)) == (["one", "two"], ["two"])
+    assert (held(team), held(home)) == (["one", "two"], there)
 
 
 async def test_a_revision_the_policy_keeps_back_is_sent_when_it_says_otherwise(
@@ -269,7 +272,8 @@ async def test_a_home_may_go_from_one_remote_to_two_and_back(
     async with federated(PromptStore(tmp_path / "home"), {"team": team}, clock) as memory:
         await memory.store("one")
         await memory.sync()
-    async with federated(PromptStore(tmp_path / "home"), {"team": team, "home": home}, clock, says="all") as memory:
+    both = {"team": team, "home": home}
+    async with federated(PromptStore(tmp_path / "home"), both, clock, says="all", earlier=True) as memory:
         await memory.store("two")
         await memory.sync()
     assert [sorted(held(one)) for one in (team, home)] == [["one", "two"], ["one", "two"]]
@@ -315,7 +319,7 @@ async def lived(folder: Path, lives: list[Any], last: str) -> list[Guarded]:
         for remote in remotes:
             remote.policy, remote.down = policy(way or "first", ["team", "home"]), remote.label in down
         named = {} if way is None else {remote.label: remote for remote in remotes}
-        async with federated(PromptStore(folder), named, clock, says=way or "first") as memory:
+        async with federated(PromptStore(folder), named, clock, says=way or "first", earlier=True) as memory:
             await clock.settle()
             for turn, (key, tags, kind, significance) in enumerate(several):
                 text = f"{key} {number} {turn}"

@@ -287,15 +287,33 @@ async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -
     assert "link=disabled" in repr(memory)
 
 
-@pytest.mark.parametrize("remote", ["ftp://example.org", "not a url", "http://", "http://host:notaport"])
-async def test_unusable_remote_is_said_once_and_work_goes_on(
-    tmp_path: Path, remote: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with MemoryRouter.open(tmp_path / "home", remote, project="app") as memory:
-        await memory.store("still works")
-        assert len(await memory.search("works")) == 1
-        assert (await memory.status())["link"]["state"] == LinkState.DISABLED
-    assert len([record for record in caplog.records if "working locally" in record.getMessage()]) == 1
+@pytest.mark.requirement("N17")
+@pytest.mark.parametrize(
+    ("remote", "what"),
+    [
+        ("localhost:8000", "an address begins with http:// or https://, as in http://localhost:8000"),
+        ("ftp://example.org", "an address begins with http"),
+        ("not a url", "contains spaces"),
+        ("http://", "names no host"),
+        ("http://host:notaport", "port that cannot be read"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused_when_it_is_given(tmp_path: Path, remote: str, what: str) -> None:
+    with pytest.raises(InvalidInput, match=what):
+        MemoryRouter.open(tmp_path / "home", remote, project="app")
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.requirement("N17")
+@pytest.mark.parametrize("home", ["/proc/nope", "/proc/nope/deeper", "/dev/null/home"])
+def test_a_home_that_cannot_be_made_is_refused_when_it_is_given(home: str) -> None:
+    with pytest.raises(InvalidInput, match=f"home: {home} cannot be made .*; name a folder that you may write to"):
+        MemoryRouter.open(home, project="app")
+
+
+def test_opening_leaves_nothing_behind_where_the_home_would_be(tmp_path: Path) -> None:
+    MemoryRouter.open(tmp_path / "deep" / "home", project="app")
+    assert not (tmp_path / "deep").exists()
 
 
 def test_sync_router_has_the_same_verbs_and_results(tmp_path: Path) -> None:

@@ -161,17 +161,25 @@ async def test_cold_start_with_the_remote_down_recovers_later(tmp_path: Path, se
     assert len(stores(server)) == 1
 
 
-async def test_remote_named_later_gets_what_was_stored_before(tmp_path: Path, server: ScriptedRemote) -> None:
+@pytest.mark.requirement("N3")
+@pytest.mark.parametrize(("deliver_earlier", "there"), [(False, {"later"}), (True, {"early", "later"})])
+async def test_a_remote_named_later_gets_what_was_stored_before_only_where_that_was_said(
+    tmp_path: Path, server: ScriptedRemote, deliver_earlier: bool, there: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "kingly_memory")
     home = tmp_path / "home"
     async with MemoryRouter.open(home, project="app", settings=QUICK) as memory:
         await memory.store("early", significance=0.9)
         await memory.store("private", significance=0.1)
     async with MemoryRouter.open(home, project="other", settings=QUICK) as other:
         await other.store("another project's")
-    async with MemoryRouter.open(home, server.url, project="app", settings=QUICK) as memory:
+    later = MemoryRouter.open(home, server.url, project="app", settings=QUICK, deliver_earlier=deliver_earlier)
+    async with later as memory:
         await memory.store("later", wait=5)
         assert (await memory.sync(timeout=10)).pending == 0
-    assert {sent["content"] for sent in stores(server)} == {"early", "later"}
+    assert {sent["content"] for sent in stores(server)} == there
+    told = f"earlier memories above significance 0.3 that go to {server.url}: 1"
+    assert (told in caplog.messages) is deliver_earlier
 
 
 async def test_revision_is_an_update_of_the_remote_memory(memory: MemoryRouter, server: ScriptedRemote) -> None:

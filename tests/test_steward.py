@@ -118,7 +118,7 @@ def test_plan_reads_page_by_page_to_the_end(store: DiskStore) -> None:
 
 def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> None:
     scratch = put(store, 1, ends_s=NOON_S - 1, type=MemoryType.WORKING)
-    store.write(outbox.enrol(REMOTE, "http://fake", "app")).result()
+    store.write(outbox.enrol(REMOTE, "http://fake", "app", NOON_S)).result()
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: outbox.set_delivery(tx, REMOTE, scratch, due)).result()
     plan = planned(store, REMOTE)

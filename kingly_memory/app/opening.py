@@ -114,6 +114,7 @@ class MemoryRouter(Views):
         *,
         token: str | Mapping[str, str] | None = None,
         token_file: str | os.PathLike[str] | None = None,
+        deliver_earlier: bool = False,
         project: str | None = None,
         agent: str | None = None,
         settings: Settings | None = None,
@@ -127,10 +128,14 @@ class MemoryRouter(Views):
         Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
         `remote_policy` says which memories go where: docs/federation.md.
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
-        Raises InvalidInput, InvalidSetting, StoreDamaged or StoreUntrusted; an unusable remote is only logged.
+        What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
+        with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
+        Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
         """
         place = Place.resolve(home, remote, token, project, agent, token_file=token_file)
-        return cls.at(place, settings=settings, clock=clock, observers=observers)
+        return cls.at(
+            replace(place, deliver_earlier=deliver_earlier), settings=settings, clock=clock, observers=observers
+        )
 
     @classmethod
     def at(
@@ -142,7 +147,7 @@ class MemoryRouter(Views):
         observers: tuple[Observer, ...] = (),
     ) -> Self:
         """`open` for a place that is known."""
-        place = parts.checked(place)
+        place = parts.makeable(parts.checked(place))
         chosen = settings or Settings.from_environment(home=place.home)
         for one in () if settings else inert(place.home):
             log.warning("%s", one)

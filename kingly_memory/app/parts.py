@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -41,6 +42,22 @@ def checked(place: Place) -> Place:
     return place
 
 
+def makeable(place: Place) -> Place:
+    """The place, whose home is there or can be made. Raises InvalidInput: else the first store would be the one to
+    fail. Whether a folder can be made only trying tells (in /proc, or where a quota is used up)."""
+    if os.path.lexists(place.home):
+        return place
+    there = next(folder for folder in place.home.parents if os.path.lexists(folder))
+    trial = there / f".kingly-{os.urandom(8).hex()}"
+    try:
+        trial.mkdir(mode=0o700)
+        trial.rmdir()
+    except OSError as error:
+        problem = f"{place.home} cannot be made ({error.strerror or error}); name a folder that you may write to"
+        raise InvalidInput("home", problem) from None
+    return place
+
+
 def remote_name(address: str) -> str | None:
     """What the store calls the remote at that address, with or without its scheme; None for what is no address."""
     from kingly_memory.adapters.remote.endpoint import endpoint
@@ -59,8 +76,8 @@ class Reached(NamedTuple):
 
 
 def reached(place: Place) -> tuple[Reached, ...]:
-    """The remotes of a place; one whose address cannot be used, or is another one's, is named once and left aside: work
-    goes on without it."""
+    """The remotes of a place. Raises InvalidInput for an address that cannot be used. One that is the same server as
+    another one is named once and left out."""
     if not place.has_remote:
         return ()
     from kingly_memory.adapters.remote.endpoint import endpoint
@@ -72,8 +89,7 @@ def reached(place: Place) -> tuple[Reached, ...]:
         try:
             there = endpoint(one.address)
         except InvalidInput as error:
-            _say(f"{error}; working locally" if not place.others else f"{one.label}: {error}; going on without it")
-            continue
+            raise InvalidInput("remote", f"{one.label}: {error.problem}" if place.others else error.problem) from None
         before = found.setdefault(there.remote_name, Reached(one, there))
         if before.place is not one:
             _say(f"the remotes {before.place.label} and {one.label} are the same server; {one.label} is left out")
@@ -113,7 +129,8 @@ def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Rou
         Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(_only(place, one)))
         for one in remotes
     )
-    return Routes(tuple(known), policy(settings.remote_policy, [one.label for one in place.remotes]))
+    said = policy(settings.remote_policy, [one.label for one in place.remotes])
+    return Routes(tuple(known), said, place.remote_use, place.deliver_earlier)
 
 
 def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], clock: Clock) -> tuple[RemotePart, ...]:

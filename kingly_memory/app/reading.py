@@ -167,6 +167,10 @@ class LocalReader:
 
         return giving_out.focus(self._store.reader, self._place.project, self._place.agent)
 
+    def remote_ids(self, memory_ids: Sequence[str]) -> dict[str, str]:
+        """What remotes call those of the memories that they have."""
+        return self._view.remote_ids(memory_ids)
+
     def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
         """See `MemoryRouter.outbox`."""
         return self._view.outbox(states, remote)

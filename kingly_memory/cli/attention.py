@@ -23,7 +23,7 @@ def focus(options: Namespace, out: Output) -> int:
     """Without a topic it lists what is in focus."""
     if options.topic is None and options.weight is not None:
         raise InvalidInput("weight", "belongs to a topic; name it")
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=options.topic is None) as router:
         if options.topic is None:
             active = router.attention.focused()
             out.show({"active_focus": [one.told() for one in active]}, _focus_lines(active))

@@ -65,8 +65,9 @@ COMMON = (
     ),
     argument(
         "--remote",
-        "address of the remote memory server; without an address http://localhost:8000; several as name=URL each",
-        metavar="URL",
+        "name or address of the remote memory server that this command uses, and no other one; alone "
+        "http://localhost:8000; several as name=URL each",
+        metavar="REMOTE",
         nargs="?",
         const=True,
         action="append",
@@ -108,7 +109,7 @@ GROUPS: Mapping[str, str] = {
     "archive": "what was put away.",
     "audit": "what a simulation has noted of its agents' memories.",
     "outbox": "what the remote has not acknowledged.",
-    "remotes": "the remotes that this home knows.",
+    "remotes": "the memory servers that memories go to.",
     "task": "what came of tasks.",
     "thought": "chains of reasoning.",
     "threads": "what was said in one context, as a thread.",
@@ -523,10 +524,21 @@ COMMANDS = (
         f"{_ROOM}.remotes:remotes_list",
     ),
     Command(
+        "remotes add",
+        "Have what this project stores from now on above significance 0.3 go to a memory server, and searches ask it.",
+        f"{_ROOM}.remotes:remotes_add",
+        (
+            argument("name", "what to call it in this home, as in --remote NAME", metavar="NAME"),
+            argument("address", "its address, such as http://localhost:8000", metavar="URL"),
+            argument("--with-earlier", "send it what was stored before, too", action="store_true"),
+            argument("--offline", "add it without asking it first", action="store_true"),
+        ),
+    ),
+    Command(
         "remotes forget",
-        "Take a remote that is not in use out of this home, with all that waits for it; the memories stay.",
+        "Take a remote out of this home, with all that waits for it; the memories stay.",
         f"{_ROOM}.remotes:remotes_forget",
-        (argument("address", "its address, as `remotes list` shows it", metavar="ADDRESS"),),
+        (argument("address", "its name or address, as `remotes list` shows it", metavar="REMOTE"),),
     ),
     Command(
         "outbox list",

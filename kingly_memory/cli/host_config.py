@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kingly_memory import intake
 from kingly_memory.cli import upkeep
 from kingly_memory.cli.output import Output
+from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
 from kingly_memory.models import JsonObject
@@ -35,6 +36,8 @@ def _host_config(options: Namespace, out: Output) -> int:
     from kingly_memory.integrations.host_files import printed, write
     from kingly_memory.integrations.hosts import project_of, snippets
 
+    # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
+    place_of(Namespace(**{**vars(options), "token_file": None}), out)
     wish = _wish(options)
     found = snippets(options.host, wish, start=Path.cwd(), path=_path(options))
     shared = next((one.path for one in found if one.is_shared), None)

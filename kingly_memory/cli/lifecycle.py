@@ -49,7 +49,7 @@ def sweep(options: Namespace, out: Output) -> int:
     if options.undo:
         return _undo(options, out)
     place = place_of(options, out)
-    with routing(place, out) as router:
+    with routing(place, out, reads=options.dry_run) as router:
         report = router.sweep(options.policy, options.dry_run)
     told = report.to_json()
     names = _named(place, out, _concerned([*told["actions"][:ACTIONS_SHOWN], *told["twins"][:TWINS_SHOWN]]))
@@ -58,7 +58,7 @@ def sweep(options: Namespace, out: Output) -> int:
 
 
 def compact(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=options.dry_run) as router:
         told = router.compact(options.strategy, options.dry_run)
     out.show(told, compaction_lines(told, command(options, "sweep --undo")))
     return 0
@@ -67,7 +67,7 @@ def compact(options: Namespace, out: Output) -> int:
 def weak(options: Namespace, out: Output) -> int:
     limit = intake.count("limit", options.limit, most=1_000)
     place = place_of(options, out)
-    with routing(place, out) as router:
+    with routing(place, out, reads=True) as router:
         found = router.weak(options.agent)
     lists: Mapping[str, Sequence[Faded]] = {
         "forgettable": found.forgettable,
@@ -91,7 +91,7 @@ def weak(options: Namespace, out: Output) -> int:
 def archive_list(options: Namespace, out: Output) -> int:
     limit = intake.count("limit", options.limit, most=1_000)
     before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=True) as router:
         page = router.archived(limit, before)
     now = datetime.now(UTC)
     lines = [line for entry in page.entries for line in _archived_lines(entry, now)] or ["the archive is empty"]
@@ -124,7 +124,7 @@ def reinforce(options: Namespace, out: Output) -> int:
 
 def stats(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    with routing(place, out) as router:
+    with routing(place, out, reads=True) as router:
         if options.html is None:
             found = router.stats()
             out.show(found, _stats_lines(found))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of
 from kingly_memory.extras import require
+from kingly_memory.models import RemoteUse
 from kingly_memory.settings import Settings, mcp_token
 
 
 def mcp(options: Namespace, out: Output) -> int:
     """Serve until input ends, or over HTTP until stopped. `--agent` is who stores; what others stored is found too."""
     require("mcp", "`kingly-memory mcp`")
-    place = place_of(options, out)
+    place = replace(place_of(options, out), remote_use=RemoteUse.ENROL)  # it is how a host is configured
     settings = Settings.from_environment(home=place.home)
     from kingly_memory.server import run, toolsets  # the SDK, which no other command needs
 

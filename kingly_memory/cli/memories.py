@@ -37,6 +37,7 @@ from kingly_memory.models import (
     LinkState,
     Memory,
     Receipt,
+    RemoteUse,
     Results,
     RetrievalMode,
     Source,
@@ -45,7 +46,7 @@ from kingly_memory.models import (
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
-    pass
+    from kingly_memory.app.sync import SyncMemoryRouter
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""
@@ -80,9 +81,21 @@ def store(options: Namespace, out: Output) -> int:
         )
         is_pending = receipt.delivery is DeliveryState.PENDING
         refusing = _links_that(router.status(), is_about_a_token) if is_pending else []
+        once = [] if receipt.delivery is DeliveryState.LOCAL_ONLY else _used_once(place, router)
     advice = f"nothing is sent to {', '.join(refusing)} until a token is accepted; see `{command(options, 'doctor')}`"
-    out.show(receipt.to_json(), [*receipt_lines(receipt), *([f"  {advice}"] if refusing else [])])
+    out.show(receipt.to_json(), [*receipt_lines(receipt), *once, *([f"  {advice}"] if refusing else [])])
     return 0
+
+
+def _used_once(place: Place, router: SyncMemoryRouter) -> list[str]:
+    """Says of remotes that --remote names and that are not enrolled that they get this memory alone."""
+    if place.remote_use is not RemoteUse.ONCE:
+        return []
+    others = [one.endpoint for one in router.remotes() if one.in_use and one.since is None]
+    return [
+        f"  only this memory goes to {one}; `kingly-memory remotes add NAME {one}` sends later ones there too"
+        for one in others
+    ]
 
 
 def _links_that(status: JsonObject, are: Callable[[JsonObject], bool]) -> list[str]:
@@ -114,18 +127,19 @@ def get(options: Namespace, out: Output) -> int:
         # Why it is in the archive is asked of what lies there.
         name = options.memory
         memory = reader.named([name]).get(name) if options.explain else reader.get(name)
+        remote_id = None if memory is None else reader.remote_ids([memory.id]).get(memory.id)
         if memory is not None and not options.explain:
             reader.note_used([memory.id])
     if memory is None:
         raise NothingUnder(options.memory)
     if options.explain:
         return _explained_memory(place, memory, out)
-    out.show(_told_of(memory), _details(memory))
+    out.show({**_told_of(memory), "remote_id": remote_id}, _details(memory, remote_id))
     return 0
 
 
 def _explained_memory(place: Place, memory: Memory, out: Output) -> int:
-    with routing(place, out) as router:
+    with routing(place, out, reads=True) as router:
         told = router.explain(memory.id)
     if told is None:
         raise NothingUnder(memory.id)
@@ -290,7 +304,7 @@ def _searched_here(options: Namespace, place: Place, text: str, out: Output) -> 
 def _searched_everywhere(options: Namespace, place: Place, text: str) -> Results:
     here = place.alone() if options.local else place
     # No warnings: the results themselves say who did not answer.
-    with routing(here, by_meaning=not options.prefer_speed) as router:
+    with routing(here, by_meaning=not options.prefer_speed, reads=True) as router:
         return router.search(
             text,
             prefer_speed=options.prefer_speed,
@@ -405,11 +419,12 @@ def _remarks(results: Results, hit: Hit) -> Iterator[str]:
         yield from wrapped(f"{verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", " " * 6)
 
 
-def _details(memory: Memory) -> Iterator[str]:
+def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
     now = datetime.now(UTC)
     said = {
         "key": memory.key,
         "id": memory.id,
+        "remote id": remote_id,
         "title": memory.title,
         "type": memory.type,
         "significance": f"{memory.significance:g}",

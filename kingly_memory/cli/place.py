@@ -14,39 +14,35 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory import intake
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.models import JsonObject, LinkState, RemoteUse
 from kingly_memory.settings import Place, Settings, inert
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.app.sync import SyncMemoryRouter
 
-_NONE = "none is named; add --remote or set KINGLY_REMOTE (`remotes list` says which ones this home knows)"
+_NONE = "this home has none; `kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
 
 def place_of(options: Namespace, out: Output) -> Place:
-    """Where the command works and for whom. A remote that can never be reached is named once and left aside."""
+    """Where the command works and for whom. Remotes that --remote names are used by this command alone; those of
+    KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used."""
     place, faults = told_place(options)
-    _note(place, faults, out)
+    for fault in faults:
+        raise InvalidInput(fault.error.field, str(fault).removeprefix("remote: "))
+    for one in inert(place.home):
+        out.note(str(one))
     return place
 
 
 def remote_place(options: Namespace, out: Output) -> Place:
-    """The place of a command about remotes. Raises InvalidInput where there is none that could be reached."""
-    place, faults = told_place(options)
+    """The place of a command about remotes. Raises InvalidInput where there is none."""
+    place = place_of(options, out)
     if not place.has_remote:
-        raise faults[0].error if faults else InvalidInput("remote", _NONE)
-    _note(place, faults, out)
+        raise InvalidInput("remote", _NONE)
     return place
-
-
-def _note(place: Place, faults: list[Fault], out: Output) -> None:
-    for one in inert(place.home):
-        out.note(str(one))
-    for fault in faults:
-        out.note(f"{fault}; going on without it")
 
 
 class Fault(NamedTuple):
@@ -69,6 +65,8 @@ def told_place(options: Namespace) -> tuple[Place, list[Fault]]:
         project=intake.label("project", options.project),
         agent=intake.label("agent", options.agent),
     )
+    if options.remote is not None:
+        place = replace(place, remote_use=RemoteUse.ONCE)
     return _usable(place) if place.has_remote else (place, [])
 
 
@@ -131,13 +129,18 @@ def reading(place: Place, out: Output, *, meaning: bool = False) -> Iterator[Loc
 
 
 @contextmanager
-def routing(place: Place, out: Output | None = None, *, by_meaning: bool = False) -> Iterator[SyncMemoryRouter]:
-    """The router, with its warnings as notes on `out`, if there is one.
+def routing(
+    place: Place, out: Output | None = None, *, by_meaning: bool = False, reads: bool = False
+) -> Iterator[SyncMemoryRouter]:
+    """The router, with its warnings as notes on `out`, if there is one. What only `reads` sends remotes nothing but its
+    question.
 
     Only `by_meaning` it has vectors: the memories that other commands store get theirs from whoever searches next.
     """
     from kingly_memory.app.sync import SyncMemoryRouter
 
+    if reads:
+        place = replace(place, remote_use=RemoteUse.ASK)
     settings = Settings.from_environment(home=place.home)
     with (
         warnings_on(out),

@@ -14,7 +14,7 @@ from kingly_memory.models import JsonObject
 
 
 def suggestions(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=True) as router:
         told = router.threads.suggestions(options.context_text, within=inf).to_json()
     out.show(told, suggestion_lines(told, partial(command, options)))
     return 0

@@ -28,7 +28,7 @@ def threads(options: Namespace, out: Output) -> int:
     from kingly_memory.router.threads.verbs import MOST_LISTED
 
     most = options.limit
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=True) as router:
         found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most, options.status)
         status = router.threads.status()
     told = {"threads": [one.to_json() for one in found[:most]], "status": status.to_json()}
@@ -43,14 +43,14 @@ def threads(options: Namespace, out: Output) -> int:
 
 def show(options: Namespace, out: Output) -> int:
     first = intake.count("first", options.first, least=0, most=LAST_POSITION)
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=True) as router:
         found = router.threads.get(options.thread, first, options.limit)
     out.show(found.to_json(), _thread_lines(found))
     return 0
 
 
 def recall(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
+    with routing(place_of(options, out), out, reads=not options.restore) as router:
         found = router.threads.recall(" ".join(options.topic), options.limit, restore=options.restore)
     lines = [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
     out.show(found.to_json(), lines)

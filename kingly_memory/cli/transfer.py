@@ -48,7 +48,7 @@ def export(options: Namespace, out: Output) -> int:
             return _export_threads(reader, options.file, out)
         kept = reader.export()
         if options.layout == kingly_layout.FORMAT:
-            return _export_views(kept, options.file, place, out)
+            return _export_views(reader, options.file, place, out)
         if options.file in (None, "-"):
             for memory, standing in kept:
                 out.write_utf8(jsonl.line(memory, standing) + "\n")
@@ -194,10 +194,16 @@ def _folder(folder: str | None, layout: str) -> Path:
     return Path(str(folder))
 
 
-def _export_views(kept: Exported, folder: str | None, place: Place, out: Output) -> int:
+def _export_views(reader: LocalReader, folder: str | None, place: Place, out: Output) -> int:
     path = _folder(folder, kingly_layout.FORMAT)
-    live = (memory for memory, standing in kept if standing is Standing.LIVE)
-    counts = kingly_layout.write(path, live, project=place.project, now=datetime.now(UTC))
+    live = (memory for memory, standing in reader.export() if standing is Standing.LIVE)
+    counts = kingly_layout.write(
+        path,
+        live,
+        project=place.project,
+        now=datetime.now(UTC),
+        remote_id=lambda memory: reader.remote_ids([memory.id]).get(memory.id),
+    )
     lines = [f"{path / name}: {counted(count, 'entry')}" for name, count in counts.items()]
     out.show({"folder": folder, "files": counts}, lines)
     return 0

@@ -6,7 +6,7 @@ import platform
 import re
 import sqlite3
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from kingly_memory.cli.place import (
     without_address,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import JsonObject
+from kingly_memory.models import JsonObject, RemoteUse
 from kingly_memory.remote_names import UNNAMED, RemotePlace
 from kingly_memory.settings import (
     HOME_FOLDER,
@@ -52,7 +52,8 @@ _DURABILITY = {
 def status(options: Namespace, out: Output) -> int:
     with reading(place_of(options, out), out) as reader:
         now = reader.status()
-    out.show(now, _status_lines(options, now))
+        strange = {one.endpoint for one in reader.remotes() if one.is_strange} if options.remote is not None else set()
+    out.show(now, _status_lines(options, now, strange))
     return 0
 
 
@@ -61,11 +62,25 @@ def sync(options: Namespace, out: Output) -> int:
     place = remote_place(options, out)
     if not options.timeout >= 0:
         raise InvalidInput("timeout", f"{options.timeout} is not a number of seconds")
+    _check_enrolled(place, out)
     with routing(place, out) as router:
         report = router.sync(timeout=options.timeout, remote=options.remote_name)
     told = report.to_json()
     out.show(told, [*_synced(told), *(f"{label}: {line}" for label, line in _each_synced(told))])
     return FAILED if report.reason else 0
+
+
+def _check_enrolled(place: Place, out: Output) -> None:
+    """Raise InvalidInput for a remote that --remote names and that nothing was ever to be sent to from here."""
+    if place.remote_use is not RemoteUse.ONCE:
+        return
+    with reading(place, out) as reader:
+        known = reader.remotes()
+    for one in known:
+        if one.in_use and one.is_strange:
+            add = f"`kingly-memory remotes add NAME {one.endpoint}`"
+            problem = f"nothing is to be sent to {one.endpoint}; {add} has new memories go there from then on"
+            raise InvalidInput("remote", problem)
 
 
 def outbox_list(options: Namespace, out: Output) -> int:
@@ -119,7 +134,7 @@ def version(options: Namespace, out: Output) -> int:
     return 0
 
 
-def _status_lines(options: Namespace, now: JsonObject) -> Iterator[str]:
+def _status_lines(options: Namespace, now: JsonObject, strange: Container[str]) -> Iterator[str]:
     memories, outbox, versions = now["memories"], now["outbox"], now["versions"]
     kinds = " · ".join(f"{count:,} {kind}" for kind, count in memories["by_type"].items() if count)
     total = counted(memories["total"], "memory") + (f": {kinds}" if kinds else "")
@@ -133,7 +148,7 @@ def _status_lines(options: Namespace, now: JsonObject) -> Iterator[str]:
             *_ends(memories),
             ("archive", counted(memories["archived"], "memory")),
             *_focus(now),
-            *_links(options, now),
+            *_links(options, now, strange),
             ("versions", ", ".join(f"{name} {one}" for name, one in versions.items())),
         ]
     )
@@ -153,13 +168,13 @@ def _ends(memories: JsonObject) -> Iterator[tuple[str, str]]:
         yield "ended", f"{counted(memories['ended'], 'memory')}; `kingly-memory sweep` archives them"
 
 
-def _links(options: Namespace, now: JsonObject) -> Iterator[tuple[str, str]]:
-    """The link and the outbox, of each remote where they have names."""
+def _links(options: Namespace, now: JsonObject, strange: Container[str]) -> Iterator[tuple[str, str]]:
+    """The link and the outbox, of each remote where they have names. To those that are `strange` nothing is sent."""
     if "remotes" not in now:
-        yield "link", _link_line(options, now["link"])
+        yield "link", _link_line(options, now["link"], strange)
         yield "outbox", _outbox_line(now["outbox"])
     for label, one in now.get("remotes", {}).items():
-        yield f"link {label}", _link_line(options, one, label)
+        yield f"link {label}", _link_line(options, one, strange, label)
         yield f"outbox {label}", _outbox_line(one["outbox"])
     if "links" in now:
         yield "outbox of links", f"{now['links']['pending']:,} waiting; {now['links']['dead']:,} dead"
@@ -203,9 +218,9 @@ def _vectors(now: JsonObject) -> Iterator[tuple[str, str]]:
         yield "meaning", f"{now['vectors']['embedder']}; {missing} no vector yet"
 
 
-def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -> str:
+def _link_line(options: Namespace, link: JsonObject, strange: Container[str], label: str | None = None) -> str:
     if link["state"] == "disabled":
-        return "no remote; name one with --remote or KINGLY_REMOTE"
+        return "no remote; `kingly-memory remotes add NAME URL` adds one"
     line = f"{link['state']}, {link['endpoint']}"
     if link["server"] is not None:
         line += f" ({link['server']})"
@@ -215,7 +230,9 @@ def _link_line(options: Namespace, link: JsonObject, label: str | None = None) -
         line += f" ({without_address(link['last_error'])})"
     if link["next_probe_s"] is not None:
         when = f"in {duration(link['next_probe_s'])}" if link["next_probe_s"] else "by the next store or sync"
-        line += f"; tried again {when}, or now with `{sync_command(options, link['endpoint'], label)}`"
+        line += f"; tried again {when}"
+        if link["endpoint"] not in strange:
+            line += f", or now with `{sync_command(options, link['endpoint'], label)}`"
     return line
 
 

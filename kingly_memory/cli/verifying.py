@@ -30,7 +30,7 @@ _HELD_AGAINST = {
 def search(options: Namespace, place: Place, text: str, out: Output, filters: dict[str, Any]) -> int:
     """`filters` are those of every search and of a mode, and how many to show."""
     sources = [_source(name) for name in options.source or ()]
-    with routing(place.alone() if options.local else place, out, by_meaning=True) as router:
+    with routing(place.alone() if options.local else place, out, by_meaning=True, reads=True) as router:
         results = router.search_verified(
             text,
             ground_truth=sources or None,

@@ -21,7 +21,13 @@ def explanation(told: JsonObject) -> list[str]:
         f"{counted(tier['successes'], 'success', 'successes')}",
         "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
     }
-    return facts((name, text) for name, text in rows.items() if text is not None)
+    remotes = [("remote", _at_remote(one)) for one in told["remotes"]]
+    return facts([*((name, text) for name, text in rows.items() if text is not None), *remotes])
+
+
+def _at_remote(one: JsonObject) -> str:
+    called = f", which calls it {one['remote_id']}" if one["remote_id"] else ""
+    return f"{one['delivery'].replace('_', ' ')}, {one['endpoint']}{called}"
 
 
 def strength_line(told: JsonObject) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def context(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out)) as router:
+    with routing(place_of(options, out), reads=True) as router:
         found = router.working_context(options.id or "current")
     out.show(found.to_json(), _context_lines(found))
     return 0
@@ -41,7 +41,7 @@ def task_record(options: Namespace, out: Output) -> int:
 
 
 def task_route(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out)) as router:
+    with routing(place_of(options, out), reads=True) as router:
         routing_ = router.route_task(options.task, options.candidate)
     rows = [_candidate_row(one) for one in routing_.ranked]
     out.show(routing_.to_json(), table(rows, ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES")))
@@ -72,7 +72,7 @@ def thought_record(options: Namespace, out: Output) -> int:
 
 
 def thought_list(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out)) as router:
+    with routing(place_of(options, out), reads=True) as router:
         thoughts = router.thoughts(options.chain)
     rows = [(str(one.position), one.thought_type, one_line(one.content)) for one in thoughts]
     out.show({"chain_id": options.chain, "thoughts": [one.to_json() for one in thoughts]}, table(rows))
@@ -93,7 +93,7 @@ def link(options: Namespace, out: Output) -> int:
 
 
 def links(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out)) as router:
+    with routing(place_of(options, out), reads=True) as router:
         found = router.links(options.memory)
     rows = [(one.source, str(one.link_type), one.target, f"{one.strength:g}") for one in found]
     lines = table(rows, ("FROM", "TYPE", "TO", "STRENGTH")) if rows else ["no links"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from uuid import uuid4
 
+from kingly_memory.models import RemoteUse
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote
 from kingly_memory.router.delivering.courier import Depot
@@ -77,7 +78,10 @@ class Branch:
             label=part.label,
             is_for=lambda memory: routes.is_for(part.name, memory),
         )
-        self.drainer = Drainer(depot, leads=part.leads, stop_leading=part.stop_leading)
+        self.drainer = Drainer(
+            depot, leads=part.leads, stop_leading=part.stop_leading, sends=routes.use is not RemoteUse.ASK
+        )
+        self._enrols = routes.use is RemoteUse.ENROL
         self._clock = ground.clock
         self._enrolled = asyncio.Event()
         self._undone = asyncio.Event()
@@ -91,6 +95,7 @@ class Branch:
             clock=ground.clock,
             said=routes.policy.about(part.label),
             is_for=depot.is_for,
+            earlier=routes.earlier,
         )
 
     @property
@@ -98,8 +103,13 @@ class Branch:
         return self.part.label
 
     def begin(self) -> Future[bool]:
-        """Queue the enrolment at the store: what is stored after this call finds the remote known."""
-        return self._enrolment.begin()
+        """Queue the enrolment, if there is to be one, at the store: what is stored after this call finds the remote
+        known."""
+        if self._enrols:
+            return self._enrolment.begin()
+        nothing: Future[bool] = Future()
+        nothing.set_result(False)
+        return nothing
 
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
@@ -112,9 +122,9 @@ class Branch:
             await asyncio.wait({enrolling})
 
     async def sync(self, timeout_s: float) -> SyncReport:
-        """Send everything that waits, what was stored before the remote was named included."""
+        """Send everything that waits, and earlier memories where that was said."""
         end_s = self._clock.monotonic() + timeout_s
-        if self._enrolled.is_set() and self._enrolment.is_undone():
+        if self._enrols and self._enrolled.is_set() and self._enrolment.is_undone():
             self._enrolled.clear()
             self._undone.set()
         is_enrolled = await self._clock.wait(self._enrolled, timeout_s)

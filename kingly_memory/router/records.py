@@ -13,7 +13,7 @@ from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import archive, contexts, editions, usage
 from kingly_memory.router.contexts import Due
@@ -23,7 +23,9 @@ from kingly_memory.router.delivering.outbox import (
     begun,
     delivery_of,
     enrol,
+    is_earlier,
     is_told_nothing,
+    know,
     remotes_of,
     set_delivery,
     told_before,
@@ -88,7 +90,7 @@ def store(
         memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
         others = _leave_what_it_said(transaction, before, memory, desk)
         lifetime = _lifetime(transaction, draft, memory, before, desk)
-        receipt = _save(transaction, memory, Standing.LIVE, desk, lifetime, is_new=before is None)
+        receipt = _save(transaction, memory, Standing.LIVE, desk, lifetime, is_new=before is None, is_said=True)
         if not noted or memory.scope.context_id is None:
             return Stored(receipt, memory.scope.context_id, others=others)
         context_id = memory.scope.context_id
@@ -156,9 +158,11 @@ def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     archive.stop_lifetime(transaction, memory.id)
     editions.renew(transaction, memory, new_id(desk.now))
     leave(transaction, [memory])
-    in_use = () if desk.routes is None else (route.name for route in desk.routes.known)
-    for remote in {*_remotes(transaction, memory, desk), *in_use}:
-        _forget_at(transaction, remote, memory, desk)
+    told = _remotes(transaction, memory, desk, is_said=False)
+    in_use = [] if desk.routes is None or desk.routes.use is not RemoteUse.ENROL else desk.routes.known
+    wanting = {*told, *(route.name for route in in_use)}
+    for remote in {*wanting, *transaction.owners("remote")}:  # one that was used once may have it too
+        _forget_at(transaction, remote, memory, desk, is_wanting=remote in wanting)
 
 
 def _forget_with(transaction: Transaction, memory: Memory, desk: Desk) -> Iterator[MemoryId]:
@@ -291,7 +295,7 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
         return receipt(transaction, before.memory, desk.routes), "kept"
     _leave_what_it_said(transaction, before, memory, desk)
     lifetime = _lifetime_in_file(item) or _lifetime(transaction, item.draft, memory, before, desk)
-    taken = _save(transaction, memory, item.standing, desk, lifetime)
+    taken = _save(transaction, memory, item.standing, desk, lifetime, is_said=True)
     _tell_of_the_living(transaction, memory, desk)
     return taken, "stored" if before is None else "revised"
 
@@ -345,13 +349,15 @@ def _save(
     lifetime: Lifetime | None,
     *,
     is_new: bool = False,
+    is_said: bool = False,
 ) -> Receipt:
-    """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read."""
+    """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
+    what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
     begun = begin_lifetime(transaction, memory, lifetime, desk, is_new=is_new)
     if standing is not Standing.LIVE:
         archive.stop_lifetime(transaction, memory.id)
-    told = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, desk, is_new=is_new)
+    told = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, desk, is_new=is_new, is_said=is_said)
     ends_at = begun.ends_at if begun is not None and standing is Standing.LIVE else None
     return replace(receipt(transaction, memory, desk.routes, told), ends_at=ends_at)
 
@@ -434,12 +440,16 @@ def _is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:
     return (transaction.facet("attention", memory_id) or {}).get("pinned") is True
 
 
-def _deliver(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False) -> dict[str, Delivery]:
+def _deliver(
+    transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False, is_said: bool = False
+) -> dict[str, Delivery]:
     """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
     it from them. Where it is due, as it stands there now."""
     due: dict[str, Delivery] = {}
-    for remote in _remotes(transaction, memory, desk):
+    for remote in _remotes(transaction, memory, desk, is_said=is_said):
         before = None if is_new else delivery_of(transaction, remote, memory.id)
+        if before is None and not (is_new or is_said) and is_earlier(transaction, remote, memory):
+            continue  # it is brought back or revised here, not stored
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
                 set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
@@ -455,16 +465,23 @@ def _deliver(transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bo
     return due
 
 
-def _remotes(transaction: Transaction, memory: Memory, desk: Desk) -> list[str]:
-    """Those that its project has been told of. One in use here that somebody has taken out of the home meanwhile is
-    made known again: whoever uses it wants it there."""
+def _remotes(transaction: Transaction, memory: Memory, desk: Desk, *, is_said: bool) -> list[str]:
+    """Those that its project is enrolled at. One in use here that somebody has taken out of the home meanwhile is
+    enrolled again. One that is used once gets what is `is_said`, and changes of what it got so before."""
     known = remotes_of(transaction, memory.scope.project)
     if desk.routes is None or memory.scope.project != desk.project:
         return known
-    gone = [route for route in desk.routes.of(memory) if route.name not in known]
-    for route in gone:
-        enrol(route.name, route.endpoint, desk.project, desk.routes.policy.about(route.label))(transaction)
-    return [*known, *(route.name for route in gone)]
+    others = [route for route in desk.routes.of(memory) if route.name not in known]
+    if desk.routes.use is RemoteUse.ENROL:
+        for route in others:
+            said = desk.routes.policy.about(route.label)
+            enrol(route.name, route.endpoint, desk.project, desk.now_s, said)(transaction)
+    else:
+        is_sent = is_said and desk.routes.use is RemoteUse.ONCE
+        others = [route for route in others if is_sent or delivery_of(transaction, route.name, memory.id) is not None]
+        for route in others:
+            know(transaction, route.name, route.endpoint)
+    return [*known, *(route.name for route in others)]
 
 
 def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: Desk) -> bool:
@@ -479,10 +496,11 @@ def _outdone(before: Delivery | None, memory: Memory) -> Delivery | None:
     return None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
 
 
-def _forget_at(transaction: Transaction, remote: str, memory: Memory, desk: Desk) -> None:
+def _forget_at(transaction: Transaction, remote: str, memory: Memory, desk: Desk, *, is_wanting: bool) -> None:
     before = delivery_of(transaction, remote, memory.id)
-    if before is None and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, desk):
-        before = told_before(transaction, remote, memory, desk.now_s)  # as it was about to be told once more
+    may_be_there = is_wanting and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, desk)
+    if before is None and may_be_there:
+        before = told_before(transaction, remote, memory, desk.now_s)
     if before is None:
         return
     unsent = before.untried and before.state is not DeliveryState.LEASED

@@ -190,7 +190,7 @@ class Upkeep(Spine):
 
     async def forget_remote(self, address: str) -> KnownRemote:
         """Take a remote out of the home: nothing waits for it any more and nothing becomes due there. The memories
-        stay. Says what was known of it. Named again it is told of everything above 0.3 again.
+        stay. Says what was known of it.
 
         Raises InvalidInput for one that is in use here or not known; StoreError, after which it can be repeated.
         """
@@ -266,8 +266,9 @@ class Upkeep(Spine):
         return await asyncio.to_thread(self._condition.weak, now_s, intake.label("agent", agent))
 
     async def explain(self, key_or_id: str) -> JsonObject | None:
-        """A memory's standing, strength, uses, lifetime, tier, and why it is in the archive; None when there is none.
-        Does not count as a use. Raises InvalidInput."""
+        """A memory's standing, strength, uses, lifetime, tier, why it is in the archive, and where it stands with each
+        remote (`remotes`: address, delivery, the remote's id of it); None when there is none. Does not count as a use.
+        Raises InvalidInput."""
         await self._behind.flush()
         row = await self._read(lambda: self._view.find(key_or_id))
         if row is None or row.standing is Standing.FORGOTTEN:

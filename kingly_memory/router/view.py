@@ -115,7 +115,14 @@ class View:
         alive = self._local.shown(rows, query, self._now_s())
         archived = frozenset(row.memory.id for row in alive if row.standing is Standing.ARCHIVED)
         last = rows[-1].position if len(rows) == query.limit else None
-        return Page(self._ending([row.memory for row in alive]), last, archived)
+        remote_ids = self.remote_ids([row.memory.id for row in alive])
+        return Page(self._ending([row.memory for row in alive]), last, archived, remote_ids)
+
+    def remote_ids(self, memory_ids: Sequence[str]) -> dict[str, str]:
+        """What remotes call those of the memories that they have."""
+        from kingly_memory.router.delivering import known
+
+        return known.remote_ids(self._store.reader, memory_ids, self._station.remotes)
 
     def everything(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
@@ -215,7 +222,7 @@ class View:
         """Every remote that the home knows or that is in use here."""
         from kingly_memory.router.delivering import known
 
-        return known.remotes(self._store.reader, self._station.remotes)
+        return known.remotes(self._store.reader, self._station.remotes, self._station.project)
 
     def routes(self, remote: str | None = None) -> tuple[Route, ...]:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,16 @@ def looks_like(content: Any) -> bool:
     return isinstance(content, Mapping) and content.get("layout") == FORMAT
 
 
-def write(folder: Path, memories: Iterable[Memory], *, project: str, now: datetime) -> dict[str, int]:
-    """Write the three views of these memories and return how many went into each file. Raises InvalidInput."""
+def write(
+    folder: Path,
+    memories: Iterable[Memory],
+    *,
+    project: str,
+    now: datetime,
+    remote_id: Callable[[Memory], str | None] = lambda memory: None,
+) -> dict[str, int]:
+    """Write the three views of these memories, with what a remote calls each (`mcp_id`), and return how many went into
+    each file. Raises InvalidInput."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -50,7 +58,7 @@ def write(folder: Path, memories: Iterable[Memory], *, project: str, now: dateti
     working: dict[str, list[JsonObject]] = {}
     completions: deque[JsonObject] = deque(maxlen=HISTORY_LIMIT)
     with replacing(folder / QUICK_CACHE) as file:
-        written = _write_memories(file, header, _watched(memories, working, completions))
+        written = _write_memories(file, header, _watched(memories, working, completions, remote_id))
     _write_view(folder / SESSION_STATE, header | {"contexts": working})
     _write_view(folder / TASK_HISTORY, header | {"completions": list(completions)})
     held = sum(len(entries) for entries in working.values())
@@ -69,13 +77,14 @@ def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[E
         yield attempt(path, f"item {number}", partial(_imported, item, content_limit_bytes))
 
 
-def _view(memory: Memory) -> JsonObject:
+def _view(memory: Memory, remote_id: str | None) -> JsonObject:
     """A memory as the seed's local entry, and under `record` what that has no word for."""
     record = memory.to_json()
     return {
         "id": record.pop("id"),
         "key": record.pop("key"),
         "content": record.pop("content"),
+        "mcp_id": remote_id,
         "metadata": {
             "memory_type": memory.type.value,
             "significance": memory.significance,
@@ -87,11 +96,14 @@ def _view(memory: Memory) -> JsonObject:
 
 
 def _watched(
-    memories: Iterable[Memory], working: dict[str, list[JsonObject]], completions: deque[JsonObject]
+    memories: Iterable[Memory],
+    working: dict[str, list[JsonObject]],
+    completions: deque[JsonObject],
+    remote_id: Callable[[Memory], str | None],
 ) -> Iterator[JsonObject]:
     """Pass the views on, and note the ones that the other two files hold as well."""
     for memory in memories:
-        view = _view(memory)
+        view = _view(memory, remote_id(memory))
         if memory.type is MemoryType.WORKING:
             working.setdefault(memory.scope.context_id or CURRENT_CONTEXT, []).append(view)
         if memory.metadata.get("status") in _STATUSES:
@@ -121,7 +133,11 @@ def _imported(item: Any, content_limit_bytes: int) -> Imported:
         raise InvalidInput("item", "is not an object with key, content and metadata")
     record = item.get("record")
     plain = {name: value for name, value in item.items() if name != "record"}
-    data = plain | dict(record) if isinstance(record, Mapping) else _from_seed(plain)
+    if isinstance(record, Mapping):
+        plain.pop("mcp_id", None)  # of no use to another home
+        data = plain | dict(record)
+    else:
+        data = _from_seed(plain)
     return imported(data, content_limit_bytes=content_limit_bytes, format_name=FORMAT)
 
 

@@ -73,7 +73,7 @@ def endpoint(url: object) -> Endpoint:
     except ValueError:
         raise InvalidInput("remote", "the address has a host or port that cannot be read") from None
     if parts.scheme not in _DEFAULT_PORTS:
-        raise InvalidInput("remote", "the address must begin with http:// or https://")
+        raise InvalidInput("remote", "an address begins with http:// or https://, as in http://localhost:8000")
     return Endpoint(
         scheme=parts.scheme,
         host=_host(parts),

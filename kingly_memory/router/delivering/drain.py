@@ -57,7 +57,10 @@ class Batch:
 class Drainer:
     """Sends what is due to one remote, oldest first and a few at once; links when no memory is due."""
 
-    def __init__(self, depot: Depot, *, leads: Callable[[], bool], stop_leading: Callable[[], None]) -> None:
+    def __init__(
+        self, depot: Depot, *, leads: Callable[[], bool], stop_leading: Callable[[], None], sends: bool = True
+    ) -> None:
+        """`sends` False: it keeps the link to a remote that is only asked, and leaves the outbox to others."""
         self._sender = Sender(depot)
         self._links = LinkSender(depot)
         self._couriers: tuple[Courier[Any], ...] = (self._sender, self._links)
@@ -72,6 +75,7 @@ class Drainer:
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
         self._leading = False
+        self._sends = sends
         self._next_look_s = 0.0
 
     def wake(self) -> None:
@@ -117,7 +121,7 @@ class Drainer:
             await asyncio.sleep(POLITE_S)
 
     def _is_busy(self) -> bool:
-        return self._sender.may_send and (self._turn.locked() or self._next_courier() is not None)
+        return self._sends and self._sender.may_send and (self._turn.locked() or self._next_courier() is not None)
 
     def _next_courier(self) -> Courier[Any] | None:
         """Who has something due."""
@@ -152,7 +156,7 @@ class Drainer:
             self._make_way()
             self._settled.set()
             return
-        if not await self._lead():
+        if not self._sends or not await self._lead():
             return
         pace = self._new_pace()
         while self._sender.may_send and (courier := self._next_courier()) is not None:

@@ -1,4 +1,4 @@
-"""Making a project known for a remote: from then on, and for what was stored before."""
+"""Enrolling a project at a remote: new memories go there from then on, earlier ones where that was said."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from concurrent.futures import Future
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.models import DeliveryState
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState
 from kingly_memory.ports import Clock, LocalStore
 from kingly_memory.router.delivering import outbox
 from kingly_memory.router.delivering.outbox import MOST_WITHHELD, Judge, for_everything
@@ -17,8 +17,8 @@ log = logging.getLogger("kingly_memory.router")
 
 
 class Enrolment:
-    """One project at one remote. A remote named for the first time gets its earlier memories above 0.3 as well, as far
-    as the policy names it for them (`is_for`); so does one of which the policy says something else (`said`)."""
+    """One project at one remote: its new memories go there, as far as the policy says so (`said`, `is_for`). Its
+    earlier ones go there only when that was said (`earlier`)."""
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Enrolment:
         clock: Clock,
         said: str = EVERYTHING,
         is_for: Judge = for_everything,
+        earlier: bool = False,
     ) -> None:
         self._remote = remote
         self._endpoint = endpoint
@@ -40,16 +41,21 @@ class Enrolment:
         self._clock = clock
         self._said = said
         self._is_for = is_for
+        self._earlier = earlier
 
     def begin(self) -> Future[bool]:
         """Queue it at the store. What is stored after this call finds the remote known."""
-        return self._store.write(outbox.enrol(self._remote, self._endpoint, self._project, self._said))
+        now_s = self._now_s()
+        change = outbox.enrol(self._remote, self._endpoint, self._project, now_s, self._said, earlier=self._earlier)
+        return self._store.write(change)
 
     def is_undone(self) -> bool:
-        """Whether the remote is known for this project no more, or was made known again without what was stored
-        before."""
+        """Whether somebody has taken the remote out of the home, or it was enrolled again without its earlier memories
+        although they are wanted there."""
         known = self._store.reader.facets("remote", [self._remote]).get(self._remote)
-        return known is None or self._project not in known["projects"] or self._project in known["backlog"]
+        if known is None or self._project not in known["projects"] or self._project in known["backlog"]:
+            return True
+        return self._earlier and self._project not in known["earlier"]
 
     async def complete(self, begun: Future[bool], pause_s: float) -> None:
         """Bring it to an end, for as often as it takes while the store cannot be written."""
@@ -71,10 +77,16 @@ class Enrolment:
         return True
 
     async def _send_backlog(self) -> None:
-        after: str | None = ""
-        while after is not None:
+        due, after = 0, ""
+        while True:
             batch = outbox.enrol_backlog(self._remote, self._project, self._now_s(), after, self._is_for)
-            after = await self._landing.of(self._store.write(batch))
+            made_due = await self._landing.of(self._store.write(batch))
+            due += made_due.due
+            if made_due.last is None:
+                break
+            after = made_due.last
+        if due:
+            log.info("earlier memories above significance %g that go to %s: %d", REMOTE_ABOVE, self._endpoint, due)
 
     async def _send_withheld(self) -> None:
         """What an earlier policy has kept back. First, since the backlog is done when it says so."""

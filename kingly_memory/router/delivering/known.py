@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from operator import itemgetter
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import REMOTE_ABOVE, JsonObject, Query, Standing
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, Query, RemoteUse, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
-from kingly_memory.router.delivering.outbox import PARTED, changes_before, made_s
+from kingly_memory.router.delivering.outbox import PARTED, changes_before, made_s, unused
 from kingly_memory.router.delivering.routes import NOTHING, UNNAMED, Route, Routes
 
 MOST_KNOWN = 1_000
@@ -23,7 +25,8 @@ COUNTED = 50
 @dataclass(frozen=True, slots=True)
 class KnownRemote:
     """A remote as the home knows it. `label` is what it is called here, where it is in use and has a name; `name` is
-    the store's own."""
+    the store's own. `since`: when the project was enrolled there, None where it is not; `earlier`: whether its earlier
+    memories go there too."""
 
     name: str
     endpoint: str
@@ -32,23 +35,57 @@ class KnownRemote:
     delivered: int
     waiting: int
     dead: int
+    since: datetime | None = None
+    earlier: bool = False
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether nothing of the project was ever to be sent there."""
+        return self.since is None and not (self.delivered or self.waiting or self.dead)
 
     def to_json(self) -> JsonObject:
         return {
             "endpoint": self.endpoint,
             "name": self.label,
             "in_use": self.in_use,
+            "since": None if self.since is None else self.since.isoformat(timespec="seconds"),
+            "earlier": self.earlier,
             "delivered": self.delivered,
             "waiting": self.waiting,
             "dead": self.dead,
         }
 
 
-def remotes(reader: StoreReader, in_use: Sequence[Route]) -> tuple[KnownRemote, ...]:
+def remotes(reader: StoreReader, in_use: Sequence[Route], project: str) -> tuple[KnownRemote, ...]:
     """Those in use here in their order, then the others by their addresses."""
     here = [(one.name, one.endpoint, None if one.label == UNNAMED else one.label, True) for one in in_use]
     others = sorted((endpoint, name) for name, endpoint in _not_in_use(reader, in_use))
-    return tuple(_counted(reader, *one) for one in [*here, *((name, at, None, False) for at, name in others)])
+    several = [*here, *((name, at, None, False) for at, name in others)]
+    return tuple(_enrolled(reader, _counted(reader, *one), project) for one in several)
+
+
+def remote_ids(reader: StoreReader, memory_ids: Sequence[str], in_use: Sequence[Route] = ()) -> dict[str, str]:
+    """What remotes call those of the memories that they have: the first remote in use that has one, else any other."""
+    names = [*(one.name for one in in_use), *(name for name, _ in _not_in_use(reader, in_use))]
+    found: dict[str, str] = {}
+    for name in names:
+        facets = reader.facets("delivery", [f"{name}:{memory_id}" for memory_id in memory_ids])
+        for owner, facet in facets.items():
+            if facet.get("remote_id") is not None:
+                found.setdefault(owner.partition(":")[2], str(facet["remote_id"]))
+    return found
+
+
+def deliveries(reader: StoreReader, memory_id: str) -> list[JsonObject]:
+    """Where a memory stands with each remote that it was ever to go to, in use here or not."""
+    known = [(name, endpoint) for name, endpoint in _not_in_use(reader, ())]
+    facets = reader.facets("delivery", [f"{name}:{memory_id}" for name, _ in known])
+    told = [(endpoint, facets.get(f"{name}:{memory_id}")) for name, endpoint in known]
+    return [
+        {"endpoint": endpoint, "delivery": facet["state"], "remote_id": facet.get("remote_id")}
+        for endpoint, facet in sorted(told, key=itemgetter(0))
+        if facet is not None
+    ]
 
 
 def elsewhere(reader: StoreReader, in_use: Sequence[Route]) -> list[JsonObject]:
@@ -58,12 +95,13 @@ def elsewhere(reader: StoreReader, in_use: Sequence[Route]) -> list[JsonObject]:
 
 
 def earlier(reader: StoreReader, routes: Routes, route: Route, project: str) -> int | None:
-    """How many memories are going to be sent to a remote that the project has not been made known to yet, or not
-    wholly: 0 for none, None for some that would take too long to count."""
-    known = reader.facets("remote", [route.name]).get(route.name)
-    if known is not None and project in known["projects"] and project not in known["backlog"]:
-        return 0
-    if routes.policy.about(route.label) == NOTHING:
+    """How many earlier memories are going to be sent to a remote and are not in its outbox yet: 0 for none, None for
+    some that would take too long to count."""
+    known = reader.facets("remote", [route.name]).get(route.name) or unused(route.endpoint)
+    is_asked_for = routes.earlier and routes.use is RemoteUse.ENROL
+    is_due = project in known["earlier"] and project in known["backlog"]
+    is_wanted = is_due or (is_asked_for and project not in known["earlier"])
+    if not is_wanted or routes.policy.about(route.label) == NOTHING:
         return 0
     rows = reader.page(Query("", project), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
     if len(rows) > COUNTED:
@@ -111,7 +149,7 @@ def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
             _forget_link(transaction, remote)
             transaction.set_facet("remote", remote, None)
         elif known is not None:
-            transaction.set_facet("remote", remote, {"endpoint": known["endpoint"], "projects": [], "backlog": []})
+            transaction.set_facet("remote", remote, unused(known["endpoint"]))
         return is_over
 
     return change
@@ -144,6 +182,14 @@ def _not_in_use(reader: StoreReader, in_use: Sequence[Route]) -> list[tuple[str,
 def _counted(reader: StoreReader, name: str, endpoint: str, label: str | None, in_use: bool) -> KnownRemote:
     waiting, dead = _waiting(reader, name)
     return KnownRemote(name, endpoint, label, in_use, reader.delivered_count(name), waiting, dead)
+
+
+def _enrolled(reader: StoreReader, one: KnownRemote, project: str) -> KnownRemote:
+    known = reader.facets("remote", [one.name]).get(one.name)
+    if known is None or project not in known["projects"]:
+        return one
+    since = datetime.fromtimestamp(known["projects"][project], UTC)
+    return replace(one, since=since, earlier=project in known["earlier"])
 
 
 def _waiting(reader: StoreReader, name: str) -> tuple[int, int]:

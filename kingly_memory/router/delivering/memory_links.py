@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link, LinkDraft
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Standing
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, RemoteUse, Standing
 from kingly_memory.ports import RemoteLink, Transaction
 from kingly_memory.router import records
 from kingly_memory.router.delivering import delivery
@@ -64,7 +64,8 @@ def link(source: str, target: str, said: LinkDraft, desk: Desk) -> Callable[[Tra
         if ends[0] == ends[1]:
             raise InvalidInput("target", "is the source itself; a link joins two memories")
         written = links.write(transaction, *ends, said, desk.now)
-        for remote in remotes_of(transaction, desk.project):
+        once = [] if desk.routes is None or desk.routes.use is not RemoteUse.ONCE else desk.routes.known
+        for remote in dict.fromkeys([*remotes_of(transaction, desk.project), *(route.name for route in once)]):
             _want(transaction, remote, written.link, desk.now_s, is_news=written.is_news)
         return written.link
 

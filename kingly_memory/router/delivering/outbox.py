@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from kingly_memory.cognition import thoughts
 from kingly_memory.ids import MemoryId, id_time_s
@@ -110,6 +111,8 @@ class OutboxEntry:
     """The remote's name, where it has one."""
     is_offline: bool = False
     """The remote's link was."""
+    remote_id: str | None = None
+    """What the remote calls it, when it has an earlier revision."""
 
     def offline_for(self, probe_s: float) -> OutboxEntry:
         """The same while the link is offline, and tried in so many seconds."""
@@ -123,6 +126,7 @@ class OutboxEntry:
             "attempts": self.attempts,
             "due_s": None if self.due_s is None else round(self.due_s, 1),
             "last_error": self.last_error,
+            "remote_id": self.remote_id,
             **({} if self.remote is None else {"remote": self.remote}),
         }
 
@@ -131,7 +135,16 @@ def entry(memory_id: MemoryId, row: Row, data: JsonObject, now_s: float, remote:
     """What the outbox shows of a delivery facet and the memory it is about, while the link is connected."""
     facet = Delivery.from_json(data)
     due_s = None if facet.due is None else facet.due - now_s
-    return OutboxEntry(memory_id, row.memory.key, facet.state, facet.attempts, due_s, facet.last_error, remote)
+    return OutboxEntry(
+        memory_id,
+        row.memory.key,
+        facet.state,
+        facet.attempts,
+        due_s,
+        facet.last_error,
+        remote,
+        remote_id=facet.remote_id,
+    )
 
 
 def delivery_of(transaction: Transaction, remote: str, memory_id: str) -> Delivery | None:
@@ -180,28 +193,56 @@ def is_told_nothing(transaction: Transaction, remote: str, project: str) -> bool
     return _said(transaction.facet("remote", remote) or {}, project) == NOTHING
 
 
-def enrol(remote: str, endpoint: str, project: str, said: str = EVERYTHING) -> Callable[[Transaction], bool]:
-    """Note that the project's memories belong on this remote too, as far as a policy says so. True while its earlier
-    ones are not all due there: when that is news, when the policy says something else than before, and when the
-    process that was seeing to it ended.
+def enrol(
+    remote: str, endpoint: str, project: str, now_s: float, said: str = EVERYTHING, *, earlier: bool = False
+) -> Callable[[Transaction], bool]:
+    """Note that the project's new memories go to this remote, as far as a policy says so, and with `earlier` those that
+    it has already. True while memories are still to be looked through: the earlier ones, those that the policy kept
+    back before it said something else, or what a process left undone that ended meanwhile.
     """
 
     def change(transaction: Transaction) -> bool:
-        known = transaction.facet("remote", remote)
-        if known is None:
-            known = {"endpoint": endpoint, "projects": [], "backlog": []}
-        if project not in known["projects"]:
-            if said == NOTHING:
-                return False
-            known = {**known, "projects": [*known["projects"], project]}
-        elif _said(known, project) == said:
-            return project in known["backlog"]
-        others = [one for one in known["backlog"] if one != project]
-        backlog = others if said == NOTHING else [*others, project]
-        transaction.set_facet("remote", remote, _saying({**known, "backlog": backlog}, project, said))
-        return project in backlog
+        known = transaction.facet("remote", remote) or unused(endpoint)
+        is_new = project not in known["projects"]
+        if is_new and said == NOTHING:
+            return False
+        is_changed = not is_new and _said(known, project) != said
+        is_earlier = earlier and said != NOTHING and project not in known["earlier"]
+        if is_new or is_changed or is_earlier:
+            backlog = [one for one in known["backlog"] if one != project]
+            if said != NOTHING and (is_changed or is_earlier or project in known["backlog"]):
+                backlog.append(project)
+            after = {
+                **known,
+                "projects": {**known["projects"], project: now_s} if is_new else known["projects"],
+                "earlier": [*known["earlier"], project] if is_earlier else known["earlier"],
+                "backlog": backlog,
+            }
+            known = _saying(after, project, said)
+            transaction.set_facet("remote", remote, known)
+        return project in known["backlog"]
 
     return change
+
+
+def know(transaction: Transaction, remote: str, endpoint: str) -> None:
+    """Note that something is sent to a remote at which no project is enrolled: `status` and `sync` look for that."""
+    if transaction.facet("remote", remote) is None:
+        transaction.set_facet("remote", remote, unused(endpoint))
+
+
+def unused(endpoint: str) -> JsonObject:
+    """What is known of a remote: the projects whose new memories go there and since when, those of them whose earlier
+    ones do too, and those of which memories are still to be looked through."""
+    return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": []}
+
+
+def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
+    """Whether the memory was there before its project was enrolled at that remote, and is not meant to go there."""
+    known, project = transaction.facet("remote", remote), memory.scope.project
+    if known is None or project not in known["projects"] or project in known["earlier"]:
+        return False
+    return made_s(memory.id, 0.0) < float(known["projects"][project])
 
 
 def _said(known: JsonObject, project: str) -> str:
@@ -216,25 +257,32 @@ def _saying(known: JsonObject, project: str, said: str) -> JsonObject:
     return {**rest, "said": told} if told else rest
 
 
+class MadeDue(NamedTuple):
+    """How many earlier memories a batch made due, and its last id, where the next one goes on; None after the last."""
+
+    due: int
+    last: MemoryId | None
+
+
 def enrol_backlog(
     remote: str, project: str, now_s: float, after: str, is_for: Judge = for_everything
-) -> Callable[[Transaction], MemoryId | None]:
-    """Make a batch of earlier memories due at a remote that has just been named: those beyond the id `after`.
+) -> Callable[[Transaction], MadeDue]:
+    """Make a batch of earlier memories due at a remote, where that was said: those beyond the id `after`."""
 
-    Returns the last id of the batch, where the next one goes on, or None when none are left.
-    """
-
-    def change(transaction: Transaction) -> MemoryId | None:
+    def change(transaction: Transaction) -> MadeDue:
         known = transaction.facet("remote", remote)
         if known is None or project not in known["projects"]:  # taken out of the home meanwhile
-            return None
-        batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH, after=after)
-        for memory in filter(is_for, batch):
+            return MadeDue(0, None)
+        batch = []
+        if project in known["earlier"]:
+            batch = transaction.undelivered(remote, project, REMOTE_ABOVE, ENROLMENT_BATCH, after=after)
+        wanted = list(filter(is_for, batch))
+        for memory in wanted:
             set_delivery(transaction, remote, memory.id, begun(transaction, remote, memory, now_s))
         if not batch:
             rest = [one for one in known["backlog"] if one != project]
             transaction.set_facet("remote", remote, {**known, "backlog": rest})
-        return batch[-1].id if batch else None
+        return MadeDue(len(wanted), batch[-1].id if batch else None)
 
     return change
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from kingly_memory.models import REMOTE_ABOVE, Memory
+from kingly_memory.models import REMOTE_ABOVE, Memory, RemoteUse
 
 UNNAMED = "remote"
 """What the one remote is called that was given without a name."""
@@ -63,10 +63,13 @@ class ToFirst:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The remotes that can be used, in the order in which they were named, and the policy."""
+    """The remotes in the order in which they were named, the policy, and what is done with them."""
 
     known: tuple[Route, ...]
     policy: Policy = field(default_factory=ToFirst)
+    use: RemoteUse = RemoteUse.ENROL
+    earlier: bool = False
+    """Whether a project that is enrolled also has its earlier memories delivered."""
 
     @property
     def is_plain(self) -> bool:

@@ -1,0 +1,156 @@
+"""Adding a remote to a home, and what is kept of that in the user's data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kingly_memory import remote_record
+from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.adapters.local.folder import locked
+from kingly_memory.app import parts
+from kingly_memory.errors import InvalidInput
+from kingly_memory.remote_names import RemotePlace, named
+from kingly_memory.remote_record import AddedRemote
+from kingly_memory.router.delivering import outbox
+from kingly_memory.router.delivering.routes import NOTHING
+from kingly_memory.settings import Place, Settings, added_remotes
+
+if TYPE_CHECKING:
+    from kingly_memory.adapters.remote.endpoint import Endpoint
+
+_WAIT_S = 5.0
+"""How long to wait for another process that is changing the record."""
+
+
+class Added(NamedTuple):
+    """What adding a remote came to. `earlier` counts the memories stored before that are due there now; `gets_nothing`:
+    the setting `remote_policy` names the remote for no memory."""
+
+    endpoint: Endpoint
+    server: str | None
+    earlier: int
+    gets_nothing: bool
+
+
+def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: bool, offline: bool) -> Added:
+    """Have the project's new memories go to a remote, which is asked first whether it is a memory server unless
+    `offline`. Its token goes into a file of mode 0600. Raises InvalidInput; RemoteError, and then nothing was done;
+    StoreError."""
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    named({remote.label: remote.address or ""}, "")
+    there = endpoint(remote.address)
+    parts.makeable(parts.checked(place))
+    path = added_remotes()
+    before = remote_record.added(path, place.home)
+    _check_free(before, remote)
+    server = None if offline else asyncio.run(_greeted(place, settings, remote))
+    names = [one.name for one in before if one.project == place.project]
+    several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
+    together = {**{one.label: one for one in several}, remote.label: remote}
+    enrolled = place.with_remotes(list(together.values()))
+    earlier, gets_nothing = _enrol(enrolled, settings, remote.label, with_earlier=with_earlier)
+    _keep(path, place, remote)
+    return Added(there, server, earlier, gets_nothing)
+
+
+def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
+    """Take remotes out of the record of a home, with the tokens that are kept here."""
+    path = added_remotes()
+    left = []
+    for one in remote_record.added(path, place.home):
+        if not gone(one):
+            left.append(one)
+        elif one.token_file is not None and Path(one.token_file).parent == _tokens(path):
+            Path(one.token_file).unlink(missing_ok=True)
+    _write(path, place.home, lambda _: left)
+
+
+def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:
+    other = next((one for one in before if one.name == remote.label and one.address != remote.address), None)
+    if other is not None:
+        problem = f"{remote.label!r} is another address in this home; choose another name, or forget that one first"
+        raise InvalidInput("name", problem)
+
+
+async def _greeted(place: Place, settings: Settings, remote: RemotePlace) -> str:
+    """What the server calls itself. Raises RemoteError where no memory server answers, or the token is refused."""
+    alone = place.with_remotes([remote])
+    [reached] = parts.reached(alone)
+    [part] = parts.remote_parts(alone, settings, [reached], SystemClock())
+    try:
+        return str(await part.remote.connect())
+    finally:
+        await part.remote.aclose()
+
+
+def _enrol(place: Place, settings: Settings, label: str, *, with_earlier: bool) -> tuple[int, bool]:
+    """How many earlier memories are due there now, and whether a policy sends nothing there."""
+    routes = parts.station(place, settings, parts.reached(place)).routes
+    route = None if routes is None else routes.labelled(label)
+    if routes is None or route is None:
+        raise InvalidInput("remote", "this home has that server under another name; `kingly-memory remotes` shows it")
+    about = routes.policy.about(label)
+    now_s = SystemClock().now().timestamp()
+    store = parts.open_store(place, settings)
+    try:
+        enrol = outbox.enrol(route.name, route.endpoint, place.project, now_s, about, earlier=with_earlier)
+        store.write(enrol).result()
+        earlier, after = 0, ""
+        while with_earlier:
+            batch = outbox.enrol_backlog(
+                route.name, place.project, now_s, after, lambda memory: routes.is_for(route.name, memory)
+            )
+            made_due = store.write(batch).result()
+            earlier += made_due.due
+            if made_due.last is None:
+                break
+            after = made_due.last
+    finally:
+        store.close()
+    return earlier, about == NOTHING
+
+
+def _keep(path: Path, place: Place, remote: RemotePlace) -> None:
+    """Write down the remote, and its token into a file of its own."""
+    token_file = None if remote.token_file is None else str(remote.token_file)
+    if remote.token is not None:
+        digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
+        folder = _tokens(path)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept = folder / f"{remote.label}-{digest}"
+        with replacing(kept) as file:
+            file.write(f"{remote.token}\n")
+        token_file = str(kept)
+    new = AddedRemote(remote.label, remote.address or "", place.project, token_file)
+
+    def changed(several: list[AddedRemote]) -> list[AddedRemote]:
+        same = [one for one in several if (one.name, one.project) == (new.name, new.project)]
+        if not same:
+            return [*several, new]
+        token = new if token_file is not None else same[0]
+        return [token if one is same[0] else one for one in several]
+
+    _write(path, place.home, changed)
+
+
+def _tokens(path: Path) -> Path:
+    return path.parent / "tokens"
+
+
+def _write(path: Path, home: Path, changed: Callable[[list[AddedRemote]], list[AddedRemote]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(path.with_suffix(".lock"), _WAIT_S):
+        homes = remote_record.homes(path)
+        name = os.path.realpath(home)
+        homes[name] = changed(homes.get(name, []))
+        told = {one: [remote.to_json() for remote in several] for one, several in homes.items() if several}
+        with replacing(path) as file:
+            json.dump(told, file, indent=2)

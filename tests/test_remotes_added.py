@@ -1,0 +1,318 @@
+"""Remotes that a user adds to a home: what is sent there from then on, what is kept of that, and what a home cannot
+say by itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, SyncMemoryRouter
+from kingly_memory.settings import Place, added_remotes
+from kingly_memory.testing import ScriptedRemote
+from tests.cli_runner import Run, runner
+
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("KINGLY_SEND_PAUSE_S", "0")
+    monkeypatch.setenv("KINGLY_REMOTE_SEARCH_S", "5")
+    return runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedRemote]:
+    with ScriptedRemote() as remote:
+        yield remote
+
+
+def contents(server: ScriptedRemote) -> list[str]:
+    return [json.loads(call.params["content"])["content"] for call in server.effects if call.method == "store_memory"]
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("N3")
+def test_verbs_that_read_send_a_remote_nothing_but_the_question(run: Run, server: ScriptedRemote) -> None:
+    for text in ("refunds take three days", "the vault has the key"):
+        run("store", text, "--key", text[:3], "--context", "c", "--significance", "0.9")
+    for argv in (
+        ["search", "refunds"],
+        ["search", "refunds", "--verify"],
+        ["search", "refunds", "--mode", "similarity"],
+        ["context", "c"],
+        ["get", "ref", "--explain"],
+        ["list"],
+        ["status"],
+        ["doctor"],
+        ["stats"],
+        ["threads", "list"],
+        ["sweep", "--dry-run"],
+        ["remotes"],
+        ["outbox", "list"],
+    ):
+        assert run(*argv, "--remote", server.url).code == 0
+    assert server.effects == []
+    assert all("vault" not in json.dumps(call.params) for call in server.requests)
+    assert run("remotes", "--json").json["remotes"] == []
+    assert "elsewhere" not in run("status", "--json").json
+
+
+@pytest.mark.requirement("N3")
+def test_verbs_that_read_enrol_no_remote_of_the_environment_and_verbs_that_write_do(
+    run: Run, server: ScriptedRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("store", "before")
+    monkeypatch.setenv("KINGLY_REMOTE", server.url)
+    run("search", "before")
+    assert run("remotes", "--json").json["remotes"][0]["since"] is None
+    run("store", "after", "--wait", "5")
+    assert run("remotes", "--json").json["remotes"][0]["since"] is not None
+    assert contents(server) == ["after"]
+
+
+@pytest.mark.requirement("N3")
+def test_a_wrong_address_leaves_nothing_waiting(run: Run) -> None:
+    run("store", "mine")
+    for argv in (["search", "mine"], ["sync"], ["outbox", "list"], ["get", "x"]):
+        run(*argv, "--remote", NOBODY)
+    assert run("status", "--json", "--remote", NOBODY).json["outbox"]["pending"] == 0
+    assert run("remotes", "--json").json == {"remotes": []}
+
+
+@pytest.mark.requirement("N3")
+def test_a_store_with_a_remote_sends_that_memory_alone_and_says_so(run: Run, server: ScriptedRemote) -> None:
+    run("store", "before")
+    told = run("store", "this", "--remote", server.url, "--wait", "5")
+    assert told.out.splitlines()[1:] == [
+        "  on this machine and on the remote",
+        f"  only this memory goes to {server.url}; `kingly-memory remotes add NAME {server.url}` "
+        "sends later ones there too",
+    ]
+    run("store", "after")
+    assert run("sync", "--remote", server.url).code == 0
+    assert contents(server) == ["this"]
+
+
+@pytest.mark.requirement("N3")
+def test_sync_names_the_way_to_enrol_a_remote_that_is_not(run: Run, server: ScriptedRemote) -> None:
+    run("store", "mine")
+    refused = run("sync", "--remote", server.url)
+    assert (refused.code, refused.out, server.effects) == (2, "", [])
+    assert f"`kingly-memory remotes add NAME {server.url}` has new memories go there" in refused.err
+
+
+# --- adding ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("N3")
+def test_what_is_stored_goes_to_an_added_remote_from_then_on(run: Run, server: ScriptedRemote) -> None:
+    run("store", "before")
+    added = run("remotes", "add", "team", server.url)
+    assert added.out.splitlines() == [
+        f"added team, {server.url} (scripted over json-call)",
+        "  what project default stores from now on above significance 0.3 goes there",
+        "  what was stored before stays on this machine; the same with --with-earlier sends it too",
+    ]
+    assert run("store", "after", "--wait", "5").out.splitlines()[1] == "  on this machine and on team"
+    run("store", "of no weight", "--significance", "0.3")
+    assert contents(server) == ["after"]
+    [listed] = run("remotes", "--json").json["remotes"]
+    assert (listed["name"], listed["delivered"], listed["waiting"], listed["earlier"]) == ("team", 1, 0, False)
+    assert listed["since"] is not None
+    assert run("search", "after", "--remote", "team", "--json").json["source"] == "hybrid"
+
+
+@pytest.mark.requirement("N3")
+def test_earlier_memories_go_when_that_is_said_and_are_counted(run: Run, server: ScriptedRemote) -> None:
+    for text in ("one", "two"):
+        run("store", text)
+    run("store", "of no weight", "--significance", "0.3")
+    run("store", "of another project", "--project", "other")
+    added = run("remotes", "add", "team", server.url, "--with-earlier", "--json")
+    assert added.json["added"]["earlier"] == 2
+    assert run("sync").out.startswith("2 memories delivered, 0 waiting")
+    assert sorted(contents(server)) == ["one", "two"]
+    again = run("remotes", "add", "team", server.url, "--with-earlier").out
+    assert "nothing was stored before that is to go there" in again
+
+
+@pytest.mark.requirement("N3")
+def test_a_program_and_an_mcp_host_deliver_to_what_was_added(run: Run, server: ScriptedRemote) -> None:
+    run("remotes", "add", "team", server.url)
+    with SyncMemoryRouter.open() as memory:
+        receipt = memory.store("from a program", wait=5)
+    assert receipt.layers == ("local", "team")
+    with SyncMemoryRouter.open(remote=False) as memory:
+        memory.store("stays for now")
+    assert contents(server) == ["from a program"]
+    assert run("remotes", "--json").json["remotes"][0]["waiting"] == 1
+
+
+@pytest.mark.requirement("N3")
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [(NOBODY, "Connection refused"), ("localhost:8000", "an address begins with http"), ("lab", "begins with http")],
+)
+def test_a_wrong_address_is_not_added(run: Run, address: str, says: str) -> None:
+    refused = run("remotes", "add", "team", address)
+    assert (refused.code != 0, refused.out, refused.err.count("\n"), says in refused.err) == (True, "", 1, True)
+    assert not added_remotes().exists()
+    assert run("remotes", "--json").json == {"remotes": []}
+
+
+def test_a_remote_that_is_away_is_added_when_that_is_said(run: Run) -> None:
+    assert run("remotes", "add", "team", NOBODY, "--offline").code == 0
+    assert "team gets it later" in run("store", "waits").out
+
+
+def test_a_server_that_offers_no_memory_is_not_added(run: Run) -> None:
+    with ScriptedRemote() as server:
+        server.script(*["status=404"] * 9)
+        refused = run("remotes", "add", "team", server.url)
+    assert (refused.code, refused.err.startswith("kingly-memory: team was not added: ")) == (1, True)
+
+
+def test_a_name_stands_for_one_address_in_a_home(run: Run) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    refused = run("remotes", "add", "team", "http://127.0.0.1:10", "--offline")
+    assert (refused.code, "is another address in this home" in refused.err) == (2, True)
+    refused = run("remotes", "add", "all", NOBODY, "--offline")
+    assert (refused.code, "cannot be a remote's name" in refused.err) == (2, True)
+    unknown = run("search", "x", "--remote", "lab")
+    assert (unknown.code, "`kingly-memory remotes add lab URL` adds it" in unknown.err) == (2, True)
+
+
+def test_a_second_remote_that_the_policy_does_not_name_is_said_to_get_nothing(run: Run) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    assert "so nothing is sent there" in run("remotes", "add", "home", "http://127.0.0.1:10", "--offline").out
+
+
+# --- tokens ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["variable", "standard input", "file"])
+def test_the_token_of_an_added_remote_is_kept_in_a_file_for_its_user_alone(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: str
+) -> None:
+    with ScriptedRemote(token="of-the-team") as server:
+        assert "HTTP 401" in run("remotes", "add", "team", server.url).err
+        if way == "variable":
+            monkeypatch.setenv("KINGLY_TOKEN", "of-the-team")
+            added = run("remotes", "add", "team", server.url)
+            monkeypatch.delenv("KINGLY_TOKEN")
+        elif way == "file":
+            path = tmp_path / "token"
+            path.write_text("of-the-team")
+            path.chmod(0o600)
+            added = run("remotes", "add", "team", server.url, "--token-file", str(path))
+        else:
+            added = run("remotes", "add", "team", server.url, "--token-file", "-", stdin=b"of-the-team\n")
+        assert (added.code, "of-the-team" in added.out) == (0, False)
+        assert run("store", "hello", "--require-remote").code == 0
+        assert run("remotes", "add", "team", server.url, "--offline").code == 0  # as it was, with its token
+        assert run("store", "again", "--require-remote").code == 0
+    for kept in added_remotes().parent.rglob("*"):
+        if kept.is_file() and "memory" not in kept.parts:
+            assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "of-the-team" not in added_remotes().read_text()
+    run("remotes", "forget", "team")
+    assert not list((added_remotes().parent / "tokens").glob("*"))
+
+
+def test_a_token_for_no_remote_by_name_is_not_shown_to_an_added_one(
+    run: Run, server: ScriptedRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("remotes", "add", "team", server.url)
+    monkeypatch.setenv("KINGLY_TOKEN", "of-somebody-else")
+    run("store", "hello", "--wait", "5")
+    assert contents(server) == ["hello"]
+    assert all("authorization" not in call.headers for call in server.requests)
+
+
+# --- forgetting -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", ["team", NOBODY, "127.0.0.1:9"])
+def test_an_added_remote_is_forgotten_by_its_name_or_address(run: Run, named: str) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    run("store", "waits")
+    assert "1 memory waited for it" in run("remotes", "forget", named).out
+    assert run("remotes", "--json").json == {"remotes": []}
+    assert run("store", "stays").out.splitlines()[1] == "  on this machine only: no remote is named"
+
+
+def test_an_added_remote_that_its_home_knows_no_more_can_be_forgotten(run: Run) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    shutil.rmtree(Place.resolve().home)
+    assert run("remotes", "forget", "team").out == "team is forgotten; nothing waited for it\n"
+    assert Place.resolve().remotes == ()
+
+
+# --- what a home cannot say -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("N3")
+def test_a_home_that_comes_from_somebody_else_sends_nothing_anywhere(
+    run: Run, server: ScriptedRemote, tmp_path: Path
+) -> None:
+    """All that a home may hold of a remote, its address, its enrolment and what waits for it, is of no effect
+    elsewhere."""
+    run("remotes", "add", "team", server.url, "--offline")
+    run("store", "of the author", "--wait", "5")
+    before = len(server.requests)
+    cloned = tmp_path / "cloned"
+    shutil.copytree(Place.resolve().home, cloned)
+    here = ("--home", str(cloned), "--project", "default")
+    run("store", "mine", *here)
+    run("search", "mine", *here)
+    with SyncMemoryRouter.open(cloned, project="default") as memory:
+        memory.store("mine too", wait=0.1)
+    assert len(server.requests) == before
+
+
+def test_a_record_that_others_may_write_is_not_obeyed(run: Run, server: ScriptedRemote) -> None:
+    run("remotes", "add", "team", server.url)
+    added_remotes().chmod(0o666)
+    refused = run("store", "hello")
+    assert (refused.code, "run `chmod 600` on it" in refused.err) == (2, True)
+    assert server.effects == []
+
+
+async def test_a_damaged_record_says_what_to_do(run: Run) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    added_remotes().write_text("[]")
+    refused = run("store", "hello")
+    assert (refused.code, "is damaged; move it away and add the remotes again" in refused.err) == (2, True)
+    async with MemoryRouter.open(remote=False) as memory:
+        assert (await memory.store("works")).layers == ("local",)
+
+
+# --- what the remote calls a memory ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("L2")
+@pytest.mark.requirement("KNG-009")
+def test_reading_tells_the_remotes_id_after_a_delivery(run: Run, server: ScriptedRemote, tmp_path: Path) -> None:
+    run("store", "stays", "--significance", "0.3", "--key", "here")
+    run("remotes", "add", "team", server.url)
+    remote_id = run("store", "goes", "--wait", "5", "--key", "there", "--json").json["remote_id"]
+    assert remote_id
+    assert run("get", "there", "--json").json["remote_id"] == remote_id
+    assert f"remote id     {remote_id}" in run("get", "there").out
+    assert run("get", "here", "--json").json["remote_id"] is None
+    assert [one["remote_id"] for one in run("list", "--json").json["memories"]] == [remote_id, None]
+    assert f"delivered, {server.url}, which calls it {remote_id}" in run("get", "there", "--explain").out
+    run("export", str(tmp_path / "views"), "--layout", "kingly")
+    cached = json.loads((tmp_path / "views" / "quick_cache.json").read_text())["memories"]
+    assert {one["key"]: one["mcp_id"] for one in cached} == {"here": None, "there": remote_id}
+    assert run("import", str(tmp_path / "views" / "quick_cache.json"), "--project", "copy").code == 0
+    copied = run("get", "there", "--project", "copy", "--json").json
+    assert (copied["metadata"], copied["remote_id"]) == ({}, None)
