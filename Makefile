@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 LOCKED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check audit conformance crash faults bench requirements constraints clean
+.PHONY: help venv demo test test-long check audit conformance crash faults bench requirements constraints clean
 
 help: ## show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(READY) ## create .venv with the exact versions of constraints.txt
 
@@ -27,6 +27,9 @@ demo: $(READY) ## the whole story in under a minute: store, search, lose the rem
 
 test: $(READY) ## run the tests, two files at a time
 	$(RUN) -m pytest --numprocesses 2 --dist loadfile
+
+test-long: $(READY) ## the same with ten times as many examples of the property tests, other ones each time
+	HYPOTHESIS_PROFILE=long $(RUN) -m pytest --numprocesses 2 --dist loadfile
 
 check: $(READY) ## format, lint, strict types, import order, known weaknesses of dependencies
 	$(RUN) -m ruff format --check .

@@ -15,9 +15,14 @@ from tests.router_bench import PromptStore
 
 pytest_plugins = ["tests.requirements_plugin"]
 
-# A loaded machine is not a failure: no law depends on how long an example took.
-settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("project")
+# A loaded machine is not a failure: no law depends on how long an example took. By default every run tries the same
+# examples, so that a run fails only because of what was changed; `make test-long` looks for new ones.
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile(
+    "same", derandomize=True, database=None, max_examples=40, deadline=None, suppress_health_check=CALM
+)
+settings.register_profile("long", max_examples=400, deadline=None, suppress_health_check=CALM, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell: processes that tests start would not hear of it either.

@@ -599,7 +599,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 @pytest.mark.requirement("SMT-029", "SMT-049")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=_thread, now=st.sampled_from([None, MARCH]))
 @example(data=THREAD, now=None)
 @example(data=AHEAD, now=MARCH)
@@ -615,7 +615,7 @@ def test_export_after_import_is_the_identity_on_whole_files(
     assert given == said
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=_thread)
 def test_a_file_of_ours_says_the_same_after_another_journey(shared: Home, data: dict[str, Any]) -> None:
     here, there = f"p{next(_numbers)}", f"p{next(_numbers)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.attention.injection import Injection
 from kingly_memory.errors import InvalidInput, RouterClosed
-from kingly_memory.router.attending import injecting
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.mcp_sessions import session
@@ -324,21 +323,3 @@ async def test_the_tool_says_what_is_in_and_under_which_thread(tmp_path: Path) -
 async def test_the_tool_refuses_what_makes_no_sense(tmp_path: Path, arguments: dict[str, Any], problem: str) -> None:
     async with session(tmp_path, settings=QUICK) as client:
         assert problem in await client.error("memory_inject", **arguments)
-
-
-async def test_a_prompt_goes_before_what_is_worked_out_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From its beginning to its end, and not only while it searches."""
-    taken: list[bool] = []
-    async with opened(tmp_path) as memory:
-        await said(memory, RULE)
-        for name in ("for_prompt", "inject"):
-            work = getattr(injecting, name)
-
-            def noted(*asked: Any, work: Callable[..., Any] = work, **how: Any) -> Any:
-                taken.append(memory._right_of_way.is_taken)
-                return work(*asked, **how)
-
-            monkeypatch.setattr(injecting, name, noted)
-        assert notes(await memory.inject(PROMPT)) == [RULE]
-        assert not memory._right_of_way.is_taken
-    assert taken == [True, True]

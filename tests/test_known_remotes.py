@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
@@ -427,7 +427,6 @@ async def lived(folder: Path, lives: list[tuple[str, bool, float]], victim: str)
         assert store.reader.page(Query("", "app"), [Standing.LIVE], 100, None) == memories
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(texts, max_size=5), st.sampled_from(LABELS))
 def test_forgetting_one_remote_changes_nothing_of_another(lives: list[tuple[str, bool, float]], victim: str) -> None:
     with TemporaryDirectory() as folder:

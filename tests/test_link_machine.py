@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
@@ -70,10 +70,6 @@ class Linkings(Deliveries):
 
 
 Linkings.TestCase.settings = settings(
-    max_examples=40,
     stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestLinkings = Linkings.TestCase

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.local.store import DiskStore
@@ -304,7 +304,6 @@ def check_scores(hits: tuple[LocalHit, ...]) -> None:
 
 
 @pytest.mark.requirement("KNG-014")
-@settings(max_examples=40)
 @given(st.lists(st.sampled_from("scheduler deployment plum registry jobs unreachabel the zzzz 🎉".split()), min_size=1))
 def test_relevance_is_in_bounds_and_descending(scored: DiskStore, asked: list[str]) -> None:
     check_scores(search(scored, " ".join(asked)).hits)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
@@ -620,7 +620,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=3, max_size=14))
 def test_nothing_that_was_said_is_lost(steps: list[tuple[str, Any]]) -> None:
     """Every memory is live or in the archive with its own words, nothing is merged into what was merged before, and

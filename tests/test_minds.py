@@ -592,4 +592,6 @@ class OneBehaviour(RuleBasedStateMachine):
 
 
 TestOneBehaviour = OneBehaviour.TestCase
-TestOneBehaviour.settings = hypothesis_settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestOneBehaviour.settings = hypothesis_settings(
+    stateful_step_count=25,
+)

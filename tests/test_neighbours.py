@@ -159,7 +159,7 @@ def test_what_was_said_beside_is_found_however_many_rows_lie_between(store: Disk
     assert lent == {TALK[3]: 0.5, TALK[4]: 0.25, TALK[1]: 0.25, TALK[0]: 0.125}
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=40), st.integers(1, 3), st.sampled_from([0, 20, 128, 100_000])
 )
@@ -205,7 +205,6 @@ turns = st.lists(
 
 
 @pytest.mark.requirement("KNG-014")
-@settings(max_examples=40)
 @given(own=turns, foreign=turns, hidden=turns)
 def test_no_result_crosses_scopes_or_shows_what_is_hidden(
     shared: DiskStore, own: list[Any], foreign: list[Any], hidden: list[Any]
@@ -322,7 +321,6 @@ def test_common_word_that_is_not_looked_up_still_counts() -> None:
     assert question.own(memory("rare and common")).score > question.own(memory("rare and other")).score
 
 
-@settings(max_examples=300)
 @given(st.text(ascii_lowercase, min_size=1, max_size=12) | st.sampled_from(["relational", "hopping", "agreed", "sky"]))
 def test_stems_are_those_of_the_index(index: sqlite3.Connection, word: str) -> None:
     index.execute("DELETE FROM texts")

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.errors import InvalidSetting
@@ -331,7 +331,6 @@ async def lived(folder: Path, lives: list[Any], last: str) -> list[Guarded]:
 
 
 @pytest.mark.requirement("KNG-090")
-@settings(max_examples=40)
 @given(days, ways.filter(bool))
 def test_whatever_happens_to_a_home_nothing_goes_astray_and_nothing_is_left_out(lives: list[Any], last: str) -> None:
     with TemporaryDirectory() as folder:

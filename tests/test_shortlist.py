@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[DiskStore]:
 texts = st.lists(st.sampled_from(["amber", "beryl", "coral", "diamond"]), min_size=1, max_size=4).map(" ".join)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     said=st.tuples(st.lists(texts, max_size=4), st.lists(texts, max_size=4)),
     asked=texts,
@@ -64,7 +64,7 @@ def test_whatever_is_too_much_to_weigh_a_project_finds_all_that_is_its_own_and_n
     assert sorted(found) == sorted(text for text in own if set(text.split()) & set(terms))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     said=st.tuples(st.lists(texts, max_size=6), st.lists(texts, max_size=4)),
     asked=texts,

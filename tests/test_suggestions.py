@@ -561,4 +561,6 @@ class Remembering(RuleBasedStateMachine):
 
 
 TestRemembering = Remembering.TestCase
-TestRemembering.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+TestRemembering.settings = settings(
+    stateful_step_count=15,
+)

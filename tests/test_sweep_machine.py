@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -481,10 +481,6 @@ class Sweepings(RuleBasedStateMachine):
 
 
 Sweepings.TestCase.settings = settings(
-    max_examples=60,
     stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestSweepings = Sweepings.TestCase

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kingly_memory import intake
@@ -43,7 +43,6 @@ def through(store: DiskStore, content: str) -> str:
 
 
 @pytest.mark.requirement("UNI-010")
-@settings(max_examples=150)
 @given(st.text(st.characters(), min_size=1).filter(str.strip))
 @example("\ufeffa\r\nb\rc\n\n  d \t ")
 @example("a\x00b\x00\x00")

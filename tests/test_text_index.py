@@ -10,7 +10,7 @@ from string import ascii_lowercase
 from uuid import uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.local import rows
@@ -104,7 +104,6 @@ def test_index_is_in_step_when_one_batch_stores_changes_and_erases(store: DiskSt
     check_integrity(home)
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from(["save", "forget", "erase", "fail"]), st.text(min_size=1)),
@@ -166,7 +165,6 @@ words = st.text(ascii_lowercase, min_size=4, max_size=8)
 texts = st.lists(words, min_size=1, max_size=5).map(" ".join)
 
 
-@settings(max_examples=40)
 @given(own=st.lists(texts, max_size=3), foreign=st.lists(texts, min_size=1, max_size=3), typo=st.integers(0, 3))
 def test_no_project_finds_counts_or_is_repaired_towards_words_of_another(
     shared: DiskStore, own: list[str], foreign: list[str], typo: int
@@ -211,7 +209,6 @@ def test_words_of_content_are_never_taken_for_scope_tokens(store: DiskStore, hom
     assert match(store, *tag.split()).found == ()
 
 
-@settings(max_examples=50)
 @given(
     st.text(ascii_lowercase, min_size=1, max_size=8),
     st.sampled_from(["", "s", "es", "ed", "ing"]),

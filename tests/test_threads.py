@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
@@ -820,7 +820,6 @@ async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
 
 
 @pytest.mark.requirement("SMT-047")
-@settings(max_examples=25)
 @given(STEPS)
 def test_whatever_is_merged_split_and_renamed_no_message_is_lost(steps: list[tuple[str, int, int]]) -> None:
     with TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
@@ -250,7 +250,6 @@ async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
                 assert everything(store) == before
 
 
-@settings(max_examples=25)
 @given(STEPS)
 def test_what_is_told_of_a_split_is_so_and_what_fails_changes_nothing(steps: list[tuple[str, int, int]]) -> None:
     with TemporaryDirectory() as folder:

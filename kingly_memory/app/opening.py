@@ -70,14 +70,13 @@ class MemoryRouter(Views):
 
     @cached_property
     def _injecting(self) -> Injecting:
-        reader, first = self._store.reader, self._right_of_way.search
-        layer = self._local_layer(LocalSearch(reader, self._usage.last_use, likeness=False, first=first))
+        reader = self._store.reader
+        layer = self._local_layer(LocalSearch(reader, self._usage.last_use, likeness=False))
         return Injecting(
             self._access,
             lambda: Surroundings(reader, layer, self._station.project, self._agent, self._now_s()),
             budget_s=self._settings.local_search_s,
             log=self._injections,
-            first=first,
         )
 
     @cached_property

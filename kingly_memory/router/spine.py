@@ -30,7 +30,6 @@ from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
 from kingly_memory.router.remotes import Remotes
-from kingly_memory.router.right_of_way import RightOfWay
 from kingly_memory.router.searching.embedding import Embedding
 from kingly_memory.router.searching.gather import Gatherer
 from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
@@ -81,10 +80,9 @@ class Spine:
         self._usage = UsageBuffer()
         self._lookups = Lookups(station.project)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
-        self._right_of_way = way = RightOfWay()
-        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader.vectors, way)
+        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, store.reader.vectors)
         self._embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
-        words = LocalSearch(store.reader, self._usage.last_use, first=way.search)
+        words = LocalSearch(store.reader, self._usage.last_use)
         local = self._local_layer(words)
         self._view = View(station, store=store, local=words, clock=clock)
         self._associations = Associations(station, view=self._view, reader=store.reader, local=words, clock=clock)
@@ -127,7 +125,7 @@ class Spine:
             clock=clock,
             pause_s=settings.usage_flush_s,
         )
-        self._sweeper = Sweeper(store=store, landing=self._landing, lock=sweeping or Lock(), right_of_way=way)
+        self._sweeper = Sweeper(store=store, landing=self._landing, lock=sweeping or Lock())
         self._opening: asyncio.Task[None] | None = None
         self._is_open = False
         self._is_closed = False
@@ -280,8 +278,7 @@ class Spine:
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
         await self._opened()
-        with self._right_of_way.store():
-            return await self._landing.of(self._store.write(change))
+        return await self._landing.of(self._store.write(change))
 
     async def _read(self, look: Callable[[], T]) -> T:
         await self._opened()

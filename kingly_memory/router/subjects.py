@@ -13,7 +13,6 @@ from kingly_memory.lifecycle.subject import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router.right_of_way import Patience, Pause, RightOfWay, no_pause
 
 PAGE = 64
 """Memories read at a time: fewer cost more, since every page looks for its beginning in the index."""
@@ -31,19 +30,19 @@ T = TypeVar("T")
 
 
 class Pauses:
-    """Called now and then by whoever reads much: gives the interpreter up when that was held for long enough, and to
-    searches and stores that are under way for as long as they take."""
+    """Called now and then by whoever reads much: gives the interpreter up when that was held for long enough."""
 
-    def __init__(self, right_of_way: RightOfWay | None = None) -> None:
-        self._patience = None if right_of_way is None else Patience(right_of_way)
+    def __init__(self) -> None:
         self._since_s = time.perf_counter()
 
     def __call__(self) -> None:
-        worked_s = time.perf_counter() - self._since_s
-        if worked_s > WORK_S:
-            if self._patience is None or not self._patience.give(worked_s):
-                time.sleep(PAUSE_S)
+        if time.perf_counter() - self._since_s > WORK_S:
+            time.sleep(PAUSE_S)
             self._since_s = time.perf_counter()
+
+
+def no_pause() -> None:
+    """Between two bites of work that somebody waits for."""
 
 
 class Subjects:
@@ -54,17 +53,15 @@ class Subjects:
         reader: StoreReader,
         project: str,
         remotes: Sequence[str] = (),
-        right_of_way: RightOfWay | None = None,
     ) -> None:
-        """`remotes` are those that memories may wait for. Reading gives way where there is a right of way."""
-        self.right_of_way = right_of_way
+        """`remotes` are those that memories may wait for."""
         self._reader = reader
         self._project = project
         self._remotes = remotes
 
     def live(self, *, agent: str | None = None, standings: Sequence[Standing] = (Standing.LIVE,)) -> Iterator[Subject]:
         """The project's memories in the order they were first stored."""
-        query, start, pause = Query("", self._project, agent=agent), None, Pauses(self.right_of_way)
+        query, start, pause = Query("", self._project, agent=agent), None, Pauses()
         while rows := self._reader.page(query, standings, PAGE, start, oldest_first=True):
             pause()
             for one in self.of(rows, pause):
@@ -74,7 +71,7 @@ class Subjects:
 
     def ended(self, now_s: float) -> Iterator[Subject]:
         """What has outlived its lifetime, whichever project it belongs to, the longest ended first."""
-        offset, pause = 0, Pauses(self.right_of_way)
+        offset, pause = 0, Pauses()
         while ids := self._reader.expired(now_s, PAGE, offset):
             rows = (self._reader.row(memory_id) for memory_id in ids)
             for one in self.of([row for row in rows if row is not None]):
@@ -82,7 +79,7 @@ class Subjects:
                 yield one
             offset += len(ids)
 
-    def of(self, rows: Sequence[Row], pause: Pause = no_pause) -> list[Subject]:
+    def of(self, rows: Sequence[Row], pause: Callable[[], None] = no_pause) -> list[Subject]:
         ids, facets = [row.memory.id for row in rows], {}
         for name in FACETS:
             facets[name] = self._reader.facets(name, ids)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -86,14 +85,11 @@ class Injecting:
         *,
         budget_s: float,
         log: InjectionLog | None,
-        first: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`first` is around the work, as around that of a search."""
         self._access = access
         self._around = around
         self._budget_s = budget_s
         self._log = log
-        self._first = first
         self._pages = Pages()
 
     async def inject(self, prompt: object, budget_tokens: object, session: object, *, explain: bool) -> Injection:
@@ -102,13 +98,12 @@ class Injecting:
         return await self._access.read(partial(self._injected, text, budget=budget, session=named, explain=explain))
 
     def _injected(self, prompt: str, *, budget: Budget, session: str | None, explain: bool) -> Injection:
-        with self._first():
-            return injected(
-                prompt,
-                self._around()._replace(pages=self._pages),
-                budget=budget,
-                budget_s=self._budget_s,
-                session=session,
-                log=self._log,
-                explain=explain,
-            )
+        return injected(
+            prompt,
+            self._around()._replace(pages=self._pages),
+            budget=budget,
+            budget_s=self._budget_s,
+            session=session,
+            log=self._log,
+            explain=explain,
+        )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -21,10 +22,11 @@ log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
 BATCH = 64
-"""Memories embedded and written in one transaction."""
+"""Memories whose vectors are written in one transaction."""
 BITE = 16
-"""Memories embedded without a pause: some milliseconds, for which they hold the interpreter. While there are searches
-no more are written at once either."""
+"""Memories embedded without a pause: some milliseconds, for which they hold the interpreter."""
+PAUSE_S = 0.002
+"""Between two such bites, for searches and stores that wait for the interpreter."""
 EVERY_S = 5.0
 """How often it is looked for what other processes have stored."""
 PREPARE_S = 0.5
@@ -41,8 +43,6 @@ class Embedding:
 
     def __init__(self, vectors: VectorSearch, *, store: LocalStore, clock: Clock) -> None:
         self._vectors = vectors
-        self._right_of_way = vectors.right_of_way
-        self._was_searched = self._right_of_way.watch()
         self._store = store
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kingly-vectors")
@@ -161,14 +161,12 @@ class Embedding:
         looked = self._lacking(self._trail.mark)
         if looked.found:
             self._write([row.memory for row in looked.found])
-            self._right_of_way.give()
             self._vectors.load()  # else the next search would
         self._trail.follow(looked.mark)
         self._unmade = 0 if looked.at_end else max((self._unmade or 0) - len(looked.found), 0)
         return not looked.at_end
 
     def _lacking(self, mark: Mark) -> Looked[Row]:
-        self._right_of_way.give()
         if self._vectors.is_stopped:
             return Looked((), mark, at_end=True)
         return self._store.reader.vectors.lacking(self._vectors.facet, self._vectors.project, mark, BATCH)
@@ -192,13 +190,11 @@ class Embedding:
     def _write(self, memories: Sequence[Memory], gone: Sequence[str] = ()) -> None:
         made: list[tuple[Memory, Sequence[float]]] = []
         for bite in _pieces(memories, BITE):
-            self._right_of_way.give()
+            time.sleep(PAUSE_S)
             made += zip(bite, self._vectors.embedder.embed([searchable(memory) for memory in bite]), strict=True)
         changes = [_keep(self._vectors.facet, (), gone)] if gone else []
-        size = BITE if self._was_searched() else BATCH
-        changes += [_keep(self._vectors.facet, piece, ()) for piece in _pieces(made, size)]
+        changes += [_keep(self._vectors.facet, made, ())] if made else []
         for change in changes:
-            self._right_of_way.give()
             self._store.write(change).result()
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -116,21 +115,17 @@ class LocalSearch:
         *,
         likeness: bool = True,
         repairs: bool = True,
-        first: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """`likeness=False` leaves the fuzzy similarity, which is only told, out of the scores; `repairs=False` leaves
-        words that no memory holds as they are. A cold start is quicker without rapidfuzz. `first` is around the work
-        of a search."""
+        words that no memory holds as they are. A cold start is quicker without rapidfuzz."""
         self._reader = reader
         self._last_use = last_use
         self._likeness = likeness
-        self._first = first
         self._wordings = Wordings(reader, repairs=repairs)
 
     def word(self, query: Query, *, budget_s: float) -> Wording:
         """What the query is taken to ask for; repairs take REPAIR_SHARE of the budget at most."""
-        with self._first():
-            return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
+        return self._wordings.of(query, terms(query.text).words, time.monotonic() + budget_s * REPAIR_SHARE)
 
     def search(
         self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
@@ -140,10 +135,7 @@ class LocalSearch:
         `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
         limit are told of, where more were looked at: as many are looked at either way.
         """
-        with self._first():
-            return self._answer(query, now_s, budget_s, wording, most or query.limit)
-
-    def _answer(self, query: Query, now_s: float, budget_s: float, wording: Wording | None, wanted: int) -> LocalAnswer:
+        wanted = most or query.limit
         began = time.monotonic()
         asked = terms(query.text)
         wording = wording or self.word(query, budget_s=budget_s)

@@ -50,8 +50,7 @@ class LocalSide:
 
     def word(self, query: Query, *, budget_s: float) -> Wording:
         """See LocalSearch."""
-        with self._vectors.right_of_way.search():
-            return self._words.word(query, budget_s=budget_s)
+        return self._words.word(query, budget_s=budget_s)
 
     def is_alive(self, row: Row, now_s: float) -> bool:
         """See LocalSearch."""
@@ -61,10 +60,9 @@ class LocalSide:
         self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
     ) -> LocalAnswer:
         """See LocalSearch. `without` says why the vectors had no part in the answer, or not their whole part."""
-        with self._vectors.right_of_way.search():
-            if not query.by_meaning or query.project != self._vectors.project:
-                return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
-            return self._by_both(query, now_s, budget_s, wording, most or query.limit)
+        if not query.by_meaning or query.project != self._vectors.project:
+            return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+        return self._by_both(query, now_s, budget_s, wording, most or query.limit)
 
     def _by_both(
         self, query: Query, now_s: float, budget_s: float, wording: Wording | None, wanted: int

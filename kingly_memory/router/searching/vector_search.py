@@ -12,7 +12,6 @@ from kingly_memory.models import JsonObject
 from kingly_memory.ports import Embedder, Looked, Made, Mark, Row, VectorRows
 from kingly_memory.retrieval.blending import LEAST
 from kingly_memory.retrieval.vectors import packed, searchable, unpacked
-from kingly_memory.router.right_of_way import RightOfWay
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.matrix import Matrix
@@ -81,7 +80,6 @@ class VectorSearch:
         project: str,
         new_embedder: Callable[[], Embedder],
         reader: VectorRows,
-        right_of_way: RightOfWay | None = None,
     ) -> None:
         self.project = project
         self._new_embedder = new_embedder
@@ -92,7 +90,6 @@ class VectorSearch:
         self._revisions: dict[str, int] = {}
         self._orphaned: list[str] = []
         self._settled = threading.Event()
-        self.right_of_way = right_of_way or RightOfWay()
         self._trouble: str | None = None
         self.is_stopped = False
         self.remark: str | None = None
@@ -156,7 +153,6 @@ class VectorSearch:
     def stop(self) -> None:
         """Read no more in the background."""
         self.is_stopped = True
-        self.right_of_way.end()
 
     def await_loaded(self, deadline_s: float) -> str | None:
         """Why there are no vectors to search by then; None when there are."""

@@ -38,7 +38,7 @@ class Lookout:
     def alike(self) -> Iterator[tuple[Subject, Saying]]:
         """Those that are not alone in what they say, read again; what is kept apart is left out. The gists are numbers,
         which hold for this answer only."""
-        numbers, pause = count(), Pauses(self._subjects.right_of_way)
+        numbers, pause = count(), Pauses()
         for ids in _together(self._groups()):
             groups: defaultdict[Hashable, list[tuple[Subject, Saying]]] = defaultdict(list)
             for one in self._read(ids):

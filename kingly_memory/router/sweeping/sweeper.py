@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ from kingly_memory.ports import LocalStore, Transaction
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.records import Desk
-from kingly_memory.router.right_of_way import Patience, RightOfWay
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweeping import compacting, summaries, sweeps
 from kingly_memory.router.sweeping.compacting import Compacting, Note
@@ -36,6 +34,8 @@ SHOWN = 100
 """Actions that a report lists; the counts are of all."""
 AT_ONCE = 64
 """Decisions offered to one change, which takes as many as the time allows."""
+PAUSE_S = 0.001
+"""Between two changes, for searches and stores that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,7 @@ class Deeds:
 class Sweeper:
     """Sweeps for one router."""
 
-    def __init__(
-        self, *, store: LocalStore, landing: Landing, lock: Lock, right_of_way: RightOfWay | None = None
-    ) -> None:
-        self._right_of_way = right_of_way or RightOfWay()
+    def __init__(self, *, store: LocalStore, landing: Landing, lock: Lock) -> None:
         self._store = store
         self._landing = landing
         self._lock = lock
@@ -228,7 +225,7 @@ class Sweeper:
     ) -> list[Plan]:
         """On a thread of its own: those that searches read on are for searches."""
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
-        subjects = Subjects(self._store.reader, desk.project, remotes, self._right_of_way)
+        subjects = Subjects(self._store.reader, desk.project, remotes)
 
         lookout = Lookout(self._store.reader, subjects)
         is_merging = any(policies.merging is not None for policies in several)
@@ -268,17 +265,17 @@ class Sweeper:
             for first in range(0, before["pages"], AT_ONCE):
                 await self._write(sweeps.drop_pages(before["id"], first, min(first + AT_ONCE, before["pages"])))
         deeds = Deeds()
-        page, turn = 0, _Turn(self._right_of_way)
+        page = 0
         for _, some in groupby(plan.decisions, key=_summary_of):
-            page = await self._carry_out_some(list(some), sweep, desk, page, deeds, turn=turn)
+            page = await self._carry_out_some(list(some), sweep, desk, page, deeds)
         for first in range(0, len(notes), AT_ONCE):
-            await turn.give()
+            await asyncio.sleep(PAUSE_S)
             deeds.skipped += await self._write(sweeps.write_notes(sweep, notes[first : first + AT_ONCE], page))
             page += 1
         return deeds
 
     async def _carry_out_some(
-        self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int, deeds: Deeds, *, turn: _Turn
+        self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int, deeds: Deeds
     ) -> int:
         """Those of one summary, or of none; from that page on, and up to which."""
         behind = await self._write_summary(decisions, sweep, desk, page)
@@ -286,7 +283,7 @@ class Sweeper:
         is_behind = False
         begun = 0
         while begun < len(decisions):
-            await turn.give()
+            await asyncio.sleep(PAUSE_S)
             some = decisions[begun : begun + AT_ONCE]
             step = await self._write(sweeps.carry_out(sweep, some, page, behind))
             deeds.note(some, step.outcomes)
@@ -307,21 +304,6 @@ class Sweeper:
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
         return await self._landing.of(self._store.write(change))
-
-
-class _Turn:
-    """Searches and stores go first between two changes, too."""
-
-    def __init__(self, right_of_way: RightOfWay) -> None:
-        self._right_of_way = right_of_way
-        self._patience = Patience(right_of_way)
-        self._since_s = time.perf_counter()
-
-    async def give(self) -> None:
-        worked_s = time.perf_counter() - self._since_s
-        if self._right_of_way.is_taken:
-            await asyncio.to_thread(self._patience.give, worked_s)
-        self._since_s = time.perf_counter()
 
 
 def _summary_of(decision: Decision) -> tuple[str | None, str] | None:
