@@ -393,7 +393,7 @@ async def test_an_address_without_a_model_is_said(router: MemoryRouter, monkeypa
         await router.search_verified("deploys")
     monkeypatch.setenv("KINGLY_LLM_MODEL", "small")
     monkeypatch.setenv("KINGLY_LLM_URL", "ftp://user:hidden@localhost")
-    with pytest.raises(InvalidSetting, match="llm_url: the address must begin with") as refused:
+    with pytest.raises(InvalidSetting, match="llm_url: an address begins with") as refused:
         await router.search_verified("deploys")
     assert "hidden" not in str(refused.value)
 

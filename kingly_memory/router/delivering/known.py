@@ -37,11 +37,8 @@ class KnownRemote:
     dead: int
     since: datetime | None = None
     earlier: bool = False
-
-    @property
-    def is_strange(self) -> bool:
-        """Whether nothing of the project was ever to be sent there."""
-        return self.since is None and not (self.delivered or self.waiting or self.dead)
+    is_strange: bool = False
+    """Nothing of this home was ever to be sent there; it is in use to be asked."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -187,7 +184,7 @@ def _counted(reader: StoreReader, name: str, endpoint: str, label: str | None, i
 def _enrolled(reader: StoreReader, one: KnownRemote, project: str) -> KnownRemote:
     known = reader.facets("remote", [one.name]).get(one.name)
     if known is None or project not in known["projects"]:
-        return one
+        return replace(one, is_strange=known is None)
     since = datetime.fromtimestamp(known["projects"][project], UTC)
     return replace(one, since=since, earlier=project in known["earlier"])
 
