@@ -30,6 +30,7 @@ from kingly_memory.models import (
     Standing,
     as_utc,
 )
+from kingly_memory.writing import is_short
 
 KEY_LIMIT = 512
 """Characters in a key, context id, agent, project, tag or title."""
@@ -41,8 +42,6 @@ OF_A_SUMMARY = frozenset(
     "constraints patterns decisions".split()
 )
 """What metadata say of a summary of a learned text: of another text it is not true."""
-_SHORT_QUERY = 64
-"""Characters of a query that nobody takes for a long one: too few for 33 words."""
 RESULTS_LIMIT = 1_000
 MOST_IN_A_MODE = 50
 """Memories that a search in a mode answers with: each is compared with those before it."""
@@ -219,7 +218,11 @@ def query(
     """Check what a search asks for. Any text is a sensible query; filters that make no sense are refused."""
     if not isinstance(text, str):
         raise InvalidInput("query", f"expected text, not {_name(text)}")
-    said = _asked(text)
+    said = text
+    if not is_short(text):
+        from kingly_memory.query_extraction import extract_query  # few texts are long, and a hook is in a hurry
+
+        said = extract_query(text)
     is_excerpt = said != text
     return Query(
         text=mended(said),
@@ -236,18 +239,6 @@ def query(
         include_archived=include_archived,
         without_tags=without_tags,
     )
-
-
-def _asked(text: str) -> str:
-    if len(text) <= _SHORT_QUERY:
-        return text
-    from kingly_memory.asking.length import is_long  # few texts are long, and a hook is in a hurry
-
-    if not is_long(text):
-        return text
-    from kingly_memory.asking.question import asked
-
-    return asked(text)
 
 
 def unsought(tags: object) -> frozenset[str]:

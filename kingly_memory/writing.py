@@ -16,6 +16,9 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
+QUERY_CHARACTERS = 320
+QUERY_WORDS = 32
+"""A text that has no more of either is looked up as it stands, and no more is looked up for a longer one."""
 LONGEST_TOKEN = 16
 """Characters; what runs on longer counts as several tokens."""
 CHARACTERS_PER_TOKEN = 4
@@ -47,6 +50,11 @@ def has_unbroken(text: str) -> bool:
 def words(text: str) -> list[str]:
     """The words of a text in lower case, as the index takes it apart."""
     return _WORD.findall(text.casefold())
+
+
+def is_short(text: str) -> bool:
+    """Whether a text is looked up as it stands."""
+    return len(text) <= QUERY_CHARACTERS and len(text.split(maxsplit=QUERY_WORDS)) <= QUERY_WORDS
 
 
 def token_spans(text: str) -> list[tuple[int, int]]:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import intake
-from kingly_memory.asking.question import MOST_PLAIN
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, Memory, MemoryType, Origin, Scope
+from kingly_memory.writing import QUERY_CHARACTERS
 
 LIMIT = 1_048_576
 
@@ -126,7 +126,7 @@ def test_bad_filter_is_refused_by_its_name(field: str, said: dict[str, Any]) -> 
 
 
 def test_query_of_a_megabyte_is_cut_and_not_refused() -> None:
-    assert 0 < len(intake.query("x" * 1_000_000, project="p").text) <= MOST_PLAIN
+    assert 0 < len(intake.query("x" * 1_000_000, project="p").text) <= QUERY_CHARACTERS
 
 
 @pytest.mark.requirement("UNI-009")

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "kingly_memory"
 STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "stemming", "version"),
     ("models", "writing", "redaction", "settings_file", "secret_file", "own_files", "remote_names", "extras"),
-    ("asking", "topics", "trust", "remote_record"),
+    ("query_extraction", "topics", "trust", "remote_record"),
     ("intake",),
     ("ports", "settings", "observe", "thread_files"),
     ("model_calls",),

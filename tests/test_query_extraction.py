@@ -1,4 +1,4 @@
-"""What a long text asks for: its question, whatever was pasted around it."""
+"""What is looked up for a long text: its question, whatever was pasted around it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.eval.wrapping import WAYS, wrapped
-from kingly_memory import intake
-from kingly_memory.asking import pasted
-from kingly_memory.asking.length import MOST_CHARACTERS, MOST_WORDS
-from kingly_memory.asking.question import MOST_PLAIN, READ, asked
+from kingly_memory import intake, query_extraction
 from kingly_memory.models import Query
-from kingly_memory.writing import words
+from kingly_memory.query_extraction import LINES, MOST_PLAIN, READ, extract_query
+from kingly_memory.writing import QUERY_CHARACTERS, QUERY_WORDS
 
 QUESTION = "Which radiator did the plumber bleed first in November?"
 
@@ -62,18 +60,18 @@ STORY = (
         "what  about\nthe lease?\n",
         "NOT (a OR b) *",
         "🎉",
-        "x" * MOST_CHARACTERS,
+        "x" * QUERY_CHARACTERS,
         STORY,
     ],
 )
 def test_a_short_or_plain_text_is_asked_as_it_is(text: str) -> None:
-    assert asked(text) == text
+    assert extract_query(text) == text
     assert intake.query(text, project="p") == Query(text, "p")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_question_is_found_in_whatever_it_is_wrapped_in(way: str) -> None:
-    assert asked(wrapped(QUESTION, way=way)) == QUESTION
+    assert extract_query(wrapped(QUESTION, way=way)) == QUESTION
 
 
 @pytest.mark.parametrize(
@@ -84,7 +82,6 @@ def test_a_question_is_found_in_whatever_it_is_wrapped_in(way: str) -> None:
         (f"{RULES}\n\nRemind me who bled the radiators", "Remind me who bled the radiators"),
         (f"{QUESTION}\n\n{LOG}\n\n{QUESTION}", QUESTION),
         (f"User: how are you today?\nAssistant: Fine. What now?\n{RULES}\nUser: {QUESTION}", QUESTION),
-        (f'{{"role": "system", "content": "Be brief."}}\n{{"role": "user", "content": "{QUESTION}"}}\n{LOG}', QUESTION),
         (f"{QUESTION}\n```\n{SOURCE}", QUESTION),
         (
             f"{RULES}\n\nWas Dr. Seuss read in the U.S. by Tom J. Hall?",
@@ -95,8 +92,8 @@ def test_a_question_is_found_in_whatever_it_is_wrapped_in(way: str) -> None:
         (f"{RULES}\n\nwhich radiator did the plumber\nbleed first?", "which radiator did the plumber bleed first?"),
     ],
 )
-def test_a_question_is_told_from_rules_chats_records_and_files(text: str, question: str) -> None:
-    assert asked(text) == question
+def test_a_question_is_told_from_rules_chats_and_files(text: str, question: str) -> None:
+    assert extract_query(text) == question
 
 
 ORDERS = [
@@ -123,61 +120,45 @@ ORDERS = [
     ],
 )
 def test_an_order_after_rules_is_what_is_asked(around: str, order: str) -> None:
-    assert asked(around.replace("{}", order)) == order
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_of_rules_that_an_order_runs_on_from_no_word_is_looked_up(order: str) -> None:
-    rules = "You are a careful agent. You must think before every step. Do not invent names. Respond only with JSON."
-    rules += (
-        " Should a step need network access, request approval from the user. You have access to the functions below."
-    )
-    assert set(asked(f"{rules} {order}").split()) <= set(words(order))
-
-
-@pytest.mark.parametrize("date", ["Date:   Mon Nov 3 10:11:12 2025 +0100\n", ""])
-def test_what_a_commit_says_of_itself_is_no_question(date: str) -> None:
-    fix = "Fix the deploy of the api so that it no longer hits the lock timeout."
-    commit = f"commit 1234567\nAuthor: Bob Miller\nReviewed-by: Ann Lee\n{date}\n"
-    commit += "    deploy the api: raise lock timeout\n\n deploy/api.sh | 4 ++--"
-    said = f"You are a helpful assistant. Answer briefly.\n\n{fix} Here is what git said:\n{commit}"
-    assert asked(said) == fix
+    assert extract_query(around.replace("{}", order)) == order
 
 
 def test_work_on_a_paste_of_many_short_lines_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[str] = []
-    look = pasted._is_material
+    look = query_extraction._is_pasted
 
     def noted(line: str) -> bool:
         looked_at.append(line)
         return look(line)
 
-    monkeypatch.setattr(pasted, "_is_material", noted)
-    asked(f"{'a? ' * 8}{chr(10)}{'a?' + chr(10) * 3}" * 4_000)
-    assert 0 < len(looked_at) <= pasted.LINES + 1
+    monkeypatch.setattr(query_extraction, "_is_pasted", noted)
+    extract_query(f"{'a? ' * 8}{chr(10)}{'a?' + chr(10) * 3}" * 4_000)
+    assert 0 < len(looked_at) <= LINES + 1
 
 
 def test_a_question_that_points_at_a_trace_takes_its_failure_along() -> None:
-    said = asked(f"have we seen this before?\n\n{TRACE}\n\n{SOURCE}")
+    said = extract_query(f"have we seen this before?\n\n{TRACE}\n\n{SOURCE}")
     assert said.startswith("have we seen this before? sqlite3 operationalerror database locked")
 
 
 def test_a_log_alone_is_asked_for_by_its_failures() -> None:
-    assert asked(LOG).split()[:4] == ["mailer", "certificate", "quota", "exceeded"]
-    assert not any(character.isdigit() for character in asked(LOG))
+    assert extract_query(LOG).split()[:4] == ["mailer", "certificate", "quota", "exceeded"]
+    assert not any(character.isdigit() for character in extract_query(LOG))
 
 
 def test_only_the_ends_of_a_paste_are_read() -> None:
     assert (
-        asked(f"{LOG}\n{'x ' * 500_000}\n\n{QUESTION}") == asked(f"{LOG}\n{'x ' * 900_000}\n\n{QUESTION}") == QUESTION
+        extract_query(f"{LOG}\n{'x ' * 500_000}\n\n{QUESTION}")
+        == extract_query(f"{LOG}\n{'x ' * 900_000}\n\n{QUESTION}")
+        == QUESTION
     )
-    assert "radiator" not in asked(f"{LOG * 20}{'x ' * READ}\n\n{QUESTION}\n\n{'x ' * READ}")
+    assert "radiator" not in extract_query(f"{LOG * 20}{'x ' * READ}\n\n{QUESTION}\n\n{'x ' * READ}")
 
 
 def test_a_long_key_is_kept_beside_what_is_asked() -> None:
     key = "-".join(f"reports/{number:03}" for number in range(36))
     query = intake.query(f" {key}\n", project="p")
-    assert MOST_CHARACTERS < len(key) <= intake.KEY_LIMIT
+    assert QUERY_CHARACTERS < len(key) <= intake.KEY_LIMIT
     assert (query.is_excerpt, query.key) == (True, key)
     assert intake.query(f"{LOG}\n\n{QUESTION}", project="p").key is None
     assert intake.query(QUESTION, project="p").key is None
@@ -191,7 +172,7 @@ def test_a_query_says_that_it_is_an_excerpt() -> None:
 
 def test_a_short_question_loads_nothing_for_long_ones() -> None:
     code = "import sys; from kingly_memory import intake; intake.query('what did the plumber say?', project='p'); "
-    code += "print([name for name in sys.modules if 'asking' in name])"
+    code += "print([name for name in sys.modules if 'extraction' in name])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "[]\n"
 
@@ -202,16 +183,16 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=80))).map("\n".join)))
-def test_what_is_asked_for_is_short_and_asks_for_itself(text: str) -> None:
-    said = asked(text)
-    assert asked(said) == said
+def test_what_is_looked_up_is_short_and_is_looked_up_as_it_stands(text: str) -> None:
+    said = extract_query(text)
+    assert extract_query(said) == said
     if said != text:
-        assert len(said) <= MOST_CHARACTERS
-        assert len(said.split()) <= MOST_WORDS
+        assert len(said) <= QUERY_CHARACTERS
+        assert len(said.split()) <= QUERY_WORDS
     assert len(said) <= MOST_PLAIN
     assert bool(said.strip()) == bool(text.strip())
 
 
 @given(st.text(alphabet='?"\\ \n<`.:a1', min_size=400))
 def test_signs_in_any_order_never_raise(text: str) -> None:
-    assert asked(text) == asked(text)
+    assert extract_query(text) == extract_query(text)
