@@ -32,7 +32,6 @@ DAY_S = 86_400.0
 LASTING = by_words(semantic_lifetime_s=10_000 * DAY_S)
 PASSING = by_words(semantic_lifetime_s=DAY_S)
 AT_FULL = (Goal("max", 10_000.0), Goal("grown_mb", 200.0))
-SEEN_AT_FULL = (Goal("max", 15_000.0), Goal("grown_mb", 200.0))
 MEANWHILE = (Goal("ratio_p99", 2.0),)
 
 
@@ -55,8 +54,7 @@ async def _merging(home: Path, notes: Sequence[Note]) -> list[Figure]:
     async with MemoryRouter.open(home, project="lasting", settings=LASTING, clock=ManualClock()) as memory:
         await memory.remember(_said(note) for note in _repeating(notes))
         planned = await _swept(memory, "plan of a sweep with merging", size, dry_run=True, policies=MERGING)
-        seen = await _overviewed(memory, size)
-        return [planned, await _swept(memory, "sweep with merging", size, dry_run=False, policies=MERGING), seen]
+        return [planned, await _swept(memory, "sweep with merging", size, dry_run=False, policies=MERGING)]
 
 
 def _repeating(notes: Sequence[Note]) -> Iterator[Note]:
@@ -89,16 +87,6 @@ async def _swept(
         return f"{report.archived:,} {'to go' if dry_run else 'archived'}{merged}"
 
     return await _once(f"{what} over {size:,}, processor", sweep, AT_FULL if size == FULL else ())
-
-
-async def _overviewed(memory: MemoryRouter, size: int) -> Figure:
-    """What the page of `stats --html` shows: a sweep by every policy, and one by itself, from one reading."""
-
-    async def look() -> str:
-        seen = await memory.overview()
-        return f"{seen.everything.merged:,} to be merged by every policy"
-
-    return await _once(f"overview of {size:,}, processor", look, SEEN_AT_FULL if size == FULL else ())
 
 
 async def _once(name: str, work: Callable[[], Awaitable[str]], goals: tuple[Goal, ...]) -> Figure:

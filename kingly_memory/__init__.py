@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kingly_memory.app.hybrid_search import get_hybrid_memory_search
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.experience.cognitive import CognitiveMemory
     from kingly_memory.cognition.experience.items import MemoryItem
@@ -75,7 +75,7 @@ __all__ = [
 
 _HOMES = {
     "MemoryRouter": "kingly_memory.app.opening",
-    "SyncMemoryRouter": "kingly_memory.app.sync",
+    "SyncMemoryRouter": "kingly_memory.blocking",
     "get_hybrid_memory_search": "kingly_memory.app.hybrid_search",
     "Settings": "kingly_memory.settings",
     "Assessment": "kingly_memory.cognition.confidence",

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from kingly_memory.adapters.files import jsonl
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli import transfer
 from kingly_memory.cli.output import Output
 from kingly_memory.intake import Imported

@@ -20,7 +20,6 @@ from kingly_memory.cognition.working import current_owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Memory
-from kingly_memory.router.attending.verbs import Attention
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, memory_over
 
@@ -436,18 +435,6 @@ async def test_what_nobody_in_particular_has_in_focus_holds_for_every_agent(tmp_
 def test_a_focus_that_does_not_say_when_it_was_set_names_no_time() -> None:
     [one] = Focuses.from_json({"active_focus": [{"topic": "ui"}]})
     assert (one.since, one.to_json()["set_at"]) == (None, None)
-
-
-def test_without_await_the_verbs_are_the_same() -> None:
-    import inspect
-
-    from kingly_memory.app.sync_attention import SyncAttention
-
-    verbs = [name for name in vars(Attention) if not name.startswith("_")]
-    assert verbs
-    for name in verbs:
-        theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (Attention, SyncAttention))
-        assert (ours.parameters, ours.return_annotation) == (theirs.parameters, theirs.return_annotation), name
 
 
 def test_memory_is_untouched_by_a_focus(tmp_path: Path) -> None:

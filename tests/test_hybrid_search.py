@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.app.hybrid_search import get_hybrid_memory_search
 from kingly_memory.app.opening import MemoryRouter
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit
 from kingly_memory.ports import RemoteHit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.lifecycle.rules import LifecycleRules
 from kingly_memory.lifecycle.strength import SEEDS_RULES, StrengthState, state
@@ -18,6 +20,7 @@ from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import MemoryType, Tier
 from kingly_memory.settings import MOST_SURPRISE
 from kingly_memory.testing import ManualClock
+from tests.store_samples import NOON, behind, memory, put
 
 DAY_S = 86_400
 QUICK: dict[str, Any] = {"durability": "process", "usage_flush_s": 1e9, "semantic_lifetime_s": 1e9}
@@ -137,7 +140,6 @@ async def test_a_high_threshold_breaks_no_verb(tmp_path: Path, threshold: float)
         assert held == {"memory_id": held["memory_id"], **(await told(memory))["strength"]}
         await memory.weak()
         assert sum((await memory.stats())["strength"].values()) == 1
-        assert (await memory.overview()).outlook.rules.forget_threshold == threshold
         assert (await memory.sweep(["strength"])).spared == (held["strength"] < threshold)
 
 
@@ -153,7 +155,6 @@ async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
         assert (await memory.stats())["strength"] == {"strong": 3, "normal": 0, "weak": 0, "forgettable": 0}
         weak = await memory.weak()
         assert (weak.forgettable, weak.recoverable) == ((), ())
-        assert (await memory.outlook()).next_to_fall == ()
         assert (await memory.sweep(["strength"])).archived == 0
 
 
@@ -195,3 +196,27 @@ async def test_what_uses_have_added_fades_where_the_setting_says_so(tmp_path: Pa
             await memory.mark_used(["note"])
         clock.jump(10_000 * DAY_S)
         assert (await told(memory))["strength"]["strength"] == pytest.approx(floor, abs=1e-3)
+
+
+@pytest.mark.requirement("ALM-088")
+async def test_a_store_from_before_there_were_strengths_has_them_without_another_layout(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    old = [memory(f"note {number}", project="app", significance=0.4) for number in range(3)]
+    store = DiskStore(home, durability="process")
+    put(store, *old)  # the rows alone, as they were before there were any facets
+    store.close()
+    with behind(home) as connection:
+        layout = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+    clock = ManualClock(NOON + timedelta(days=95))
+    async with MemoryRouter.open(
+        home, False, project="app", settings=Settings(durability="process"), clock=clock
+    ) as router:
+        told = await router.explain(old[0].id)
+        assert told is not None
+        assert told["strength"]["idle_days"] == pytest.approx(95)
+        await router.reinforce(old[0].id)
+        assert (await router.sweep(["strength"])).archived == 2
+        assert len((await router.archived()).entries) == 2
+        assert await router.restore(old[1].id) is not None
+    with behind(home) as connection:
+        assert connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall() == layout

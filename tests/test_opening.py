@@ -63,9 +63,7 @@ async def test_the_first_awaited_verb_opens_and_close_ends_it(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("N15")
-@pytest.mark.parametrize(
-    "verb", ["sweep", "compact", "weak", "stats", "outlook", "overview", "sync", "list", "threads"]
-)
+@pytest.mark.parametrize("verb", ["sweep", "compact", "weak", "stats", "sync", "list", "threads"])
 async def test_any_verb_may_be_the_first(tmp_path: Path, verb: str) -> None:
     memory = opened(tmp_path)
     await (memory.threads.list() if verb == "threads" else getattr(memory, verb)())

@@ -196,15 +196,6 @@ def test_the_weakest_goes_first_and_what_shares_a_summary_goes_together(
     assert all(count > 1 for count in Counter(behind).values())
 
 
-@given(populations, st.lists(chosen, min_size=1, max_size=3))
-def test_several_plans_from_one_reading_are_those_of_several_readings(
-    population: list[Subject], several: list[Policies]
-) -> None:
-    ended = [one for one in population if is_expired(one.lifetime, NOON_S)]
-    live = (one for one in population if one.memory.scope.project == "app")
-    assert steward.plans(several, iter(ended), live, NOON_S) == [planned(population, one) for one in several]
-
-
 @given(populations, chosen)
 def test_who_is_looked_at_again_and_joined_to_nobody_is_planned_for_as_before(
     population: list[Subject], policies: Policies
@@ -213,7 +204,7 @@ def test_who_is_looked_at_again_and_joined_to_nobody_is_planned_for_as_before(
     live = [one for one in population if one.memory.scope.project == "app"]
     ended = [one for one in population if is_expired(one.lifetime, NOON_S)]
     alone = [(one, Saying(one.memory.id, 3)) for one in live]
-    [again] = steward.plans([merging], ended, live, NOON_S, alike=lambda: alone)
+    again = steward.plan(merging, ended, live, NOON_S, alike=lambda: alone)
     assert again == planned(population, merging)
 
 
@@ -222,9 +213,9 @@ def test_who_was_touched_after_he_was_seen_is_joined_to_nobody() -> None:
     same = [(one, Saying("the same", 3)) for one in live]
     touched = [(replace(one, usage=Usage(1, NOON_S)), said) for one, said in same]
     how = Policies(lifetimes=False, tiers=Tiering(), merging=Merging())
-    [plan] = steward.plans([how], [], live, NOON_S, alike=lambda: same)
+    plan = steward.plan(how, [], live, NOON_S, alike=lambda: same)
     assert (len(plan.those(Merge)), plan.after.live, sum(plan.after.tiers.values())) == (1, 1, 1)
-    [plan] = steward.plans([how], [], live, NOON_S, alike=lambda: [same[0], touched[1]])
+    plan = steward.plan(how, [], live, NOON_S, alike=lambda: [same[0], touched[1]])
     assert (plan.those(Merge), plan.after.live, sum(plan.after.tiers.values())) == ((), 2, 2)
 
 
@@ -360,6 +351,6 @@ def test_what_ended_in_another_project_goes_and_is_not_counted() -> None:
         subject(2, lifetime=over, scope=Scope("other")),
         subject(3, lifetime=over, scope=Scope("other"), type=MemoryType.WORKING, awaited=True),
     ]
-    [plan] = steward.plans([Policies()], population, population[:1], NOON_S, project="app")
+    plan = steward.plan(Policies(), population, population[:1], NOON_S, project="app")
     assert [one.elsewhere for one in plan.decisions] == [False, True]
     assert (plan.waiting, plan.before.live, plan.after.live, plan.after.archived) == (0, 1, 0, 1)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.app import parts
 from kingly_memory.app.opening import MemoryRouter
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source, Standing
 from kingly_memory.ports import RemoteHit

@@ -13,7 +13,7 @@ import pytest
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Detail, Standing
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit

@@ -26,6 +26,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),
     ("app",),
+    ("portal",),
+    ("blocking",),
     ("hub", "integrations"),
     ("server",),
     ("cli",),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput
-from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.observe import Event, MemoriesSwept
-from kingly_memory.router.subjects import Subjects
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -255,30 +252,6 @@ async def test_tiers_are_asked_when_they_are_switched_on(
         report = await memory.sweep()
         assert (report.demoted, "tiers" in report.policies) == (demoted, is_on)
         assert (await memory.sweep(["tiers"], dry_run=True)).demoted == 1 - demoted
-
-
-async def test_an_overview_is_what_its_parts_say_from_one_reading(
-    memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(9):
-        await memory.store(f"note {number}", significance=number / 10)
-        clock.jump(20 * DAY_S)
-    readings = 0
-    live = Subjects.live
-
-    def counted(self: Subjects, **how: Any) -> Iterator[Subject]:
-        nonlocal readings
-        readings += 1
-        return live(self, **how)
-
-    monkeypatch.setattr(Subjects, "live", counted)
-    seen = await memory.overview(limit=3)
-    assert readings == 1
-    assert seen.stats == await memory.stats()
-    assert seen.outlook == await memory.outlook(limit=3)
-    assert seen.sweep == await memory.sweep(dry_run=True)
-    assert seen.everything == await memory.sweep(["lifetimes", "merging", "strength", "tiers"], dry_run=True)
-    assert seen.everything.archived > 0
 
 
 async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path, clock: ManualClock) -> None:

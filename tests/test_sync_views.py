@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.app import sync_views
 from kingly_memory.app.hybrid_search import get_hybrid_memory_search
-from kingly_memory.app.sync import SyncMemoryRouter
-from kingly_memory.cognition.consensus import ConsensusMemory, ConsensusRecord, DissentRecord
-from kingly_memory.cognition.stream import MemoryEvent, MemoryStream
+from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord
+from kingly_memory.cognition.stream import MemoryEvent
 from kingly_memory.models import Tier
-from kingly_memory.router.minds.continuum import ContinuumMemory
 from kingly_memory.settings import Settings
+from tools.blocking import FACES, TARGET, written
 
 QUICK = Settings(durability="process", closing_s=0.0, poll_s=0.05)
 
@@ -27,20 +26,19 @@ def memory(tmp_path: Path) -> Iterator[SyncMemoryRouter]:
         yield opened
 
 
-@pytest.mark.parametrize(
-    ("plain", "awaited"),
-    [
-        (sync_views.SyncMemoryStream, MemoryStream),
-        (sync_views.SyncConsensusMemory, ConsensusMemory),
-        (sync_views.SyncContinuumMemory, ContinuumMemory),
-    ],
-)
-def test_each_view_has_every_method_with_the_same_parameters(plain: type, awaited: type) -> None:
-    methods = [name for name in vars(awaited) if not name.startswith("_") and callable(getattr(awaited, name))]
-    assert len(methods) > 3
-    for name in methods:
-        ours, theirs = (inspect.signature(getattr(one, name)).parameters for one in (plain, awaited))
-        assert [str(one) for one in ours.values()] == [str(one) for one in theirs.values()], name
+def test_the_blocking_api_is_what_the_script_writes() -> None:
+    assert TARGET.read_text(encoding="utf-8") == written(), "run: python -m tools.blocking"
+
+
+@pytest.mark.requirement("N16")
+def test_every_blocking_verb_has_a_docstring_of_its_own() -> None:
+    from kingly_memory import blocking
+
+    for face in FACES:
+        written_class = getattr(blocking, face.name)
+        verbs = [name for name, one in vars(written_class).items() if inspect.isfunction(one)]
+        bare = [name for name in verbs if "See `" in (getattr(written_class, name).__doc__ or "See `")]
+        assert bare == [], face.name
 
 
 def test_a_stream_is_recorded_recalled_and_told(memory: SyncMemoryRouter) -> None:

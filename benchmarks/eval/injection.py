@@ -15,7 +15,7 @@ from benchmarks.eval.misspelling import misspelt
 from benchmarks.eval.questions import Conversation, Question, name_of
 from benchmarks.eval.trial import Arrangement, arranged, named
 from benchmarks.eval.wrapping import wrapped
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.output import table
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin

@@ -19,7 +19,7 @@ from benchmarks.eval.misspelling import misspelt
 from benchmarks.eval.questions import Conversation, Question, name_of
 from benchmarks.eval.wrapping import wrapped
 from kingly_memory.app.reading import open_reader
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, Results, Source

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
 from typing import Any
 
-from kingly_memory.app.sync import SyncMemoryRouter
-from kingly_memory.app.sync_views import SyncContinuumMemory
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Results
-from kingly_memory.router.minds.continuum import ContinuumMemory
-from kingly_memory.router.router import Router
 
 
 class HybridMemorySearch:
@@ -27,14 +24,13 @@ class HybridMemorySearch:
         return await self._search(query, limit=limit, by_ranks=True, **how)
 
 
-def get_hybrid_memory_search(memory: object) -> HybridMemorySearch:
+def get_hybrid_memory_search(memory: Any) -> HybridMemorySearch:
     """A hybrid search over that memory: a `MemoryRouter`, a `SyncMemoryRouter`, or the `continuum` of
     either. Raises InvalidInput."""
-    if isinstance(memory, Router | ContinuumMemory):
-        return HybridMemorySearch(memory.search)
-    if isinstance(memory, SyncMemoryRouter | SyncContinuumMemory):
-        return HybridMemorySearch(_in_a_thread(memory.search))
-    raise InvalidInput("memory", f"expected a MemoryRouter, not {type(memory).__name__}")
+    search = getattr(memory, "search", None)
+    if search is None or not type(memory).__module__.startswith("kingly_memory."):
+        raise InvalidInput("memory", f"expected a MemoryRouter, not {type(memory).__name__}")
+    return HybridMemorySearch(search if iscoroutinefunction(search) else _in_a_thread(search))
 
 
 def _in_a_thread(search: Callable[..., Results]) -> Callable[..., Awaitable[Results]]:

@@ -490,7 +490,6 @@ COMMANDS = (
         "stats",
         "Show how many memories are in which tier and how strong they are.",
         f"{_ROOM}.lifecycle:stats",
-        (argument("--html", "write a page with pictures of it to this file instead", metavar="FILE"),),
     ),
     Command(
         "audit tail",

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli import demo_hub
 from kingly_memory.cli.demo_texts import ASKED, ASKED_AFTERWARDS, ASKED_OFFLINE, LEARNT, LEARNT_OFFLINE, Told
 from kingly_memory.cli.failures import FAILED

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
@@ -21,11 +20,9 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.settings import Place
 
 if TYPE_CHECKING:
-    from kingly_memory.app.sync import SyncMemoryRouter
     from kingly_memory.lifecycle.forgetting import Faded, WeakMemories
     from kingly_memory.router.archive import ArchiveEntry
     from kingly_memory.router.sweeping.sweeper import SweepReport
-    from kingly_memory.router.upkeep import Overview
 
 ACTIONS_SHOWN = 20
 TWINS_SHOWN = 5
@@ -123,17 +120,9 @@ def reinforce(options: Namespace, out: Output) -> int:
 
 
 def stats(options: Namespace, out: Output) -> int:
-    place = place_of(options, out)
-    with routing(place, out, reads=True) as router:
-        if options.html is None:
-            found = router.stats()
-            out.show(found, _stats_lines(found))
-            return 0
-        seen = router.overview()
-        page = _page(seen, _reasons(router), place, out)
-    path = Path(options.html)
-    _write(path, page)
-    out.show({**seen.stats, "html": str(path)}, [f"wrote {path}: open it in a browser"])
+    with routing(place_of(options, out), out, reads=True) as router:
+        found = router.stats()
+    out.show(found, _stats_lines(found))
     return 0
 
 
@@ -333,43 +322,3 @@ def _stats_lines(found: JsonObject) -> list[str]:
 def _searches(found: JsonObject) -> str:
     searches = found["searches"]
     return f"{found['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet"
-
-
-def _page(seen: Overview, reasons: Counter[tuple[str, str]], place: Place, out: Output) -> str:
-    from kingly_memory.cli.stats_page import View, page
-
-    ids = _concerned(action for one in (seen.sweep, seen.everything) for action in one.actions[:ACTIONS_SHOWN])
-    return page(
-        View(
-            project=place.project,
-            at=datetime.now(UTC),
-            stats=seen.stats,
-            outlook=seen.outlook,
-            sweep=seen.sweep,
-            everything=seen.everything,
-            reasons=reasons,
-            names=_named(place, out, ids),
-        )
-    )
-
-
-def _reasons(router: SyncMemoryRouter) -> Counter[tuple[str, str]]:
-    """How many lie in the archive, by policy and reason."""
-    counts: Counter[tuple[str, str]] = Counter()
-    before: int | None = None
-    for _ in range(MOST_PAGES):
-        found = router.archived(ARCHIVE_PAGE, before)
-        for entry in found.entries:
-            why = entry.why
-            counts[("import", "it came with an import") if why is None else (why.policy, one_line(why.reason))] += 1
-        before = found.next_before
-        if before is None:
-            break
-    return counts
-
-
-def _write(path: Path, text: str) -> None:
-    from kingly_memory.adapters.files.atomic import replacing
-
-    with replacing(path) as file:
-        file.write(text)

@@ -46,7 +46,7 @@ from kingly_memory.models import (
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
 
 REMOTE_WAIT_S = 0.25
 """How long `store` waits for the remote unless told otherwise: a command ends, and then nobody delivers."""

@@ -19,7 +19,7 @@ from kingly_memory.settings import Place, Settings, inert
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
 
 _NONE = "this home has none; `kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
 VECTORS_WAIT_S = 1.0
@@ -137,7 +137,7 @@ def routing(
 
     Only `by_meaning` it has vectors: the memories that other commands store get theirs from whoever searches next.
     """
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
 
     if reads:
         place = replace(place, remote_use=RemoteUse.ASK)

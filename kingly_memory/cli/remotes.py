@@ -13,7 +13,7 @@ from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.settings import Place, Settings, added_remotes
 
 if TYPE_CHECKING:
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
     from kingly_memory.remote_record import AddedRemote
 
 

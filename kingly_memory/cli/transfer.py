@@ -26,7 +26,7 @@ from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
 
 BATCH = 200
 """Memories per transaction of an import: what an interruption can cost is done again by repeating it."""

@@ -146,7 +146,7 @@ def _told(memory: Memory) -> str:
 def _store(
     new: Sequence[Statement], used: Sequence[MemoryId], session: Session, place: Place, settings: Settings
 ) -> Taken:
-    from kingly_memory.app.sync import SyncMemoryRouter
+    from kingly_memory.blocking import SyncMemoryRouter
 
     # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
     with SyncMemoryRouter.open(

@@ -132,18 +132,7 @@ def chosen(names: Iterable[str] | None, available: Policies, usual: Sequence[str
 
 
 def plan(
-    policies: Policies, ended: Iterable[Subject], subjects: Iterable[Subject], now_s: float, archived: int = 0
-) -> Plan:
-    """One plan for what has ended anywhere in the store, and for the live memories of a project.
-
-    Reads both to their ends, once, and holds little of each. `archived` is how many of the project are so already.
-    """
-    [only] = plans([policies], ended, subjects, now_s, archived)
-    return only
-
-
-def plans(
-    several: Sequence[Policies],
+    policies: Policies,
     ended: Iterable[Subject],
     subjects: Iterable[Subject],
     now_s: float,
@@ -151,20 +140,21 @@ def plans(
     *,
     project: str | None = None,
     alike: Callable[[], Iterable[tuple[Subject, Saying]]] = tuple,
-) -> list[Plan]:
-    """What each of several sweeps of the project (None for any) would do, from one reading of the memories. `alike` is
-    asked after that, for those that are not alone in what they say."""
-    surveys = [_Survey(policies, now_s, project) for policies in several]
+) -> Plan:
+    """What a sweep of the project (None for any) would do: with what has ended anywhere in the store, and with the live
+    memories.
+
+    Reads both to their ends, once, and holds little of each. `archived` is how many of the project are so already.
+    `alike` is asked after that, for those that are not alone in what they say.
+    """
+    survey = _Survey(policies, now_s, project)
     for subject in ended:
-        for survey in surveys:
-            survey.see_ended(subject)
+        survey.see_ended(subject)
     for subject in subjects:
-        for survey in surveys:
-            survey.see(subject)
+        survey.see(subject)
     for subject, saying in alike():
-        for survey in surveys:
-            survey.see_alike(subject, saying)
-    return [survey.plan(archived) for survey in surveys]
+        survey.see_alike(subject, saying)
+    return survey.plan(archived)
 
 
 class _Survey:

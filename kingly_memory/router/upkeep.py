@@ -13,8 +13,7 @@ from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.lifecycle import compaction, steward, strength
 from kingly_memory.lifecycle.forgetting import Forgetting, WeakMemories, vitals
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
-from kingly_memory.lifecycle.steward import MERGING, POLICIES, STRENGTH, TIERS, Policies
-from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.steward import MERGING, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.models import JsonObject, LinkState, Memory, Standing
@@ -31,7 +30,6 @@ from kingly_memory.router.records import Desk
 from kingly_memory.router.spine import Spine
 from kingly_memory.router.sweeping import activity, feedback
 from kingly_memory.router.sweeping.condition import ArchivePage, Condition
-from kingly_memory.router.sweeping.outlook import Outlook
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.sweeping.sweeps import Undone
 
@@ -283,31 +281,6 @@ class Upkeep(Spine):
         now_s, happened = self._now_s(), await self._read(self._activity)
         return await asyncio.to_thread(self._condition.stats, happened, now_s)
 
-    async def outlook(self, limit: int = 6) -> Outlook:
-        """How strengths are spread, and the course of those memories that fall below the threshold next. Raises
-        InvalidInput."""
-        most = intake.count("limit", limit, least=0, most=100)
-        await self._opened()
-        await self._behind.flush()
-        return await asyncio.to_thread(self._condition.outlook, self._now_s(), most)
-
-    async def overview(self, limit: int = 6) -> Overview:
-        """`stats`, an `outlook` of that many memories, what the next sweep would do by itself, and what one by every
-        policy would: from one reading of the memories. Raises InvalidInput, StoreError."""
-        most = intake.count("limit", limit, least=0, most=100)
-        await self._opened()
-        await self._behind.flush()
-        desk = self._desk()
-        every = self._policies(POLICIES)
-        counting, watch = self._condition.counting(desk.now_s), self._condition.watch(desk.now_s, most)
-
-        def see(one: Subject) -> None:
-            counting.see(one, watch.see(one))
-
-        by_itself, by_all = await self._sweeper.foresee([self._policies(None), every], desk, see)
-        stats = await self._read(lambda: self._condition.counted(counting, self._activity()))
-        return Overview(stats, watch.outlook(), by_itself, by_all)
-
     async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
         InvalidInput."""
@@ -341,16 +314,6 @@ class Upkeep(Spine):
             strength_rules=self._rules.strength,
             tiering=Tiering(self._rules.tiers),
         )
-
-
-class Overview(NamedTuple):
-    """How memories are doing. `sweep` is what the next sweep would do by itself, `everything` what one by every policy
-    would."""
-
-    stats: JsonObject
-    outlook: Outlook
-    sweep: SweepReport
-    everything: SweepReport
 
 
 class PutAway(NamedTuple):

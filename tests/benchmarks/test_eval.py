@@ -14,7 +14,7 @@ import pytest
 from benchmarks.eval import __main__ as evaluation
 from benchmarks.eval import trial
 from benchmarks.eval.configurations import CONFIGURATIONS, chosen
-from kingly_memory.app.sync import SyncMemoryRouter
+from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from kingly_memory.models import LayerReport, Results, Source
 from tests.benchmarks.test_questions import lines, sample

@@ -243,7 +243,7 @@ class ContinuumMemory:
         return {name: stats[name] for name in STATS}
 
     async def search(self, query: str, limit: int = 10, **how: Any) -> Results:
-        """See `MemoryRouter.search`."""
+        """The memories that answer the query, best first; `how` is what `MemoryRouter.search` takes besides."""
         return await self._seeker.search(query, limit=limit, **how)
 
     def _candidates(self, hits: Sequence[Hit]) -> list[Candidate]:

@@ -19,7 +19,6 @@ from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
 from kingly_memory.router.delivering import known
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweeping import merges
-from kingly_memory.router.sweeping.outlook import Outlook, Watch, outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +30,6 @@ class ArchivePage:
 
     def to_json(self) -> JsonObject:
         return {"entries": [entry.to_json() for entry in self.entries], "next_before": self.next_before}
-
-
-class Counting:
-    """Counts live memories, shown one by one, by tier and by state of strength."""
-
-    def __init__(self, now_s: float, rules: StrengthRules, tiering: Tiering) -> None:
-        self._now_s = now_s
-        self._rules = rules
-        self._tiering = tiering
-        self._states: Counter[StrengthState] = Counter()
-        self._tiers: Counter[Tier] = Counter()
-        self._surprise = 0.0
-
-    def see(self, one: Subject, now: float | None = None) -> None:
-        """`now` is its strength, for who has reckoned it."""
-        height = strength.current(vitals(one), self._now_s, self._rules) if now is None else now
-        self._states[strength.state(height, self._rules)] += 1
-        placement = self._tiering.placement(one)
-        self._tiers[placement.tier] += 1
-        self._surprise += placement.surprise
-
-    def told(self, activity: Activity) -> JsonObject:
-        return {
-            **tier_stats.memory_stats(self._tiers, self._surprise, activity, self._now_s),
-            "strength": {state.value: self._states[state] for state in StrengthState},
-        }
 
 
 class Condition:
@@ -71,9 +44,6 @@ class Condition:
 
     def weak(self, now_s: float, agent: str | None = None) -> WeakMemories:
         return forgetting.weak(self._subjects.live(agent=agent), now_s, self._strength_rules)
-
-    def outlook(self, now_s: float, limit: int) -> Outlook:
-        return outlook(self._subjects.live(), now_s, self._strength_rules, limit)
 
     def explained(self, row: Row, now_s: float) -> JsonObject:
         """What becomes of a memory, and the figures that this rests on.
@@ -108,21 +78,18 @@ class Condition:
 
     def stats(self, activity: Activity, now_s: float) -> JsonObject:
         """The seed's figures of the tiers, and how many memories are in which state."""
-        counting = self.counting(now_s)
+        rules, states, tiers, surprise = self._strength_rules, Counter[StrengthState](), Counter[Tier](), 0.0
         for one in self._subjects.live():
-            counting.see(one)
-        return self.counted(counting, activity)
-
-    def counting(self, now_s: float) -> Counting:
-        return Counting(now_s, self._strength_rules, self._tiering)
-
-    def counted(self, counting: Counting, activity: Activity) -> JsonObject:
-        """What `stats` answers of live memories that have been counted."""
-        archived = self._reader.counts(self._project)["archived"]
-        return {**counting.told(activity), "searches": activity.lookups, "archived": archived}
-
-    def watch(self, now_s: float, limit: int) -> Watch:
-        return Watch(now_s, self._strength_rules, limit)
+            states[strength.state(strength.current(vitals(one), now_s, rules), rules)] += 1
+            placement = self._tiering.placement(one)
+            tiers[placement.tier] += 1
+            surprise += placement.surprise
+        return {
+            **tier_stats.memory_stats(tiers, surprise, activity, now_s),
+            "strength": {state.value: states[state] for state in StrengthState},
+            "searches": activity.lookups,
+            "archived": self._reader.counts(self._project)["archived"],
+        }
 
     def _tier(self, one: Subject, now_s: float) -> JsonObject:
         placement = self._tiering.placement(one)

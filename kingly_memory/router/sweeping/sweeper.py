@@ -177,14 +177,6 @@ class Sweeper:
     async def _compacting(self, how: Strategy, desk: Desk) -> Compacting:
         return await asyncio.to_thread(compacting.plan, self._store.reader, desk.project, how, desk.now_s)
 
-    async def foresee(
-        self, several: Sequence[Policies], desk: Desk, watch: Callable[[Subject], object]
-    ) -> list[SweepReport]:
-        """What a sweep by each of those policies would do. Every live memory is read once, and shown to `watch` on
-        another thread. Raises StoreError."""
-        planned = await self._plans(several, desk, watch)
-        return [report(plan) for plan in planned]
-
     def last_s(self, project: str) -> float | None:
         """When the last sweep of that project began, in Unix seconds."""
         last = self._last(project)
@@ -217,33 +209,23 @@ class Sweeper:
         return self._store.reader.facets(sweeps.FACET, [owner]).get(owner)
 
     async def _plan(self, policies: Policies, desk: Desk) -> Plan:
-        [only] = await self._plans([policies], desk)
-        return only
-
-    async def _plans(
-        self, several: Sequence[Policies], desk: Desk, watch: Callable[[Subject], object] | None = None
-    ) -> list[Plan]:
         """On a thread of its own: those that searches read on are for searches."""
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
         subjects = Subjects(self._store.reader, desk.project, remotes)
 
         lookout = Lookout(self._store.reader, subjects)
-        is_merging = any(policies.merging is not None for policies in several)
 
         def live() -> Iterator[Subject]:
             for one in subjects.live():
-                if watch is not None:
-                    watch(one)
-                if is_merging:
+                if policies.merging is not None:
                     lookout.see(one.memory)
                 yield one
 
-        def make() -> list[Plan]:
-            reader = self._store.reader
-            archived = reader.counts(desk.project)["archived"]
+        def make() -> Plan:
+            archived = self._store.reader.counts(desk.project)["archived"]
             ended = subjects.ended(desk.now_s)
-            return steward.plans(
-                several, ended, live(), desk.now_s, archived, project=desk.project, alike=lookout.alike
+            return steward.plan(
+                policies, ended, live(), desk.now_s, archived, project=desk.project, alike=lookout.alike
             )
 
         return await asyncio.to_thread(make)

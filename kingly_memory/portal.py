@@ -1,0 +1,226 @@
+"""What stands behind the blocking API: a thread that runs the event loop, and what cannot be written by a script.
+
+`kingly_memory/blocking.py` has the verbs; `tools/blocking.py` writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from weakref import WeakSet
+
+from kingly_memory.errors import RouterClosed
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.cognition.stream import MemoryEvent, Subscription
+    from kingly_memory.cognition.tasks import Task
+    from kingly_memory.cognition.working import WorkingContext
+    from kingly_memory.models import Receipt
+
+log = logging.getLogger("kingly_memory.router")
+T = TypeVar("T")
+
+
+class Call(Protocol):
+    """Begins something on the event loop and waits for it."""
+
+    def __call__(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+
+
+async def on_the_loop(make: Callable[[], T]) -> T:
+    """For what must be made on the event loop's own thread."""
+    return make()
+
+
+class Face:
+    """Something that awaits, for code that does not."""
+
+    _awaiting: Any
+
+    def __init__(self, awaiting: Any, call: Call) -> None:
+        self._awaiting = awaiting
+        self._call = call
+
+
+class Portal:
+    """A router and the thread that runs it. The first verb starts it; `close()`, leaving `with`, or the end of the
+    program closes it. Safe from any thread."""
+
+    def __init__(self, awaiting: MemoryRouter) -> None:
+        self._awaiting = awaiting
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._is_closed = False
+        self._starting = threading.Lock()
+
+    def __enter__(self) -> Self:
+        try:
+            self._call(self._awaiting.__aenter__)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the router and end its thread. Safe to call twice."""
+        with self._starting:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+            self._is_closed = True
+        if loop is None or thread is None or self._pid != os.getpid():  # a fork leaves the thread behind
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def __repr__(self) -> str:
+        return repr(self._awaiting).replace("MemoryRouter", type(self).__name__, 1)
+
+    async def _end(self) -> None:
+        """Close the router, then end the calls that other threads still wait for."""
+        await self._awaiting.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    def _call(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        loop = self._running_loop()
+        waiting = asyncio.run_coroutine_threadsafe(begin(), loop)
+        try:
+            return waiting.result()
+        except CancelledError:
+            raise RouterClosed from None
+        except BaseException:  # Ctrl-C ends the wait, so the work on the loop must end too
+            waiting.cancel()
+            raise
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._is_closed:
+                raise RouterClosed
+            if self._loop is None:
+                self._pid = os.getpid()
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._run, args=(self._loop,), name="kingly-portal", daemon=True)
+                self._thread.start()
+                _open_portals().add(self)
+            if self._pid != os.getpid():
+                raise RouterClosed("process")
+            return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Holds this router as long as it is open: what nobody refers to any more is closed at the end, too."""
+        loop.run_forever()
+
+
+@cache
+def _open_portals() -> WeakSet[Portal]:
+    """The routers of this process. Those that nobody has closed are closed when the program ends.
+
+    `atexit` would be too late: by then thread pools take no more work, and closing needs them. So this is registered
+    where concurrent.futures registers the end of its pools, and runs before it.
+    """
+    portals: WeakSet[Portal] = WeakSet()
+
+    def close_all() -> None:
+        for portal in list(portals):
+            try:
+                portal.close()
+            except Exception as error:  # noqa: BLE001  # the end of the program: the others are still to be closed
+                log.warning("a memory router could not be closed: %s: %s", type(error).__name__, error)
+
+    threading._register_atexit(close_all)  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public name
+    return portals
+
+
+class SyncTask(Face):
+    """`Task` for code that does not await: use it as `with memory.task(…) as task:`."""
+
+    _awaiting: Task
+
+    @property
+    def description(self) -> str:
+        return self._awaiting.description
+
+    @property
+    def context(self) -> WorkingContext | None:
+        """What was at hand when the task began; None without a context."""
+        return self._awaiting.context
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """That of the outcome, once it is recorded."""
+        return self._awaiting.receipt
+
+    def __enter__(self) -> Self:
+        self._call(self._awaiting.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call(lambda: self._awaiting.__aexit__(kind, error, trace))
+
+    def note(self, text: str) -> None:
+        """Store a note in the task's context."""
+        self._call(lambda: self._awaiting.note(text))
+
+    def fail(self, reason: str) -> None:
+        """Say that the task failed though nothing was raised."""
+        self._awaiting.fail(reason)
+
+
+class SyncSubscription(Face):
+    """`Subscription` for code that does not await: use it as `with` and `for`. Each step waits for the next event;
+    closing it, from any thread, ends the wait."""
+
+    _awaiting: Subscription
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> MemoryEvent:
+        async def step() -> MemoryEvent | None:
+            return await anext(self._awaiting, None)
+
+        try:
+            event = self._call(step)
+        except RouterClosed:
+            event = None
+        if event is None:
+            raise StopIteration
+        return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it. A thread that waits for the next event waits no longer."""
+        try:
+            self._call(self._awaiting.aclose)
+        except RouterClosed:
+            return  # and so is this
