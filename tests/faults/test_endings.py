@@ -43,11 +43,11 @@ def test_a_sync_that_hangs_ends_when_it_is_told_to_and_locks_nothing(
     with ScriptedRemote(always="hang", **speaking(dialect)) as server:
         command = [sys.executable, "-m", "kingly_memory", "sync", "--timeout", "60", "--home", str(home)]
         with subprocess.Popen(
-            [*command, "--remote", server.url],
+            command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment(),
+            env=environment(KINGLY_REMOTE=server.url),
         ) as running:
             server.wait_until(lambda one: len(one.requests) > 0, 30)
             began = time.monotonic()

@@ -95,7 +95,9 @@ async def test_commands_that_only_sync_bring_the_others_past_a_memory_that_the_s
         syncs, waiting = 0, 7
         async with asyncio.timeout(PATIENCE_S):
             while waiting > 1:
-                async with MemoryRouter.open(home, server.url, project="faults", settings=SLOWLY) as memory:
+                async with MemoryRouter.open(
+                    home, server.url, deliver_earlier=True, project="faults", settings=SLOWLY
+                ) as memory:
                     await memory.sync(timeout=20)
                     syncs, waiting = syncs + 1, undelivered(memory)
         assert len(semantic.memories) == 6
