@@ -12,8 +12,8 @@ from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
 from kingly_memory.ports import Clock, LanguageModel, Searcher
-from kingly_memory.retrieval import agreement, verdicts
-from kingly_memory.retrieval.agreement import Circle, Sources
+from kingly_memory.retrieval import verdicts
+from kingly_memory.retrieval.claim_comparison import Circle, Sources, cross_verify
 from kingly_memory.retrieval.folding import groups
 from kingly_memory.retrieval.verification import (
     NEUTRAL,
@@ -165,7 +165,7 @@ class VerifiedRetriever:
             if shown:
                 return verdicts.against_memories(_said(memory), shown)
         if self._deterministic:
-            return agreement.cross_verify(memory, others, self._threshold)
+            return cross_verify(memory, others, self._threshold)
         return by_confidence(memory, self._threshold, "no language model is there to compare it with others")
 
     def _may_be_shown(self, memory: Memory) -> bool:
