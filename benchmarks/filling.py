@@ -11,13 +11,11 @@ from pathlib import Path
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
-from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
 from kingly_memory.ports import Transaction
 
 TOGETHER = 20_000
 """Memories per commit: a commit is one segment of the text index, and segments have to be merged."""
-LIVES_S = 30 * 86_400.0
 
 
 def said(text: str, number: int, project: str, *, tags: tuple[str, ...] = (), title: str = "") -> Memory:
@@ -41,7 +39,7 @@ def said(text: str, number: int, project: str, *, tags: tuple[str, ...] = (), ti
 
 
 def fill(home: Path, memories: Iterable[Memory]) -> float:
-    """Write them into the home's store, each with a lifetime; how many seconds that took."""
+    """Write them into the home's store; how many seconds that took."""
     began, waiting = time.perf_counter(), iter(memories)
     store = DiskStore(home, durability="process")
     while batch := list(islice(waiting, TOGETHER)):
@@ -51,7 +49,5 @@ def fill(home: Path, memories: Iterable[Memory]) -> float:
 
 
 def _save(memories: list[Memory], transaction: Transaction) -> None:
-    ends_s = time.time() + LIVES_S
     for memory in memories:
         transaction.save(memory, Standing.LIVE)
-        transaction.set_facet("lifetime", memory.id, Lifetime(ends_s, None).to_json())

@@ -29,7 +29,7 @@ REPEATED = 20
 MERGING = ("lifetimes", "merging", "strength")
 ROUNDS = 3
 DAY_S = 86_400.0
-LASTING = by_words(semantic_lifetime_s=10_000 * DAY_S)
+LASTING = by_words()
 PASSING = by_words(semantic_lifetime_s=DAY_S)
 AT_FULL = (Goal("max", 10_000.0), Goal("grown_mb", 200.0))
 MEANWHILE = (Goal("ratio_p99", 2.0),)

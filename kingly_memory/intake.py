@@ -319,16 +319,17 @@ def _ttl_s(value: object) -> float | None:
     """Seconds after which a memory ends; None for never."""
     if value is None or value in NEVER or value == math.inf:
         return None
+    length: object = value
     if isinstance(value, timedelta):
-        value = value.total_seconds()
-    if isinstance(value, str) and (match := _TTL.fullmatch(value.strip())):
-        value = float(match["count"]) * _UNITS_S[match["unit"]]
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        length = value.total_seconds()
+    elif isinstance(value, str) and (match := _TTL.fullmatch(value.strip())):
+        length = float(match["count"]) * _UNITS_S[match["unit"]]
+    if isinstance(length, bool) or not isinstance(length, int | float):
         told = repr(shown(value)) if isinstance(value, str) else _name(value)
         raise InvalidInput("ttl", f"{told} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
-    if not 0 < value <= MOST_TTL_S:
-        raise InvalidInput("ttl", f"{shown(value)} seconds are not between 0 and 100 years; write never for no end")
-    return float(value)
+    if not 0 < length <= MOST_TTL_S:
+        raise InvalidInput("ttl", f"{shown(value)} is not between 0 and 100 years; write never for no end")
+    return float(length)
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:

@@ -567,4 +567,6 @@ def _parsed(name: str, text: str, one: Field[Any]) -> object:
     try:
         return kind(text)
     except ValueError:
-        raise InvalidSetting(name, f"{text!r} is not a number") from None
+        range_ = one.metadata["range"]
+        or_never = ", and not `never`" if isinstance(range_, Range) and range_.endless else ""
+        raise InvalidSetting(name, f"{text!r} is not a number{or_never}") from None

@@ -16,7 +16,7 @@ from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 
-LASTING = Settings(durability="process", closing_s=0.0, semantic_lifetime_s=1e10, episodic_lifetime_s=86_400.0)
+LASTING = Settings(durability="process", closing_s=0.0, episodic_lifetime_s=86_400.0)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from tests.router_bench import PromptStore, memory_over
 
 DAY_S = 86_400.0
 NOW_S = 1_000 * DAY_S
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9, semantic_lifetime_s=10_000 * DAY_S)
+LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
 
 
 def thread(name: str, *words: str, idle_days: float = 0.0, **said: Any) -> Thread:

@@ -23,7 +23,7 @@ from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON, behind, memory, put
 
 DAY_S = 86_400
-QUICK: dict[str, Any] = {"durability": "process", "usage_flush_s": 1e9, "semantic_lifetime_s": 1e9}
+QUICK: dict[str, Any] = {"durability": "process", "usage_flush_s": 1e9}
 
 
 def test_the_defaults_are_the_seeds_figures() -> None:

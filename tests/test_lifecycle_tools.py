@@ -12,9 +12,7 @@ from kingly_memory.testing import ManualClock
 from tests.mcp_sessions import session
 
 DAY_S = 86_400
-LASTING = Settings(
-    durability="process", closing_s=0.0, semantic_lifetime_s=1e10, procedural_lifetime_s=1e10, episodic_lifetime_s=1e10
-)
+LASTING = Settings(durability="process", closing_s=0.0)
 TEXT = "The deploy took 40 minutes. It rained all day. We must run the migrations first. Everything ended well."
 
 

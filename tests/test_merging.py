@@ -36,7 +36,7 @@ from tests.router_bench import PromptStore, facet_of, memory_over
 
 DAY_S = 86_400.0
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-LASTING = Settings(durability="process", semantic_lifetime_s=10_000 * DAY_S, procedural_lifetime_s=10_000 * DAY_S)
+LASTING = Settings(durability="process")
 LONG = "Every deploy of the shop needs two reviews and a green build"
 
 

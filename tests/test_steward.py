@@ -86,7 +86,7 @@ def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     plan = planned(store)
     verdicts = {one.memory_id: one.verdict for one in plan.decisions}
     assert isinstance(verdicts[old], Archive)
-    assert verdicts[old].reason == "it was stored to last until then"
+    assert verdicts[old].reason == "its ttl has ended"
     assert isinstance(verdicts[scratch], Expire)
     assert (plan.before.live, plan.after.live, plan.after.archived) == (3, 1, 1)
 

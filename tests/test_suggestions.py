@@ -34,7 +34,7 @@ from tests.router_bench import PromptStore, memory_over
 from tests.thread_samples import TOPICS
 
 NOW_S = 1_000 * 86_400.0
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9, semantic_lifetime_s=1e9)
+LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
 
 
 def suggest(*threads: Digest, pairs: tuple[Pair, ...] = (), related: tuple[str, ...] = ()) -> Suggestions:

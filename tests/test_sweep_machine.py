@@ -35,12 +35,15 @@ from kingly_memory.router.sweeping import sweeps
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import Used
 from kingly_memory.testing import ManualClock
-from tests.router_bench import CALM, PromptStore, memory_over
+from tests.router_bench import PromptStore, memory_over
 from tests.store_samples import check_integrity
 
 T = TypeVar("T")
 DAY_S = 86_400.0
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9, semantic_lifetime_s=10_000 * DAY_S)
+LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
+ENDING = replace(
+    LASTING, episodic_lifetime_s=7 * DAY_S, semantic_lifetime_s=30 * DAY_S, procedural_lifetime_s=90 * DAY_S
+)
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 WHO = st.sampled_from([0, 1])
 CHOSEN = st.lists(st.sampled_from(POLICIES), min_size=1, unique=True)
@@ -93,7 +96,7 @@ class Sweepings(RuleBasedStateMachine):
         self.elsewhere = DiskStore(self.home, durability="process")
         self.disks: list[Interrupted] = []
         self.routers: list[MemoryRouter] = []
-        for lifetimes in (CALM, LASTING):
+        for lifetimes in (ENDING, LASTING):
             self.open(lifetimes)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -134,7 +137,7 @@ class Sweepings(RuleBasedStateMachine):
 
     def has_ended(self, row: Row) -> bool:
         lifetime = self.facets(row.memory.id, ("lifetime",))["lifetime"]
-        return lifetime is not None and lifetime["expires_at"] <= self.now_s
+        return lifetime is not None and (lifetime["expires_at"] or self.now_s + 1) <= self.now_s
 
     @property
     def now_s(self) -> float:
@@ -239,7 +242,7 @@ class Sweepings(RuleBasedStateMachine):
         if crashing:
             self.disks[who].die()
         self.run(self.routers[who].close())
-        self.open((CALM, LASTING)[who], who)
+        self.open((ENDING, LASTING)[who], who)
 
     # --- sweeping -----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400
-LASTING = Settings(durability="process", semantic_lifetime_s=10_000 * DAY_S, procedural_lifetime_s=10_000 * DAY_S)
+LASTING = Settings(durability="process")
 """Nothing ends by itself, so that what leaves was taken by another policy."""
 
 

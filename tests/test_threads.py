@@ -29,7 +29,7 @@ from tests.thread_samples import TOPICS
 
 DAY_S = 86_400.0
 NOW_S = 1e9
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9, semantic_lifetime_s=10_000 * DAY_S)
+LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
 OURS = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 
 

@@ -50,6 +50,14 @@ class NothingUnder(InvalidInput):
         super().__init__("key_or_id", f"nothing is {what} under {name[:200]!r} in this project")
 
 
+class Archived(InvalidInput):
+    """What has that key or id has ended or lies in the archive."""
+
+    def __init__(self, name: str) -> None:
+        told = f"{name[:200]!r} has ended or is in the archive; `get --explain` shows it, `restore` brings it back"
+        super().__init__("key_or_id", told)
+
+
 def exit_code(error: Exception) -> int:
     return BAD_INPUT if isinstance(error, InvalidInput | InvalidSetting | UsageError) else FAILED
 

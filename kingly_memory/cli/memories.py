@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
-from kingly_memory.cli.failures import NothingUnder
+from kingly_memory.cli.failures import Archived, NothingUnder
 from kingly_memory.cli.output import (
     Output,
     ago,
@@ -130,8 +130,9 @@ def get(options: Namespace, out: Output) -> int:
         remote_id = None if memory is None else reader.remote_ids([memory.id]).get(memory.id)
         if memory is not None and not options.explain:
             reader.note_used([memory.id])
+        is_archived = memory is None and bool(reader.named([name]))
     if memory is None:
-        raise NothingUnder(options.memory)
+        raise Archived(name) if is_archived else NothingUnder(name)
     if options.explain:
         return _explained_memory(place, memory, out)
     out.show({**_told_of(memory), "remote_id": remote_id}, _details(memory, remote_id))
@@ -434,7 +435,7 @@ def _details(memory: Memory, remote_id: str | None = None) -> Iterator[str]:
         "agent": memory.scope.agent,
         "origin": memory.origin,
         "created": f"{memory.created_at.isoformat(timespec='seconds')} ({ago(memory.created_at, now)})",
-        "ends": None if memory.ends_at is None else end_line(memory.ends_at, memory.lifetime_s),
+        "ends": None if memory.ends_at is None else end_line(moment_text(memory.ends_at), memory.lifetime_s),
         "revision": f"{memory.revision}, {ago(memory.updated_at, now)}" if memory.revision > 1 else None,
         "metadata": json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else None,
     }

@@ -16,7 +16,7 @@ def explanation(told: JsonObject) -> list[str]:
         "standing": f"{told['standing']}{', protected from sweeps' if told['protected'] else ''}",
         "strength": strength_line(told["strength"]),
         "uses": f"{uses['accesses']:,}{used}",
-        "ends": end_line(told["ends_at"] and datetime.fromisoformat(told["ends_at"]), told["lifetime_s"]),
+        "ends": None if archived else end_line(told["ends_at"], told["lifetime_s"]),
         "tier": f"{tier['name']}: importance {tier['importance']:.2f}, surprise {tier['surprise']:.2f}, "
         f"{counted(tier['successes'], 'success', 'successes')}",
         "archived": None if archived is None else f"by {archived['policy']}: {archived['reason']}",
@@ -37,11 +37,11 @@ def strength_line(told: JsonObject) -> str:
     return f"{told['strength']:.2f} ({told['state']}; {uses}; idle {told['idle_days']:,.0f} days; {until})"
 
 
-def end_line(ends_at: datetime | None, lifetime_s: float | None) -> str:
+def end_line(ends_at: str | None, lifetime_s: float | None) -> str:
     """When a memory ends."""
     if ends_at is None:
         return "never"
-    told = ends_at.isoformat(timespec="seconds")
+    told = datetime.fromisoformat(ends_at).isoformat(timespec="seconds")
     return told if lifetime_s is None else f"{told} ({duration(lifetime_s)} after its last use)"
 
 

@@ -2,7 +2,7 @@
 
 Both are semantic memories of the project, told apart by `metadata.record`. Digests of topic and debate are among their
 tags, so that the index finds all of a topic whatever was stored since. At the significance they have unless told
-otherwise they have no lifetime and no sweep takes them; archived ones are found too, forgotten ones are not.
+otherwise no sweep takes them; archived ones are found too, forgotten ones are not.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def decide(subject: Subject, now_s: float) -> Keep | Archive | Expire:
         return Keep("it is pinned", figures)
     if subject.memory.type is not MemoryType.WORKING or subject.memory.significance >= PROTECTED_FROM:
         if lifetime.sliding_s is None:
-            return Archive("it was stored to last until then", figures)
+            return Archive("its ttl has ended", figures)
         return Archive(f"nobody has used it for {lifetime.sliding_s / DAY_S:g} days", figures)
     if subject.awaited:
         return Keep("it waits for the remote to acknowledge it", figures)

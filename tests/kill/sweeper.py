@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from kingly_memory import MemoryRouter, Settings
 from tests.kill.writer import PROJECT, StatementKiller
 
-LASTING = Settings(durability="process", semantic_lifetime_s=1e9)
+LASTING = Settings(durability="process")
 
 
 async def sweep(home: str, verb: str) -> None:

@@ -13,7 +13,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.files import ai_threads
 from tests.kill.writer import PROJECT, StatementKiller
 
-LASTING = Settings(durability="process", semantic_lifetime_s=1e9, closing_s=0.0)
+LASTING = Settings(durability="process", closing_s=0.0)
 VERBS = ("merge", "part", "split", "pin", "unpin", "rate", "rename", "import")
 FILE = {
     "id": "brought",
