@@ -30,7 +30,8 @@ class ExtraMissing(KinglyMemoryError):
     """What was asked for needs an optional part of the installation. `extra` is the name to install it by."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra `{extra}`; run `pip install 'kingly-memory[{extra}]'`")
+        how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
+        super().__init__(f"{what} needs the extra `{extra}`; {how}")
         self.extra = extra
 
 
@@ -84,6 +85,16 @@ class StoreTooNew(StoreError):
         super().__init__(
             f"the memory store in {path} has layout {found}, this version knows {known}; nothing was stored. "
             "Upgrade kingly-memory to write to it"
+        )
+
+
+class StoreTooOld(StoreError):
+    """An earlier version has written this store, in a layout that this one does not read."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"the memory store in {path} has layout {found}, and this version reads layout {known}. "
+            "Export its memories with the version that wrote it, move the folder aside, and import them"
         )
 
 

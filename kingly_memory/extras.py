@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from kingly_memory.errors import ExtraMissing
 
 _PACKAGES = {
-    "mcp": ("mcp", "starlette", "uvicorn"),
-    "hub": ("numpy", "starlette", "uvicorn"),
+    "mcp": ("mcp", "pydantic", "starlette", "uvicorn"),
+    "hub": ("numpy", "pydantic", "starlette", "uvicorn"),
 }
 """One package for each line of the extra in pyproject.toml that is imported."""
 

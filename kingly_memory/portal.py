@@ -42,7 +42,7 @@ async def on_the_loop(make: Callable[[], T]) -> T:
 
 
 class Face:
-    """Something that awaits, for code that does not."""
+    """Base of the blocking views: holds the awaiting object, and runs its coroutines on the portal's loop."""
 
     _awaiting: Any
 

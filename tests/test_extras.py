@@ -1,4 +1,4 @@
-"""The core needs six packages; what needs more says which extra brings it."""
+"""The core needs five packages; what needs more says which extra brings it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli_runner import Run, runner
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-CORE = {"diskcache", "httpx", "pydantic", "pyyaml", "rapidfuzz", "tenacity"}
+CORE = {"diskcache", "httpx", "pyyaml", "rapidfuzz", "tenacity"}
 EXTRA_ROOMS = ("hub/", "server/", "adapters/embed/wordllama.py", "retrieval/matrix.py")
 """What is loaded only where an extra is installed."""
 
@@ -36,16 +36,17 @@ def third_party(path: Path) -> set[str]:
     return {name for name in found if name not in sys.stdlib_module_names} - {"kingly_memory"}
 
 
-@pytest.mark.requirement("N29", "L11")
-def test_core_needs_six_packages() -> None:
+@pytest.mark.requirement("N29")
+def test_core_needs_five_packages() -> None:
     assert names(PROJECT["dependencies"]) == CORE
 
 
-@pytest.mark.requirement("N29")
-def test_core_imports_nothing_that_an_extra_brings() -> None:
+@pytest.mark.requirement("N29", "L11")
+def test_core_imports_all_that_it_needs_and_nothing_that_an_extra_brings() -> None:
     importable = (CORE - {"pyyaml"}) | {"yaml", "anyio"}  # httpx brings anyio, and its work ends by the scopes of that
     core = [path for path in PACKAGE.rglob("*.py") if not path.relative_to(PACKAGE).as_posix().startswith(EXTRA_ROOMS)]
     assert {path.name: more for path in core if (more := third_party(path) - importable)} == {}
+    assert {name for path in core for name in third_party(path)} == importable
 
 
 @pytest.fixture
@@ -62,5 +63,6 @@ def test_a_command_without_its_extra_names_it_in_one_sentence(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     ran = run(command)
-    sentence = f"`kingly-memory {command}` needs the extra `{extra}`; run `pip install 'kingly-memory[{extra}]'`"
+    how = f"install kingly-memory[{extra}] (in its folder: `pip install '.[{extra}]'`)"
+    sentence = f"`kingly-memory {command}` needs the extra `{extra}`; {how}"
     assert (ran.code, ran.out, ran.err) == (1, "", f"kingly-memory: {sentence}\n")

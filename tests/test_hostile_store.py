@@ -14,7 +14,7 @@ import pytest
 from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.disk import ForeignRow, TextDisk
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import StoreBusy, StoreTooNew, StoreUntrusted
+from kingly_memory.errors import StoreBusy, StoreTooNew, StoreTooOld, StoreUntrusted
 from kingly_memory.models import Standing
 from kingly_memory.router.searching.local_search import LocalSearch
 from tests.store_samples import (
@@ -247,6 +247,16 @@ def test_newer_store_is_read_but_not_written_to(home: Path) -> None:
     with pytest.raises(StoreTooNew, match=f"layout {sql.LAYOUT + 1}, this version knows {sql.LAYOUT}"):
         put(store, memory())
     assert stored_contents(store) == ["violet"]
+    store.close()
+
+
+@pytest.mark.parametrize("read", [stored_contents, lambda store: put(store, memory())])
+def test_a_store_of_an_earlier_layout_is_not_opened(home: Path, read: Callable[[DiskStore], object]) -> None:
+    with behind(home) as connection:
+        connection.execute(f"PRAGMA user_version = {sql.LAYOUT - 1}")
+    store = opened(home)
+    with pytest.raises(StoreTooOld, match=f"layout {sql.LAYOUT - 1}, and this version reads layout {sql.LAYOUT}"):
+        read(store)
     store.close()
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from inspect import iscoroutinefunction
 from typing import Any
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Results
+from kingly_memory.router.minds.continuum import ContinuumMemory
+from kingly_memory.router.router import Router
 
 
 class HybridMemorySearch:
@@ -27,10 +28,10 @@ class HybridMemorySearch:
 def get_hybrid_memory_search(memory: Any) -> HybridMemorySearch:
     """A hybrid search over that memory: a `MemoryRouter`, a `SyncMemoryRouter`, or the `continuum` of
     either. Raises InvalidInput."""
-    search = getattr(memory, "search", None)
-    if search is None or not type(memory).__module__.startswith("kingly_memory."):
+    awaiting = getattr(memory, "_awaiting", memory)  # of the blocking API
+    if not isinstance(awaiting, Router | ContinuumMemory):
         raise InvalidInput("memory", f"expected a MemoryRouter, not {type(memory).__name__}")
-    return HybridMemorySearch(search if iscoroutinefunction(search) else _in_a_thread(search))
+    return HybridMemorySearch(memory.search if memory is awaiting else _in_a_thread(memory.search))
 
 
 def _in_a_thread(search: Callable[..., Results]) -> Callable[..., Awaitable[Results]]:

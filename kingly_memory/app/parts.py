@@ -225,7 +225,8 @@ def meaning(settings: Settings) -> Callable[[], Embedder] | None:
     if settings.embedder == "auto":
         return None
     raise InvalidSetting(
-        "embedder", "wordllama is not installed; run `pip install 'kingly-memory[semantic]'` or set it to auto"
+        "embedder",
+        "wordllama is not installed; install kingly-memory[semantic], or set it to auto",
     )
 
 

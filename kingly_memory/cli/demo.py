@@ -33,9 +33,10 @@ _NEXT = """
 Next, in a folder of your own:
   kingly-memory store "Deploys need two reviews" --key deploy
   kingly-memory search "who reviews a deploy"
+  kingly-memory import notes/       bring what you have: notes, JSONL, chats
   kingly-memory hub                 a hub to keep, on http://localhost:8000
-  kingly-memory status --remote     the same memories, with that hub as their remote
-  kingly-memory import notes/       bring what you have: notes, JSONL, chats"""
+  kingly-memory remotes add home http://localhost:8000
+                                    what you store from then on goes there too"""
 
 
 def demo(options: Namespace, out: Output) -> int:

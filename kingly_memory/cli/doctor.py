@@ -166,7 +166,7 @@ def _meaning() -> Finding:
     what = "memories are found by their words alone"
     if settings.embedder == "none":
         return Finding(Level.OK, "vectors", f"{what}, as KINGLY_EMBEDDER says")
-    return Finding(Level.OK, "vectors", f"{what}; `pip install 'kingly-memory[semantic]'` adds their meaning")
+    return Finding(Level.OK, "vectors", f"{what}; kingly-memory[semantic] adds their meaning")
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:

@@ -45,7 +45,8 @@ def test_a_way_of_searching_that_cannot_be_had_here_is_said(
     ran = run(str(path), "--config", "semantic")
     assert (ran.code, ran.err) == (
         2,
-        "semantic needs the extra `semantic`; run `pip install 'kingly-memory[semantic]'`\n",
+        "semantic needs the extra `semantic`; install kingly-memory[semantic] "
+        "(in its folder: `pip install '.[semantic]'`)\n",
     )
 
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory.adapters.local import sql
-from kingly_memory.errors import StoreUntrusted
+from kingly_memory.errors import StoreTooOld, StoreUntrusted
 
 _SHADOW_TABLE = re.compile(
     r"CREATE TABLE 'km_(text|pieces)_(data|idx|content|docsize|config)'\([\w ,()]+\)( WITHOUT ROWID)?"
@@ -59,11 +59,15 @@ def _escaped(path: Path) -> str:
 
 
 def check_objects(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours.
+    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours, and
+    StoreTooOld when an earlier version wrote it.
 
     A newer layout may hold more than we know. Only read by us, it is asked for no more than the table of the rows.
     """
-    is_newer = layout_of(connection) > sql.LAYOUT
+    layout = layout_of(connection)
+    if 0 < layout < sql.LAYOUT:
+        raise StoreTooOld(str(path), layout, sql.LAYOUT)
+    is_newer = layout > sql.LAYOUT
     for kind, name, text in connection.execute(sql.OWN_CHECK):
         if not _is_ours(kind, name, text) and (name == "Cache" or not is_newer):
             raise StoreUntrusted(str(path), f"it holds a {kind} named {name[:60]!r} that kingly-memory did not make")

@@ -8,8 +8,8 @@ transaction, whoever writes.
 
 from __future__ import annotations
 
-LAYOUT = 1
-"""PRAGMA user_version of the store. Raised together with a migration."""
+LAYOUT = 2
+"""PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 
 SETTINGS = {
     "statistics": 0,
