@@ -316,6 +316,8 @@ class Place:
     remote_use: RemoteUse = RemoteUse.ENROL
     deliver_earlier: bool = False
     """Whether enrolling a remote has earlier memories delivered there too."""
+    unread: InvalidSetting | None = None
+    """Why the record of the added remotes cannot be read. Memories are stored and found here all the same."""
 
     @property
     def remotes(self) -> tuple[RemotePlace, ...]:
@@ -351,7 +353,8 @@ class Place:
         `KINGLY_AGENT`; those over the nearest project folder, and that over the user's data folder.
 
         A remote that has a name has a token of its own, in `token` or `KINGLY_TOKEN_<NAME>`; one that is said without
-        a name is the first remote's. Raises InvalidInput for names that cannot be used.
+        a name is the first remote's. Raises InvalidInput for names that cannot be used, InvalidSetting when `remote`
+        names an added remote and their record cannot be read (else it is `unread`).
         """
         env = os.environ if environment is None else environment
         here = Path.cwd() if start is None else start
@@ -376,7 +379,13 @@ class Place:
             return place
         if said is True:
             said = DEFAULT_ENDPOINT
-        if (named := place._with_added(said, token, token_file, env)) is not None:
+        try:
+            named = place._with_added(said, token, token_file, env)
+        except InvalidSetting as error:
+            if remote is not None:
+                raise
+            return replace(place, unread=error)
+        if named is not None:
             return named
         if not isinstance(said, str | None) or "=" in f"{said} {told}" or isinstance(token, Mapping):
             return place._with_named(said, token, token_file, env)
@@ -406,8 +415,8 @@ class Place:
         env: Mapping[str, str],
     ) -> Place | None:
         """The place with remotes that this user has added to the home, where they are meant."""
-        if isinstance(said, str) and ":" in said:
-            return None  # an address: nothing needs to be read
+        if isinstance(said, Mapping) or (isinstance(said, str) and ":" in said):
+            return None  # addresses: nothing needs to be read
         path = added_remotes(env)
         if said is None and not os.path.lexists(path):
             return None

@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
+from kingly_memory.adapters.local.folder import locked
+from kingly_memory.app import enrolling
 from kingly_memory.settings import Place, added_remotes
 from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import Run, runner
@@ -256,6 +259,41 @@ def test_an_added_remote_that_its_home_knows_no_more_can_be_forgotten(run: Run) 
     assert Place.resolve().remotes == ()
 
 
+@pytest.fixture
+def just_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Have something happen in the last moment before the next change of the record, as another process may do it."""
+
+    def arrange(act: Callable[[], object]) -> None:
+        def late(path: Path, wait_s: float) -> AbstractContextManager[None]:
+            monkeypatch.setattr(enrolling, "locked", locked)
+            act()
+            return locked(path, wait_s)
+
+        monkeypatch.setattr(enrolling, "locked", late)
+
+    return arrange
+
+
+@pytest.mark.requirement("A13")
+def test_forgetting_a_remote_keeps_one_that_is_added_meanwhile(
+    run: Run, just_before: Callable[[Callable[[], object]], None]
+) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    just_before(lambda: run("remotes", "add", "home", "http://127.0.0.1:10", "--offline"))
+    assert run("remotes", "forget", "team").code == 0
+    assert [one.label for one in Place.resolve().remotes] == ["home"]
+
+
+@pytest.mark.requirement("A13")
+def test_a_name_that_is_given_meanwhile_is_not_given_twice(
+    run: Run, just_before: Callable[[Callable[[], object]], None]
+) -> None:
+    just_before(lambda: run("remotes", "add", "team", "http://127.0.0.1:10", "--offline"))
+    refused = run("remotes", "add", "team", NOBODY, "--offline")
+    assert (refused.code, "is another address in this home" in refused.err) == (2, True)
+    assert [one.address for one in Place.resolve().remotes] == ["http://127.0.0.1:10"]
+
+
 # --- what a home cannot say -----------------------------------------------------------------------------------------
 
 
@@ -278,21 +316,55 @@ def test_a_home_that_comes_from_somebody_else_sends_nothing_anywhere(
     assert len(server.requests) == before
 
 
+@pytest.mark.requirement("A12")
 def test_a_record_that_others_may_write_is_not_obeyed(run: Run, server: ScriptedRemote) -> None:
     run("remotes", "add", "team", server.url)
     added_remotes().chmod(0o666)
-    refused = run("store", "hello")
-    assert (refused.code, "run `chmod 600` on it" in refused.err) == (2, True)
+    stored = run("store", "hello")
+    assert (stored.code, stored.err.count("\n"), "run `chmod 600` on it" in stored.err) == (0, 1, True)
+    assert "  on this machine" in stored.out
+    assert run("search", "hello").code == 0
     assert server.effects == []
 
 
-async def test_a_damaged_record_says_what_to_do(run: Run) -> None:
+@pytest.mark.requirement("A12")
+async def test_a_damaged_record_keeps_nobody_from_storing_and_says_what_to_do(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run("remotes", "add", "team", NOBODY, "--offline")
     added_remotes().write_text("[]")
-    refused = run("store", "hello")
-    assert (refused.code, "is damaged; move it away and add the remotes again" in refused.err) == (2, True)
-    async with MemoryRouter.open(remote=False) as memory:
-        assert (await memory.store("works")).layers == ("local",)
+    says = "is damaged; move it away and add the remotes again; until then this machine alone is used"
+    for named in ("", "team"):
+        monkeypatch.setenv("KINGLY_REMOTE", named)
+        stored = run("store", "hello")
+        assert (stored.code, stored.err.count("\n"), says in stored.err) == (0, 1, True)
+        async with MemoryRouter.open() as memory:
+            assert (await memory.store("works")).layers == ("local",)
+        assert says in caplog.text
+        caplog.clear()
+    async with MemoryRouter.open(remote={"team": NOBODY}) as memory:
+        assert "team" in (await memory.status())["remotes"]
+
+
+@pytest.mark.requirement("A12")
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["remotes"],
+        ["remotes", "add", "lab", NOBODY, "--offline"],
+        ["remotes", "forget", "team"],
+        ["sync"],
+        ["outbox", "list"],
+        ["store", "hello", "--remote", "team"],
+    ],
+)
+def test_what_needs_a_damaged_record_is_refused(run: Run, argv: list[str]) -> None:
+    run("remotes", "add", "team", NOBODY, "--offline")
+    added_remotes().write_text("[]")
+    refused = run(*argv)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "is damaged; move it away and add the remotes again" in refused.err
+    assert run("doctor").code == 1
 
 
 # --- what the remote calls a memory ---------------------------------------------------------------------------------

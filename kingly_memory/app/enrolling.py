@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,28 +50,27 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     there = endpoint(remote.address)
     parts.makeable(parts.checked(place))
     path = added_remotes()
-    before = remote_record.added(path, place.home)
-    _check_free(before, remote)
+    _check_free(remote_record.added(path, place.home), remote)  # before anything is sent there
     server = None if offline else asyncio.run(_greeted(place, settings, remote))
-    names = [one.name for one in before if one.project == place.project]
-    several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
-    together = {**{one.label: one for one in several}, remote.label: remote}
-    enrolled = place.with_remotes(list(together.values()))
-    earlier, gets_nothing = _enrol(enrolled, settings, remote.label, with_earlier=with_earlier)
-    _keep(path, place, remote)
+    with _changing(path, place.home) as record:
+        _check_free(record, remote)  # another process may have added one meanwhile
+        names = [one.name for one in record if one.project == place.project]
+        several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
+        together = {**{one.label: one for one in several}, remote.label: remote}
+        enrolled = place.with_remotes(list(together.values()))
+        earlier, gets_nothing = _enrol(enrolled, settings, remote.label, with_earlier=with_earlier)
+        _keep(record, path, place, remote)
     return Added(there, server, earlier, gets_nothing)
 
 
 def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
     """Take remotes out of the record of a home, with the tokens that are kept here."""
     path = added_remotes()
-    left = []
-    for one in remote_record.added(path, place.home):
-        if not gone(one):
-            left.append(one)
-        elif one.token_file is not None and Path(one.token_file).parent == _tokens(path):
-            Path(one.token_file).unlink(missing_ok=True)
-    _write(path, place.home, lambda _: left)
+    with _changing(path, place.home) as record:
+        for one in filter(gone, record.copy()):
+            record.remove(one)
+            if one.token_file is not None and Path(one.token_file).parent == _tokens(path):
+                Path(one.token_file).unlink(missing_ok=True)
 
 
 def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:
@@ -118,8 +118,8 @@ def _enrol(place: Place, settings: Settings, label: str, *, with_earlier: bool) 
     return earlier, about == NOTHING
 
 
-def _keep(path: Path, place: Place, remote: RemotePlace) -> None:
-    """Write down the remote, and its token into a file of its own."""
+def _keep(record: list[AddedRemote], path: Path, place: Place, remote: RemotePlace) -> None:
+    """Put the remote into the record, and its token into a file of its own."""
     token_file = None if remote.token_file is None else str(remote.token_file)
     if remote.token is not None:
         digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
@@ -130,27 +130,25 @@ def _keep(path: Path, place: Place, remote: RemotePlace) -> None:
             file.write(f"{remote.token}\n")
         token_file = str(kept)
     new = AddedRemote(remote.label, remote.address or "", place.project, token_file)
-
-    def changed(several: list[AddedRemote]) -> list[AddedRemote]:
-        same = [one for one in several if (one.name, one.project) == (new.name, new.project)]
-        if not same:
-            return [*several, new]
-        token = new if token_file is not None else same[0]
-        return [token if one is same[0] else one for one in several]
-
-    _write(path, place.home, changed)
+    names = [(one.name, one.project) for one in record]
+    if (new.name, new.project) not in names:
+        record.append(new)
+    elif token_file is not None:
+        record[names.index((new.name, new.project))] = new
 
 
 def _tokens(path: Path) -> Path:
     return path.parent / "tokens"
 
 
-def _write(path: Path, home: Path, changed: Callable[[list[AddedRemote]], list[AddedRemote]]) -> None:
+@contextmanager
+def _changing(path: Path, home: Path) -> Iterator[list[AddedRemote]]:
+    """What was added to that home, to be changed in place while no other process can change it. It is written down
+    unless an error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(path.with_suffix(".lock"), _WAIT_S):
         homes = remote_record.homes(path)
-        name = os.path.realpath(home)
-        homes[name] = changed(homes.get(name, []))
+        yield homes.setdefault(os.path.realpath(home), [])
         told = {one: [remote.to_json() for remote in several] for one, several in homes.items() if several}
         with replacing(path) as file:
             json.dump(told, file, indent=2)

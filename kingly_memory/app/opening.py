@@ -132,6 +132,8 @@ class MemoryRouter(Views):
         Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
         """
         place = Place.resolve(home, remote, token, project, agent, token_file=token_file)
+        if place.unread is not None:
+            log.warning("%s; until then this machine alone is used", place.unread)
         return cls.at(
             replace(place, deliver_earlier=deliver_earlier), settings=settings, clock=clock, observers=observers
         )

@@ -69,6 +69,8 @@ def doctor(options: Namespace, out: Output) -> int:
     found = [Finding(Level.OK, "versions", _versions()), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
         place, faults = told_place(options)
+        if place.unread is not None:
+            found.append(Finding(Level.PROBLEM, "remotes", str(place.unread), "until then this machine alone is used"))
         found += [_unusable(fault) for fault in faults]
         found += _policy(place, faults)
         found += _place(options, place, datetime.now(UTC), out)

@@ -26,20 +26,26 @@ VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
 
-def place_of(options: Namespace, out: Output) -> Place:
+def place_of(options: Namespace, out: Output, *, needs_record: bool = False) -> Place:
     """Where the command works and for whom. Remotes that --remote names are used by this command alone; those of
-    KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used."""
+    KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used, and
+    InvalidSetting when the record of the added remotes cannot be read and the command `needs_record`."""
     place, faults = told_place(options)
     for fault in faults:
         raise InvalidInput(fault.error.field, str(fault).removeprefix("remote: "))
+    if place.unread is not None:
+        if needs_record:
+            raise place.unread
+        out.note(f"{place.unread}; until then this machine alone is used")
     for one in inert(place.home):
         out.note(str(one))
     return place
 
 
 def remote_place(options: Namespace, out: Output) -> Place:
-    """The place of a command about remotes. Raises InvalidInput where there is none."""
-    place = place_of(options, out)
+    """The place of a command about remotes. Raises InvalidInput where there is none, InvalidSetting where the record of
+    the added ones cannot be read."""
+    place = place_of(options, out, needs_record=True)
     if not place.has_remote:
         raise InvalidInput("remote", _NONE)
     return place

@@ -78,7 +78,7 @@ def _told(options: Namespace) -> Place:
 
 
 def remotes_list(options: Namespace, out: Output) -> int:
-    with reading(place_of(options, out), out) as reader:
+    with reading(place_of(options, out, needs_record=True), out) as reader:
         known = reader.remotes()
     rows = [
         (
@@ -104,7 +104,7 @@ def remotes_forget(options: Namespace, out: Output) -> int:
     from kingly_memory import remote_record
     from kingly_memory.app import enrolling
 
-    place, said = place_of(options, out), options.address
+    place, said = place_of(options, out, needs_record=True), options.address
     recorded = remote_record.added(added_remotes(), place.home)
     named = next((one for one in recorded if _is_meant(one, said)), None)
     if named is not None:
