@@ -18,6 +18,7 @@ from kingly_memory.models import (
     CONFIDENCE_ASSESSMENT,
     DEEP_KINDS,
     KINDS,
+    MOST_LIFETIME_S,
     NEVER,
     QUICK_KINDS,
     Detail,
@@ -73,7 +74,6 @@ TTL = Unsaid(0)
 """Nobody has said when the memory ends. (None says that it never does.)"""
 Ttl = float | timedelta | str | None
 """After which time a memory ends: seconds, a timedelta, a text such as `7d`, or None for never."""
-MOST_TTL_S = 100 * 365.25 * 86_400
 _TTL = re.compile(r"(?P<count>\d+(?:\.\d+)?) ?(?P<unit>[smhdw]?)", re.ASCII)
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -317,7 +317,7 @@ def seconds(name: str, value: object) -> float:
 
 def _ttl_s(value: object) -> float | None:
     """Seconds after which a memory ends; None for never."""
-    if value is None or value in NEVER or value == math.inf:
+    if value is None or value == math.inf or (isinstance(value, str) and value.strip().casefold() in NEVER):
         return None
     length: object = value
     if isinstance(value, timedelta):
@@ -327,7 +327,7 @@ def _ttl_s(value: object) -> float | None:
     if isinstance(length, bool) or not isinstance(length, int | float):
         told = repr(shown(value)) if isinstance(value, str) else _name(value)
         raise InvalidInput("ttl", f"{told} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")
-    if not 0 < length <= MOST_TTL_S:
+    if not 0 < length <= MOST_LIFETIME_S:
         raise InvalidInput("ttl", f"{shown(value)} is not between 0 and 100 years; write never for no end")
     return float(length)
 

@@ -43,6 +43,8 @@ memory_type_strategy)."""
 
 NEVER = ("never", "none", "inf")
 """How a lifetime without an end is written; the first is how we write it."""
+MOST_LIFETIME_S = 100 * 365.25 * 86_400
+"""A hundred years: a lifetime that has an end is not longer."""
 
 QUICK_KINDS: Mapping[str, MemoryType] = {
     "task_status": MemoryType.WORKING,

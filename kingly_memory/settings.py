@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.models import NEVER, RemoteUse, RetrievalMode
+from kingly_memory.models import MOST_LIFETIME_S, NEVER, RemoteUse, RetrievalMode
 from kingly_memory.own_files import OWN_FOLDERS
 
 if TYPE_CHECKING:  # read where several remotes are named
@@ -40,9 +40,10 @@ class Range(NamedTuple):
         return self.least <= value <= self.most and not (self.above and value == self.least)
 
     def __str__(self) -> str:
-        if self.most < sys.float_info.max:
-            return f"from {self.least:g} to {self.most:g}"
         limits = f"above {self.least:g}" if self.above else f"of {self.least:g} or more"
+        if self.most < sys.float_info.max:
+            most = f"{self.most:,.15g}"
+            limits = f"above {self.least:g} and at most {most}" if self.above else f"from {self.least:g} to {most}"
         return f"{limits}, or never" if self.endless else limits
 
 
@@ -53,7 +54,7 @@ _ANY = Range()
 _COUNT = Range(least=1)
 _TIME = Range(above=True)
 """A time that a loop waits or a try is given: with 0 the one would never rest and the other never succeed."""
-_LIFETIME = Range(endless=True)
+_LIFETIME = Range(most=MOST_LIFETIME_S, above=True, endless=True)
 _SHARE = Range(most=1)
 MOST_SURPRISE = 0.65
 """A few complete surprises in a row do not reach more."""
@@ -133,17 +134,29 @@ class Settings:
     working_lifetime_s: float = _setting(
         1_800.0, "life of working memories (and task_cache) after their last use; `never` for no end", _LIFETIME
     )
-    episodic_lifetime_s: float = _setting(math.inf, "the same of episodic memories", _LIFETIME)
-    semantic_lifetime_s: float = _setting(math.inf, "the same of semantic memories", _LIFETIME)
-    procedural_lifetime_s: float = _setting(math.inf, "the same of procedural memories", _LIFETIME)
+    episodic_lifetime_s: float = _setting(
+        math.inf, "life of episodic memories after their last use; `never` for no end", _LIFETIME
+    )
+    semantic_lifetime_s: float = _setting(
+        math.inf, "life of semantic memories after their last use; `never` for no end", _LIFETIME
+    )
+    procedural_lifetime_s: float = _setting(
+        math.inf, "life of procedural memories after their last use; `never` for no end", _LIFETIME
+    )
     conversation_context_lifetime_s: float = _setting(
-        604_800.0, "the same of the kind conversation_context (episodic)", _LIFETIME
+        604_800.0,
+        "life of memories of the kind conversation_context (episodic) after their last use; `never` for no end",
+        _LIFETIME,
     )
     pattern_learning_lifetime_s: float = _setting(
-        2_592_000.0, "the same of the kind pattern_learning (semantic)", _LIFETIME
+        2_592_000.0,
+        "life of memories of the kind pattern_learning (semantic) after their last use; `never` for no end",
+        _LIFETIME,
     )
     skill_development_lifetime_s: float = _setting(
-        7_776_000.0, "the same of the kind skill_development (procedural)", _LIFETIME
+        7_776_000.0,
+        "life of memories of the kind skill_development (procedural) after their last use; `never` for no end",
+        _LIFETIME,
     )
     context_items: int = _setting(20, "memories at hand in a working context; older ones become episodic", _COUNT)
     whisper_tokens: int = _setting(1_000, "tokens noted in a context after which it is distilled; 0 for never")
@@ -184,7 +197,9 @@ class Settings:
     merging_threshold: float = _setting(
         0.85, "share of their words that two memories have in common at least to be merged", Range(above=True, most=1)
     )
-    remote_cache_lifetime_s: float = _setting(604_800.0, "life of copies of what only the remote held")
+    remote_cache_lifetime_s: float = _setting(
+        604_800.0, "life of copies of what only the remote held", Range(most=MOST_LIFETIME_S)
+    )
     verification_threshold: float = _setting(
         0.7, "confidence, or share of its words in a source, from which a memory is verified without a model", _SHARE
     )

@@ -214,11 +214,12 @@ def test_a_pipe_or_a_device_is_not_replaced_by_a_file(run: Run, tmp_path: Path) 
     assert link.is_symlink()
 
 
-def test_a_sweep_shows_ended_memories_by_their_names(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
-    run("store", "an ended note", "--key", "ended")
+def test_a_sweep_shows_ended_memories_by_their_names(run: Run, tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2020, 1, 1, tzinfo=UTC))
+    with SyncMemoryRouter.open(tmp_path / "home", False, project="app", clock=clock) as memory:
+        memory.store("an ended note", key="ended", type="pattern_learning")
     said = run("sweep", "--dry-run").out
-    assert "archive, lifetimes: nobody has used it for 0 days:\n  an ended note\n      ended\n" in said
+    assert "archive, lifetimes: nobody has used it for 30 days:\n  an ended note\n      ended\n" in said
 
 
 @pytest.mark.requirement("SMT-035", "SMT-043")

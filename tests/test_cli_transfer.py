@@ -61,10 +61,8 @@ def test_forgotten_memories_are_not_exported_and_archived_ones_stay_archived(
 ) -> None:
     run("store", "forgotten", "--key", "f")
     run("forget", "f")
-    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
     run("store", "archived", "--key", "a")
-    run("sweep")
-    monkeypatch.delenv("KINGLY_SEMANTIC_LIFETIME_S")
+    run("archive", "add", "a")
     assert [row["standing"] for row in run("export").rows] == ["archived"]
     run("export", str(tmp_path / "out.jsonl"))
     run("import", str(tmp_path / "out.jsonl"), "--home", str(tmp_path / "other"))

@@ -151,7 +151,7 @@ def test_a_sweep_of_fresh_memories_takes_nothing(run: Run) -> None:
 
 
 def test_a_sweep_tells_what_it_would_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "0")
+    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "1e-6")
     run("store", "x", "--key", "k")
     assert run("sweep", "--dry-run").out.startswith("1 memory would be archived")
     assert run("sweep").out.startswith("1 memory archived")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 
 from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.files import jsonl
+from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.intake import TTL, Imported
-from kingly_memory.models import Standing
+from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import Run, runner
 from tests.router_bench import PromptStore, memory_over
@@ -115,6 +117,7 @@ async def test_what_falls_out_of_a_working_context_lasts(store: PromptStore, clo
         ("2 w", 14 * DAY_S),
         (None, None),
         ("never", None),
+        ("Never", None),
         (math.inf, None),
     ],
 )
@@ -194,6 +197,34 @@ async def test_a_scratch_note_that_never_ends_stays_so_when_it_is_stored_again(
     await memory.store("one", key="x", type="working", ttl=None)
     await memory.store("two", key="x", type="working")
     assert await ends_in_s(memory, clock, "x") is None
+
+
+async def test_never_stays_never_when_a_memory_comes_back(memory: MemoryRouter, clock: ManualClock) -> None:
+    await memory.store("one", key="x", type="working", ttl=None, significance=0.1)
+    await memory.store("two", key="another of its category", type="working", ttl=None, significance=0.7)
+    clock.jump(300 * DAY_S)
+    assert (await memory.sweep(["strength"])).archived == 1
+    await memory.undo_sweep()
+    assert await ends_in_s(memory, clock, "x") is None, "after a sweep that was taken back"
+    await memory.forget("x")
+    await memory.restore("x")
+    assert await ends_in_s(memory, clock, "x") is None, "after forgetting and restoring"
+    pinned = await memory.attention.pin("The port is 6432", key="pinned")
+    await memory.store("The port is 5432", key="pinned", type="working", ttl=None)
+    await memory.attention.unpin(pinned.thread_id)
+    assert await ends_in_s(memory, clock, "pinned") is None, "after unpinning"
+
+
+@pytest.mark.parametrize("ending", [{"ttl": DAY_S}, {"type": "pattern_learning"}], ids=["named", "of a kind"])
+async def test_what_has_ended_is_restored_before_it_is_reinforced_or_used(
+    memory: MemoryRouter, clock: ManualClock, ending: dict[str, Any]
+) -> None:
+    await memory.store("one", key="x", **ending)
+    clock.jump(31 * DAY_S)
+    for use in (memory.reinforce("x"), memory.mark_used(["x"]), memory.feedback("x", 0.9)):
+        with pytest.raises(InvalidInput, match="'x' has ended; restore it first"):
+            await use
+    assert await memory.get("x") is None
 
 
 async def test_a_key_whose_memory_has_ended_begins_anew(memory: MemoryRouter, clock: ManualClock) -> None:
@@ -293,7 +324,7 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
     await memory.sweep()
     file = tmp_path / "all.jsonl"
     file.write_text("\n".join(jsonl.line(*one) for one in memory.export()))
-    assert "ends_at" not in json.loads(file.read_text().splitlines()[0])
+    assert json.loads(file.read_text().splitlines()[0])["ends_at"] is None
     clock.jump(DAY_S)
     async with memory_over(PromptStore(tmp_path / "other"), None, clock) as other:
         read = [one for one in jsonl.read(file, content_limit_bytes=1_000) if isinstance(one, Imported)]
@@ -303,6 +334,79 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
         assert [entry.memory.key for entry in (await other.archived()).entries] == ["over"]
         assert (await other.remember(read)).unchanged == 4
         assert {standing for _, standing in other.export()} == {Standing.LIVE, Standing.ARCHIVED}
+
+
+def read(tmp_path: Path, *told: dict[str, Any]) -> list[Imported | Problem]:
+    file = tmp_path / "some.jsonl"
+    file.write_text("\n".join(map(json.dumps, told)))
+    return list(jsonl.read(file, content_limit_bytes=1_000))
+
+
+async def imported(memory: MemoryRouter, tmp_path: Path, **told: Any) -> Any:
+    [item] = read(tmp_path, {"content": "The port is 6432", "key": "port", **told})
+    assert isinstance(item, Imported)
+    return await memory.remember([item])
+
+
+@pytest.mark.parametrize("lifetime", [{}, {"lifetime_s": 7 * DAY_S}], ids=["named", "of a kind"])
+async def test_what_had_ended_before_its_import_comes_into_the_archive(
+    memory: MemoryRouter, clock: ManualClock, tmp_path: Path, lifetime: dict[str, float]
+) -> None:
+    told = {"ends_at": (clock.now() - timedelta(days=1)).isoformat(), **lifetime}
+    assert (await imported(memory, tmp_path, **told)).stored == 1
+    assert await memory.get("port") is None
+    [entry] = (await memory.archived()).entries
+    assert entry.why is not None
+    assert (entry.why.policy, entry.why.reason) == ("lifetimes", "it had ended before it was imported")
+    await memory.restore("port")
+    assert await ends_in_s(memory, clock, "port") == lifetime.get("lifetime_s")
+    assert (await imported(memory, tmp_path, **told)).unchanged == 1, "what was brought back stays"
+    assert await memory.get("port") is not None
+
+
+async def test_a_scratch_note_that_never_ends_does_not_end_after_export_and_import(
+    memory: MemoryRouter, clock: ManualClock, tmp_path: Path
+) -> None:
+    await memory.store("keep it", key="kept", type="working", ttl=None)
+    [told] = [json.loads(jsonl.line(*one)) for one in memory.export()]
+    async with memory_over(PromptStore(tmp_path / "other"), None, clock) as other:
+        await imported(other, tmp_path, **told)
+        assert await ends_in_s(other, clock, "kept") is None
+
+
+async def test_an_import_of_the_same_text_with_another_end_changes_the_end(
+    memory: MemoryRouter, clock: ManualClock, tmp_path: Path
+) -> None:
+    ends: list[tuple[dict[str, Any], float | None]] = [
+        ({"ends_at": (clock.now() + timedelta(days=1)).isoformat()}, DAY_S),
+        ({"ends_at": (clock.now() + timedelta(days=2)).isoformat()}, 2 * DAY_S),
+        ({"lifetime_s": 3 * DAY_S}, 3 * DAY_S),
+        ({"lifetime_s": 3 * DAY_S, "ends_at": None}, 3 * DAY_S),
+        ({"ends_at": None}, None),
+    ]
+    await imported(memory, tmp_path)
+    for told, left_s in ends:
+        await imported(memory, tmp_path, **told)
+        assert await ends_in_s(memory, clock, "port") == left_s
+        assert (await imported(memory, tmp_path, **told)).unchanged == 1
+        assert (await imported(memory, tmp_path)).unchanged == 1, "a line that names no end changes none"
+
+
+def test_a_line_whose_end_makes_no_sense_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"lifetime_s": 0},
+        {"lifetime_s": 1e12},
+        {"ends_at": 1e300},
+        {"ends_at": "9999-12-31T23:59:59.999999"},
+    ]
+    *problems, last = read(tmp_path, *({"content": "x", **one} for one in wrong), {"content": "y"})
+    assert [str(one).split("line ")[1] for one in problems] == [
+        "1: lifetime_s: 0 is not between 0 and 100 years; write ends_at: null instead for no end",
+        "2: lifetime_s: 1000000000000.0 is not between 0 and 100 years; write ends_at: null instead for no end",
+        "3: ends_at: 1e+300 is no point in time",
+        "4: ends_at: 9999-12-31T23:59:59.999999 is more than 100 years ahead; write null for no end",
+    ]
+    assert isinstance(last, Imported)
 
 
 @pytest.mark.parametrize("word", ["never", "none", "inf", "Never", "INF"])
@@ -318,8 +422,14 @@ def test_a_lifetime_without_an_end_has_words(monkeypatch: pytest.MonkeyPatch, tm
 def test_other_times_need_an_end() -> None:
     with pytest.raises(InvalidSetting, match="lease_s: inf is not a number above 0"):
         Settings(lease_s=math.inf)
-    with pytest.raises(InvalidSetting, match="semantic_lifetime_s: -1 is not a number of 0 or more, or never"):
-        Settings(semantic_lifetime_s=-1)
+
+
+@pytest.mark.parametrize("length", [-1, 0, 1e12])
+def test_a_lifetime_is_above_0_and_at_most_a_hundred_years(length: float) -> None:
+    problem = f"semantic_lifetime_s: {length!r} is not a number above 0 and at most 3,155,760,000, or never"
+    with pytest.raises(InvalidSetting, match=re.escape(problem)):
+        Settings(semantic_lifetime_s=length)
+    assert Settings(semantic_lifetime_s=MOST_LIFETIME_S).semantic_lifetime_s == MOST_LIFETIME_S
 
 
 async def test_a_type_may_be_given_a_lifetime_and_a_kind_none(store: PromptStore, clock: ManualClock) -> None:

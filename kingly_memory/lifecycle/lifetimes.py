@@ -54,9 +54,12 @@ class Lifetime(NamedTuple):
         return Lifetime(max(self.expires_at, at_s + self.sliding_s), self.sliding_s)
 
     def begun(self, memory: Memory, now_s: float, *, is_pinned: bool = False) -> Lifetime | None:
-        """The lifetime counted anew. An end that was named stays, and is dropped when it is over."""
+        """The lifetime counted anew. An end that was named stays, and is dropped when it is over.
+
+        Whatever stores, imports, restores, unpins or reinforces a memory calls this, since each of these is a use.
+        """
         if self.sliding_s is None:
-            return None if is_expired(self, now_s) else self
+            return None if is_pinned or is_expired(self, now_s) else self
         is_held = is_pinned or memory.metadata.get("record") == EXPERIENCE
         is_held |= memory.significance >= PROTECTED_FROM and memory.type is not MemoryType.WORKING
         return Lifetime(None if is_held else now_s + self.sliding_s, self.sliding_s)

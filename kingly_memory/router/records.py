@@ -11,7 +11,7 @@ from kingly_memory.cognition.working import ContextRules
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes, is_expired
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
@@ -250,8 +250,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, 
     did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
-        lifetime = archive.lifetime_of(transaction, memory.id) or desk.lifetimes.usual(memory.type)
-        begin_lifetime(transaction, memory, lifetime, desk)
+        begin_lifetime(transaction, memory, archive.lifetime_of(transaction, memory.id), desk)
         if apart:
             archive.keep_apart(transaction, memory.id, desk.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
@@ -289,13 +288,18 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
             wanted_id = derived_id(wanted_id, desk.project)
             before = transaction.row(wanted_id)
     memory = _memory(item.draft, before, desk, wanted_id, item.updated_at)
-    if before is not None and _says_the_same(before.memory, memory):
+    lifetime = _lifetime_in_file(item) or _lifetime(transaction, item.draft, memory, before, desk)
+    why = _ended(item, desk)
+    ends_otherwise = why is None and _ends_otherwise(transaction, item, lifetime, before)
+    if before is not None and _says_the_same(before.memory, memory) and not ends_otherwise:
         return receipt(transaction, before.memory, desk.routes), "unchanged"
     if before is not None and _is_older(item, before.memory):
         return receipt(transaction, before.memory, desk.routes), "kept"
     _leave_what_it_said(transaction, before, memory, desk)
-    lifetime = _lifetime_in_file(item) or _lifetime(transaction, item.draft, memory, before, desk)
-    taken = _save(transaction, memory, item.standing, desk, lifetime, is_said=True)
+    standing = item.standing if why is None else Standing.ARCHIVED
+    taken = _save(transaction, memory, standing, desk, lifetime, is_said=True)
+    if why is not None:
+        transaction.set_facet(archive.FACET, memory.id, why.to_json())
     _tell_of_the_living(transaction, memory, desk)
     return taken, "stored" if before is None else "revised"
 
@@ -422,6 +426,27 @@ def _lifetime_in_file(item: Imported) -> Lifetime | None:
     if item.lifetime_s is not None:
         return Lifetime(None, item.lifetime_s)
     return None if item.ends_at is None else Lifetime(item.ends_at.timestamp())
+
+
+def _ended(item: Imported, desk: Desk) -> archive.Archived | None:
+    """Why a memory whose end is over by the time of its import goes to the archive."""
+    if item.standing is not Standing.LIVE or item.ends_at is None or item.ends_at > desk.now:
+        return None
+    figures = {"ended_s_ago": desk.now_s - item.ends_at.timestamp()}
+    return archive.Archived(desk.now_s, LIFETIMES, "it had ended before it was imported", figures)
+
+
+def _ends_otherwise(transaction: Transaction, item: Imported, said: Lifetime | None, before: Row | None) -> bool:
+    """Whether a file names another end, or another lifetime, than a live memory has here."""
+    is_said = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
+    if not is_said or before is None or before.standing is not Standing.LIVE:
+        return False
+    if _is_pinned(transaction, before.memory.id):
+        return False
+    here = archive.lifetime_of(transaction, before.memory.id)
+    if said is None or here is None:
+        return said is not here
+    return said.sliding_s != here.sliding_s or (said.sliding_s is None and said.ends_at != here.ends_at)
 
 
 def begin_lifetime(

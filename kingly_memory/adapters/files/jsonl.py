@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, draft, seconds, shown
-from kingly_memory.models import JsonObject, Memory, Origin, Standing, moment_text
+from kingly_memory.intake import METADATA_LIMIT_BYTES, TTL, Imported, draft, seconds, shown
+from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
 
 FORMAT = "jsonl"
 
@@ -38,8 +39,9 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 def line(memory: Memory, standing: Standing) -> str:
     """A memory as one line of an export, without its line end; a single line for every reader's idea of one."""
-    ends = {"ends_at": moment_text(memory.ends_at), "lifetime_s": memory.lifetime_s}
-    told = {**memory.to_json(), "standing": standing.value, **{name: one for name, one in ends.items() if one}}
+    told = {**memory.to_json(), "standing": standing.value, "ends_at": moment_text(memory.ends_at)}
+    if memory.lifetime_s is not None:
+        told["lifetime_s"] = memory.lifetime_s
     return json.dumps(told, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
@@ -60,7 +62,8 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
 
     The id is kept when it is one of ours (a UUID). Fields that a memory does not have end up in its metadata. That the
     user or an agent said something is not taken from a file, which anybody may have written: the origin is `import`.
-    `revision` begins anew, and the project is the importing router's own.
+    `revision` begins anew, and the project is the importing router's own. An `ends_at` of null says that the memory
+    never ends, unless there is a `lifetime_s`: then it does not count at present.
     """
     memory_id = data.get("id")
     own_id = memory_id if isinstance(memory_id, str) and _ID.fullmatch(memory_id) else None
@@ -72,10 +75,13 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         extras["id"] = memory_id
     if extras and isinstance(named.get("metadata", {}), Mapping):
         named["metadata"] = {**extras, **named.get("metadata", {})}
+    length = data.get("lifetime_s")
+    never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(
         data.get("content"),
         content_limit_bytes=content_limit_bytes,
         created_at=point_in_time("created_at", data.get("created_at")),
+        ttl=None if never_ends else TTL,
         **named,
         **_scope(data),
     )
@@ -87,8 +93,8 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         own_id,
         _standing(data.get("standing")),
         changed_at,
-        ends_at=point_in_time("ends_at", data.get("ends_at")),
-        lifetime_s=None if data.get("lifetime_s") is None else seconds("lifetime_s", data["lifetime_s"]),
+        ends_at=_ends_at(data.get("ends_at")),
+        lifetime_s=None if length is None else _lifetime_s(length),
     )
 
 
@@ -109,6 +115,22 @@ def _scope(data: Mapping[str, Any]) -> JsonObject:
     if not isinstance(scope, Mapping):
         raise InvalidInput("scope", "is not an object with project, agent and context_id")
     return {name: scope.get(name) for name in _SCOPED}
+
+
+def _ends_at(value: object) -> datetime | None:
+    at = point_in_time("ends_at", value)
+    if at is not None and (at - datetime.now(UTC)).total_seconds() > MOST_LIFETIME_S:
+        raise InvalidInput("ends_at", f"{shown(value)} is more than 100 years ahead; write null for no end")
+    return at
+
+
+def _lifetime_s(value: object) -> float:
+    length = seconds("lifetime_s", value)
+    if not 0 < length <= MOST_LIFETIME_S:
+        raise InvalidInput(
+            "lifetime_s", f"{shown(value)} is not between 0 and 100 years; write ends_at: null instead for no end"
+        )
+    return length
 
 
 def _standing(value: object) -> Standing:

@@ -66,8 +66,7 @@ def unpin(
         rows = [row for one in freed if (row := transaction.row(one)) is not None]
         live = [row.memory for row in rows if row.standing is Standing.LIVE]
         for memory in live:
-            lifetime = lifetime_of(transaction, memory.id) or desk.lifetimes.usual(memory.type)
-            records.begin_lifetime(transaction, memory, lifetime, desk)
+            records.begin_lifetime(transaction, memory, lifetime_of(transaction, memory.id), desk)
         for first in range(0, len(live), records.TOGETHER):  # what is known of their thread is looked at again
             transaction.restand([one.id for one in live[first : first + records.TOGETHER]], Standing.LIVE)
         return len(freed)

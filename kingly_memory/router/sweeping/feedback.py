@@ -8,6 +8,7 @@ from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle import tiers
+from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiers import Placement, TierRules
 from kingly_memory.models import Memory, Standing
@@ -71,11 +72,11 @@ def put_away(key_or_id: str, reason: str | None, desk: Desk) -> Callable[[Transa
     """Archive a memory, whatever it is worth; one that rests already stays as it is. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> Memory:
-        row = records.find(transaction, desk.project, key_or_id)
-        if row is not None and row.standing is Standing.ARCHIVED:
-            return row.memory
-        memory = _live(transaction, "key_or_id", key_or_id, desk).memory
-        if row is not None and row.standing is Standing.CACHED:
+        row = _found(transaction, "key_or_id", key_or_id, desk)
+        memory = row.memory
+        if row.standing is Standing.ARCHIVED:
+            return memory
+        if row.standing is Standing.CACHED:
             raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is only a copy of what the remote holds")
         if _subject(transaction, memory).pinned:
             raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
@@ -86,12 +87,19 @@ def put_away(key_or_id: str, reason: str | None, desk: Desk) -> Callable[[Transa
     return change
 
 
-def _live(transaction: Transaction, field: str, key_or_id: str, desk: Desk) -> Row:
+def _found(transaction: Transaction, field: str, key_or_id: str, desk: Desk) -> Row:
     row = records.find(transaction, desk.project, key_or_id)
     if row is None or row.standing is Standing.FORGOTTEN:
         raise InvalidInput(field, f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
+    return row
+
+
+def _live(transaction: Transaction, field: str, key_or_id: str, desk: Desk) -> Row:
+    row = _found(transaction, field, key_or_id, desk)
     if row.standing is Standing.ARCHIVED:
         raise InvalidInput(field, f"{intake.shown(key_or_id)!r} is in the archive; restore it first")
+    if is_expired(lifetime_of(transaction, row.memory.id), desk.now_s):
+        raise InvalidInput(field, f"{intake.shown(key_or_id)!r} has ended; restore it first")
     return row
 
 
