@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from kingly_memory.errors import StoreUntrusted
@@ -24,10 +25,14 @@ _LONGEST_PAUSE_S = 0.002
 
 
 def check_folder(folder: Path) -> None:
-    """Raise StoreUntrusted when the folder, or the `.kingly` around it, is a link. Neither need be there yet."""
+    """Raise StoreUntrusted when the folder, or the `.kingly` around it, is a link, or one in a `.kingly` is not ours
+    alone to write to. Neither need be there yet."""
     if folder.parent.name == PROJECT_FOLDER:
         check_no_link(folder.parent)
     check_no_link(folder)
+    if folder.exists():
+        for path in _own(folder):
+            check_ours(path.lstat(), path)
 
 
 def check_no_link(path: Path) -> None:
@@ -36,9 +41,22 @@ def check_no_link(path: Path) -> None:
         raise _link(path)
 
 
-def check_one_name(status: os.stat_result, path: str | os.PathLike[str]) -> None:
-    """Raise StoreUntrusted for a hard link: whoever writes to the file would change what else it is called, too."""
+def check_ours(status: os.stat_result, path: Path) -> None:
+    """Raise StoreUntrusted for a file or folder of another user, or one that others may write to."""
+    if status.st_uid != os.geteuid():
+        raise StoreUntrusted(str(path), "it belongs to another user")
+    if status.st_mode & 0o022:
+        raise StoreUntrusted(str(path), "other users may write to it (run `chmod go-w` on it)")
+
+
+def check_one_name(status: os.stat_result, path: str | os.PathLike[str], folder: int | None = None) -> None:
+    """Raise StoreUntrusted for a hard link that another user may have made: whoever writes to the file would change
+    what else it is called, too. A file of ours in a folder that only we can write to may be linked by a backup.
+    """
     if status.st_nlink > 1:
+        around = Path(path).parent.stat() if folder is None else os.fstat(folder)
+        if status.st_uid == around.st_uid == os.geteuid() and not around.st_mode & 0o022:
+            return
         to_do = "Put a copy in its place (`cp` it to another name and `mv` that back)"
         raise StoreUntrusted(os.fspath(path), "the file has a second name (a hard link)", to_do)
 
@@ -48,16 +66,33 @@ def make_folder(folder: Path) -> None:
 
     Raises OSError, and StoreUntrusted as `check_folder` does.
     """
+    tighten(folder)
     check_folder(folder)
     if folder.parent.name in OWN_FOLDERS:
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
+def tighten(folder: Path) -> None:
+    """Close a `.kingly`, and the folder in it, to other users: a clone has the modes that git gave it. Others may
+    be the user's own. What cannot be closed is for `check_folder` to judge."""
+    with suppress(OSError):
+        for path in _own(folder):
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | CAREFULLY)
+            try:
+                mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+                if mode & 0o077:
+                    os.fchmod(descriptor, mode & 0o700)
+            finally:
+                os.close(descriptor)
+
+
 def keep_out_of_git(folder: Path) -> None:
-    """Memories are private, and their folder often lies inside a repository. Raises OSError, StoreUntrusted."""
-    with os.fdopen(opened(folder / ".gitignore", os.O_WRONLY | os.O_CREAT), "w", encoding="ascii") as note:
-        note.truncate(0)
+    """Memories are private, and their folder often lies inside a repository. A `.gitignore` that is there stays as it
+    is. Raises OSError, StoreUntrusted."""
+    path = folder / ".gitignore"
+    check_no_link(path)
+    with suppress(FileExistsError), os.fdopen(opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as note:
         note.write("*\n")
 
 
@@ -65,8 +100,8 @@ def opened(path: str | os.PathLike[str], how: int, folder: int | None = None) ->
     """A descriptor of a file of ours, which is made with mode 0600 if `how` has O_CREAT. `folder`: descriptor of the
     folder that `path` lies in.
 
-    Raises StoreUntrusted for a link and a hard link, OSError for anything else that is no file. So that nothing is lost
-    to a hard link, do not pass O_TRUNC: cut the file afterwards.
+    Raises StoreUntrusted for a link, and for a hard link as `check_one_name` does, OSError for anything else that is no
+    file. So that nothing is lost to a hard link, do not pass O_TRUNC: cut the file afterwards.
     """
     try:
         descriptor = os.open(path, how | CAREFULLY, 0o600, dir_fd=folder)
@@ -78,7 +113,7 @@ def opened(path: str | os.PathLike[str], how: int, folder: int | None = None) ->
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
-        check_one_name(status, path)
+        check_one_name(status, path, folder)
     except BaseException:
         os.close(descriptor)
         raise
@@ -103,6 +138,11 @@ def unlock(descriptor: int) -> None:
     """Let go of a lock. A child forked meanwhile holds a copy of the descriptor, so closing ours is not enough."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
+
+
+def _own(folder: Path) -> list[Path]:
+    """Of the folder and the one around it those that are a `.kingly`, or lie in one."""
+    return [path for path in (folder.parent, folder) if PROJECT_FOLDER in (path.name, path.parent.name)]
 
 
 def _link(path: str | os.PathLike[str]) -> StoreUntrusted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,25 +66,29 @@ def hook(run: Run, name: str, folder: Path, **facts: str) -> None:
     assert run("hook", name, "--wait", stdin=json.dumps(event(name, folder, **facts)).encode()).code == 0
 
 
-def use_everything(run: Run, clone: Path) -> None:
-    """Whatever a person and an agent do in a project that they have just cloned."""
+def use_everything(run: Run, clone: Path) -> list[int]:
+    """Whatever a person and an agent do in a project that they have just cloned; how the commands ended."""
     home = clone / ".kingly" / "memory"
-    run("store", "The deploy needs two reviews", "--key", "deploys")
-    run("search", "deploy reviews")
+    AuditFiles(home.parent / "audit").append("decisions", {"n": 1})
+    before = (("store", "The deploy needs two reviews", "--key", "deploys"), ("search", "deploy reviews"))
+    codes = [run(*command).code for command in before]
     transcript(clone, entry("user", "Remember that staging lives on port 6432.", "1"))
     for name, facts in (("SessionStart", {}), ("UserPromptSubmit", {"prompt": "deploy reviews"}), ("Stop", {})):
         hook(run, name, clone, **facts)
     transcript(clone, entry("user", "ok", "2"))
     hook(run, "Stop", clone)
-    run("export", "-")
-    run("sweep")
-    run("status")
-    run("doctor")
-    run("audit", "list")
+    after = (
+        ("export", "-"),
+        ("sweep",),
+        ("status",),
+        ("doctor",),
+        ("audit", "tail", "--folder", str(home.parent / "audit")),
+    )
+    codes += [run(*command).code for command in after]
     InjectionFiles(home, "work").note("s", ["a"], 1.0)
-    AuditFiles(home.parent / "audit").append("decisions", {"n": 1})
     with suppress(StoreUntrusted, InvalidSetting):
         own_token(home)
+    return codes
 
 
 def to_folder(path: Path, outside: Path) -> None:
@@ -96,10 +101,6 @@ def to_file(path: Path, outside: Path) -> None:
 
 def to_nothing(path: Path, outside: Path) -> None:
     path.symlink_to(outside / "nothing")
-
-
-def second_name(path: Path, outside: Path) -> None:
-    path.hardlink_to(outside / "file")
 
 
 FOLDERS = ("", "memory", "audit", "memory/store", "memory/injected", "memory/store.salvaged")
@@ -124,7 +125,7 @@ STORES = (*FOLDERS[:2], "memory/store", *FILES[:6])
 Plant = Callable[[Path, Path], None]
 PLANTS: list[tuple[str, Plant]] = [
     *((place, plant) for place in FOLDERS for plant in (to_folder, to_nothing)),
-    *((place, plant) for place in FILES for plant in (to_file, to_nothing, second_name)),
+    *((place, plant) for place in FILES for plant in (to_file, to_nothing)),
 ]
 
 
@@ -160,12 +161,37 @@ def test_a_link_in_the_way_of_a_memory_is_named_in_one_sentence(
 
 
 @pytest.mark.requirement("A1")
-@pytest.mark.parametrize("place", [one for one in STORES if one in FILES])
-def test_a_hard_link_in_the_way_of_a_memory_is_named(run: Run, clone: Path, outside: Path, place: str) -> None:
-    path = planted(clone, outside, place, second_name)
-    ran = run("store", "The deploy needs two reviews")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+@pytest.mark.parametrize("name", ["write.lock", "founded"])
+def test_a_second_name_that_another_user_may_have_made_is_named(
+    run: Run, clone: Path, outside: Path, name: str
+) -> None:
+    path = clone / "shared" / name
+    path.parent.mkdir()
+    path.parent.chmod(0o777)
+    path.hardlink_to(outside / "file")
+    before = looks(outside)
+    ran = run("store", "The deploy needs two reviews", "--home", "shared")
+    assert (ran.code, ran.out, ran.err.count("\n"), looks(outside)) == (1, "", 1, before)
     assert f"{path} is not opened: the file has a second name (a hard link)" in ran.err
+
+
+@pytest.mark.requirement("A1")
+def test_a_home_whose_files_a_backup_has_linked_is_used_as_before(run: Run, clone: Path, tmp_path: Path) -> None:
+    assert set(use_everything(run, clone)) == {0}
+    shutil.copytree(clone / ".kingly", tmp_path / "backup", copy_function=os.link)
+    assert set(use_everything(run, clone)) == {0}
+    assert run("search", "deploy reviews").out.count("two reviews")
+
+
+@pytest.mark.requirement("A1")
+@pytest.mark.parametrize("named", [(), ("--home", ".")])
+def test_a_gitignore_that_is_there_stays_as_it_is(run: Run, clone: Path, named: tuple[str, ...]) -> None:
+    note = (clone if named else clone / ".kingly" / "memory") / ".gitignore"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text("node_modules/\n")
+    note.chmod(0o644)
+    assert run("store", "The deploy needs two reviews", *named).code == 0
+    assert (note.read_text(), stat.S_IMODE(note.stat().st_mode)) == ("node_modules/\n", 0o644)
 
 
 @pytest.mark.requirement("A1")
@@ -213,6 +239,58 @@ def test_the_folders_of_a_project_are_for_their_owner_alone(run: Run, clone: Pat
     assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o700}
     assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o600}
     assert {path.read_text() for path in made if path.name == ".gitignore"} == {"*\n"}
+
+
+def modes(*folders: Path) -> list[int]:
+    return [stat.S_IMODE(folder.stat().st_mode) for folder in folders]
+
+
+@pytest.mark.requirement("A1")
+@pytest.mark.parametrize("mode", [0o755, 0o775, 0o777])
+def test_folders_that_a_clone_brought_along_are_closed_when_a_memory_is_stored(
+    run: Run, clone: Path, mode: int
+) -> None:
+    home = clone / ".kingly" / "memory"
+    home.mkdir(parents=True)
+    for folder in (clone, home.parent, home):
+        folder.chmod(mode)
+    assert run("store", "The deploy needs two reviews").code == 0
+    assert modes(clone, home.parent, home) == [mode, 0o700, 0o700]
+
+
+@pytest.mark.requirement("A1")
+def test_a_project_that_is_named_as_home_keeps_its_mode(run: Run, clone: Path) -> None:
+    clone.chmod(0o755)
+    assert run("store", "The deploy needs two reviews", "--home", ".").code == 0
+    assert modes(clone, clone / "store") == [0o755, 0o700]
+
+
+@pytest.mark.requirement("A1")
+@pytest.mark.parametrize("place", [".kingly", ".kingly/memory"])
+def test_reading_refuses_a_folder_that_others_may_write_to_and_leaves_it_as_it_is(
+    run: Run, clone: Path, place: str
+) -> None:
+    run("store", "The deploy needs two reviews")
+    (clone / place).chmod(0o777)
+    for command in (("search", "deploy"), ("export", "-"), ("status",), ("list",)):
+        ran = run(*command)
+        assert (ran.code, ran.err.count("\n"), modes(clone / place)) == (1, 1, [0o777])
+        assert f"{clone / place} is not opened: other users may write to it (run `chmod go-w` on it)" in ran.err
+    assert "other users may write to it" in run("doctor").out
+    assert run("store", "The release needs three").code == 0
+    assert (modes(clone / place), run("search", "deploy").code) == ([0o700], 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+@pytest.mark.requirement("A1")
+@pytest.mark.parametrize("place", [".kingly", ".kingly/memory"])
+def test_a_folder_of_another_user_is_refused(run: Run, clone: Path, place: str) -> None:
+    run("store", "The deploy needs two reviews")
+    os.chown(clone / place, 65534, 65534)
+    for command in (("search", "deploy"), ("store", "The release needs three")):
+        ran = run(*command)
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert f"{clone / place} is not opened: it belongs to another user" in ran.err
 
 
 @pytest.mark.requirement("A1")

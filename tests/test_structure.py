@@ -150,6 +150,11 @@ def test_nothing_in_the_package_imports_tests_or_tools() -> None:
     assert found == []
 
 
+def test_the_two_names_at_the_root_lead_to_the_package() -> None:
+    links = {name: str((ROOT / name).readlink()) for name in ("adapters", "router")}
+    assert links == {"adapters": "kingly_memory/adapters", "router": "kingly_memory/router"}
+
+
 def test_no_file_is_named_utils() -> None:
     vague = {"util", "utils", "helper", "helpers", "common", "misc"}
     assert [path.name for path in ROOT.glob("*/**/*.py") if path.stem in vague and not skipped(path)] == []

@@ -14,7 +14,7 @@ from kingly_memory import intake
 from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
-from kingly_memory.own_files import unlock
+from kingly_memory.own_files import check_folder, tighten, unlock
 from kingly_memory.router.view import Station
 from kingly_memory.settings import ModelPlace, Place, Settings
 from kingly_memory.version import __version__
@@ -43,8 +43,11 @@ def checked(place: Place) -> Place:
 
 
 def makeable(place: Place) -> Place:
-    """The place, whose home is there or can be made. Raises InvalidInput: else the first store would be the one to
-    fail. Whether a folder can be made only trying tells (in /proc, or where a quota is used up)."""
+    """The place, whose home is there or can be made, and closed to other users where it lies in a `.kingly`. Raises
+    InvalidInput and StoreUntrusted: else the first store would be the one to fail. Whether a folder can be made only
+    trying tells (in /proc, or where a quota is used up)."""
+    tighten(place.home)
+    check_folder(place.home)
     if os.path.lexists(place.home):
         return place
     there = next(folder for folder in place.home.parents if os.path.lexists(folder))

@@ -21,8 +21,9 @@ LOCK = "audit.lock"
 
 def made(folder: Path) -> None:
     """Make the folder, for its owner alone, and keep it out of repositories. Raises OSError, StoreUntrusted."""
-    if not folder.is_dir():
-        make_folder(folder)
+    is_new = not folder.is_dir()
+    make_folder(folder)
+    if is_new:
         keep_out_of_git(folder)
 
 

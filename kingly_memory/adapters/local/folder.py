@@ -17,6 +17,7 @@ from kingly_memory.own_files import (
     check_folder,
     check_no_link,
     check_one_name,
+    check_ours,
     keep_out_of_git,
     lock,
     make_folder,
@@ -149,10 +150,7 @@ class Folder:
                 raise StoreUntrusted(str(path), f"it is no {'folder' if is_folder else 'regular file'}")
             if not is_folder:
                 check_one_name(status, path)
-            if status.st_uid != os.geteuid():
-                raise StoreUntrusted(str(path), "it belongs to another user")
-            if status.st_mode & 0o022:
-                raise StoreUntrusted(str(path), "other users may write to it (run `chmod go-w` on it)")
+            check_ours(status, path)
 
     def has_lost_wal(self) -> bool:
         """True when a writer was killed and its WAL is gone, or is an empty one that a reader has made since."""
