@@ -244,6 +244,31 @@ def test_nothing_is_written_for_others_that_would_not_start_here(
 
 
 @pytest.mark.requirement("N28")
+@pytest.mark.parametrize("option", ["--home", "--token-file"])
+@pytest.mark.parametrize(("host", "file"), [*PROJECT_FILES.items(), ("claude-code", ".claude/settings.json")])
+def test_paths_that_are_named_get_into_no_file_for_others(
+    run: Run, project: Path, host: str, file: str, option: str
+) -> None:
+    named = ["--path", file] if "settings" in file else []
+    ran = run("config", host, "--write", option, "mine", *named)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"{file} is shared with the project, and {option} would put a path of this machine" in ran.err
+    assert [path for path in project.rglob("*") if path.is_file()] == []
+    shown = run("config", host, option, "mine", *named)
+    assert (shown.code, "--absolute" in shown.err) == (0, True)
+    assert run("config", host, "--write", "--absolute", option, "mine", *named).code == 0
+
+
+@pytest.mark.requirement("N28")
+def test_paths_that_are_named_get_into_files_of_the_user(run: Run, project: Path, tmp_path: Path) -> None:
+    named = ("--home", "mine", "--token-file", "token")
+    assert run("config", "codex", "--write", *named).code == 0
+    assert run("config", "claude-code", "--write", *named, "--path", ".claude/settings.local.json").code == 0
+    assert str(project / "mine") in (tmp_path / "user" / ".codex" / "config.toml").read_text()
+    assert str(project / "mine") in (project / ".claude" / "settings.local.json").read_text()
+
+
+@pytest.mark.requirement("N28")
 def test_another_installation_of_that_name_is_not_taken_for_this_one(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -667,7 +667,7 @@ COMMANDS = (
             argument("--url", "address of a running `kingly-memory mcp --http` instead of a command", metavar="URL"),
             argument(
                 "--absolute",
-                "name the command by its path also in a file that is shared with the project",
+                "write paths of this machine also into a file that is shared with the project",
                 action="store_true",
             ),
         ),

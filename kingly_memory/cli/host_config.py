@@ -42,6 +42,7 @@ def _host_config(options: Namespace, out: Output) -> int:
     found = snippets(options.host, wish, start=Path.cwd(), path=_path(options))
     shared = next((one.path for one in found if one.is_shared), None)
     if shared is not None and not options.absolute:
+        _check_paths(shared, options, out)
         _check_name(shared, wish, options, out)
     if wish.url is None and any("hooks" not in one.content for one in found):
         try:
@@ -75,6 +76,20 @@ def _remove(options: Namespace, out: Output) -> int:
 
 def _path(options: Namespace) -> Path | None:
     return Path(options.path).expanduser() if options.path else None
+
+
+def _check_paths(file: Path, options: Namespace, out: Output) -> None:
+    """Say which options would put a path of this machine into the file. Raises InvalidInput instead of writing it."""
+    for field in ("home", "token_file"):
+        if getattr(options, field) is not None:
+            option = f"--{field.replace('_', '-')}"
+            problem = (
+                f"{file} is shared with the project, and {option} would put a path of this machine into it: leave"
+                f" {option} out, or add --absolute to write it all the same"
+            )
+            if options.write:
+                raise InvalidInput(field, problem)
+            out.note(problem)
 
 
 def _check_name(file: Path, wish: Wish, options: Namespace, out: Output) -> None:
