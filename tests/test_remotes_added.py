@@ -112,6 +112,23 @@ def test_sync_names_the_way_to_enrol_a_remote_that_is_not(run: Run, server: Scri
     assert f"`kingly-memory remotes add NAME {server.url}` has new memories go there" in refused.err
 
 
+@pytest.mark.requirement("A15")
+def test_verbs_that_read_answer_where_nobody_can_write(run: Run, server: ScriptedRemote) -> None:
+    for argv in (
+        ["context", "c"],
+        ["threads", "list"],
+        ["get", "x", "--explain"],
+        ["search", "x", "--remote", server.url],
+        ["search", "x", "--verify"],
+        ["status"],
+    ):
+        ran = run(*argv, "--home", "/proc/nope")
+        assert "cannot be made" not in ran.err
+        assert (ran.code, argv) == (2 if argv[0] == "get" else 0, argv)
+    refused = run("store", "x", "--home", "/proc/nope")
+    assert (refused.code, refused.out, refused.err.count("\n"), "/proc/nope" in refused.err) == (1, "", 1, True)
+
+
 # --- adding ---------------------------------------------------------------------------------------------------------
 
 

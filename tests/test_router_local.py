@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -311,9 +312,11 @@ def test_a_home_that_cannot_be_made_is_refused_when_it_is_given(home: str) -> No
         MemoryRouter.open(home, project="app")
 
 
-def test_opening_leaves_nothing_behind_where_the_home_would_be(tmp_path: Path) -> None:
+@pytest.mark.requirement("A15")
+def test_opening_changes_nothing_where_the_home_would_be(tmp_path: Path) -> None:
+    os.utime(tmp_path, (0, 0))
     MemoryRouter.open(tmp_path / "deep" / "home", project="app")
-    assert not (tmp_path / "deep").exists()
+    assert tmp_path.stat().st_mtime == 0
 
 
 def test_sync_router_has_the_same_verbs_and_results(tmp_path: Path) -> None:

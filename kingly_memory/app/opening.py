@@ -135,7 +135,10 @@ class MemoryRouter(Views):
         if place.unread is not None:
             log.warning("%s; until then this machine alone is used", place.unread)
         return cls.at(
-            replace(place, deliver_earlier=deliver_earlier), settings=settings, clock=clock, observers=observers
+            replace(parts.makeable(place), deliver_earlier=deliver_earlier),
+            settings=settings,
+            clock=clock,
+            observers=observers,
         )
 
     @classmethod
@@ -147,8 +150,8 @@ class MemoryRouter(Views):
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
-        """`open` for a place that is known."""
-        place = parts.makeable(parts.checked(place))
+        """`open` for a place that is known. Where its home cannot be made, the first store fails."""
+        place = parts.closed(parts.checked(place))
         chosen = settings or Settings.from_environment(home=place.home)
         for one in () if settings else inert(place.home):
             log.warning("%s", one)

@@ -42,22 +42,27 @@ def checked(place: Place) -> Place:
     return place
 
 
-def makeable(place: Place) -> Place:
-    """The place, whose home is there or can be made, and closed to other users where it lies in a `.kingly`. Raises
-    InvalidInput and StoreUntrusted: else the first store would be the one to fail. Whether a folder can be made only
-    trying tells (in /proc, or where a quota is used up)."""
+def closed(place: Place) -> Place:
+    """The place, closed to other users where it lies in a `.kingly`. Raises StoreUntrusted."""
     tighten(place.home)
     check_folder(place.home)
+    return place
+
+
+def makeable(place: Place) -> Place:
+    """The place, whose home is there or can be made, as far as that shows. Raises InvalidInput: else the first store
+    would be the one to fail."""
     if os.path.lexists(place.home):
         return place
     there = next(folder for folder in place.home.parents if os.path.lexists(folder))
-    trial = there / f".kingly-{os.urandom(8).hex()}"
-    try:
-        trial.mkdir(mode=0o700)
-        trial.rmdir()
-    except OSError as error:
-        problem = f"{place.home} cannot be made ({error.strerror or error}); name a folder that you may write to"
-        raise InvalidInput("home", problem) from None
+    problem = None
+    if not there.is_dir():
+        problem = f"{there} is no folder"
+    # Root may write everywhere by access(2). In /proc and /sys there is no room, and nobody has a right to write.
+    elif not os.access(there, os.W_OK | os.X_OK) or not (there.stat().st_mode & 0o222 or os.statvfs(there).f_blocks):
+        problem = f"you may not write to {there}"
+    if problem is not None:
+        raise InvalidInput("home", f"{place.home} cannot be made ({problem}); name a folder that you may write to")
     return place
 
 
