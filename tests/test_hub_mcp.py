@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -17,9 +18,10 @@ import httpx
 import httpx2
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import INVALID_PARAMS
 
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
@@ -342,8 +344,6 @@ WRONG_CALLS: list[tuple[str, JsonObject, str]] = [
     ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b"}, "nothing is stored under 'a'"),
     ("create_memory_link", {"source_memory_id": "a", "target_memory_id": "b", "strength": 7}, "strength: "),
     ("forget_memory", {}, "memory_id: is missing, and store_key is too"),
-    ("divine", {}, "Unknown tool: divine"),
-    ("di\nvine\x1b", {}, "Unknown tool: di?vine?"),
 ]
 
 
@@ -359,6 +359,15 @@ async def test_a_call_that_cannot_be_done_is_a_tools_error_in_a_sentence(hub: Hu
             assert (told["success"], told["error"]) == (False, sentence)
             assert (told["error_code"] == "INVALID_PARAMETER") is sentence.startswith("invalid argument")
         assert (await host.ok("initialize_memory_system"))["success"] is True
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(("tool", "called"), [("divine", "divine"), ("di\nvine\x1b", "di?vine?")])
+async def test_an_unknown_tool_is_a_protocol_error(hub: HubProcess, mode: str, tool: str, called: str) -> None:
+    async with connected(hub, mode) as host:
+        with pytest.raises(MCPError, match=f"^Unknown tool: {re.escape(called)}$") as unknown:
+            await host.client.call_tool(tool, {})
+        assert unknown.value.code == INVALID_PARAMS
 
 
 def test_a_wrong_value_is_not_repeated(hub: HubProcess) -> None:

@@ -60,6 +60,7 @@ def test_verbs_that_read_send_a_remote_nothing_but_the_question(run: Run, server
         ["sweep", "--dry-run"],
         ["remotes"],
         ["outbox", "list"],
+        ["confidence", "refund the customer"],
     ):
         assert run(*argv, "--remote", server.url).code == 0
     assert server.effects == []
@@ -84,8 +85,8 @@ def test_verbs_that_read_enrol_no_remote_of_the_environment_and_verbs_that_write
 @pytest.mark.requirement("N3")
 def test_a_wrong_address_leaves_nothing_waiting(run: Run) -> None:
     run("store", "mine")
-    for argv in (["search", "mine"], ["sync"], ["outbox", "list"], ["get", "x"]):
-        run(*argv, "--remote", NOBODY)
+    for argv, code in ((["search", "mine"], 0), (["sync"], 2), (["outbox", "list"], 0), (["get", "x"], 2)):
+        assert (run(*argv, "--remote", NOBODY).code, argv) == (code, argv)
     assert run("status", "--json", "--remote", NOBODY).json["outbox"]["pending"] == 0
     assert run("remotes", "--json").json == {"remotes": []}
 
@@ -96,8 +97,8 @@ def test_a_store_with_a_remote_sends_that_memory_alone_and_says_so(run: Run, ser
     told = run("store", "this", "--remote", server.url, "--wait", "5")
     assert told.out.splitlines()[1:] == [
         "  on this machine and on the remote",
-        f"  only this memory goes to {server.url}; `kingly-memory remotes add NAME {server.url}` "
-        "sends later ones there too",
+        f"  later memories do not go to {server.url}; `kingly-memory remotes add NAME {server.url}` "
+        "sends them there too",
     ]
     run("store", "after")
     assert run("sync", "--remote", server.url).code == 0
@@ -109,7 +110,8 @@ def test_sync_names_the_way_to_enrol_a_remote_that_is_not(run: Run, server: Scri
     run("store", "mine")
     refused = run("sync", "--remote", server.url)
     assert (refused.code, refused.out, server.effects) == (2, "", [])
-    assert f"`kingly-memory remotes add NAME {server.url}` has new memories go there" in refused.err
+    add = f"`kingly-memory remotes add NAME {server.url}`"
+    assert f"{server.url} is not enrolled here. {add} sends new memories there from then on" in refused.err
 
 
 @pytest.mark.requirement("A15")

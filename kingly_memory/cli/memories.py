@@ -88,12 +88,12 @@ def store(options: Namespace, out: Output) -> int:
 
 
 def _used_once(place: Place, router: SyncMemoryRouter) -> list[str]:
-    """Says of remotes that --remote names and that are not enrolled that they get this memory alone."""
+    """Says of remotes that --remote names and that are not enrolled that they get no later memories."""
     if place.remote_use is not RemoteUse.ONCE:
         return []
     others = [one.endpoint for one in router.remotes() if one.in_use and one.since is None]
     return [
-        f"  only this memory goes to {one}; `kingly-memory remotes add NAME {one}` sends later ones there too"
+        f"  later memories do not go to {one}; `kingly-memory remotes add NAME {one}` sends them there too"
         for one in others
     ]
 

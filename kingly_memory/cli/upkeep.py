@@ -71,7 +71,7 @@ def sync(options: Namespace, out: Output) -> int:
 
 
 def _check_enrolled(place: Place, out: Output) -> None:
-    """Raise InvalidInput for a remote that --remote names and that nothing was ever to be sent to from here."""
+    """Raise InvalidInput for a remote that --remote names and that this home has never had anything to send to."""
     if place.remote_use is not RemoteUse.ONCE:
         return
     with reading(place, out) as reader:
@@ -79,8 +79,9 @@ def _check_enrolled(place: Place, out: Output) -> None:
     for one in known:
         if one.in_use and one.is_strange:
             add = f"`kingly-memory remotes add NAME {one.endpoint}`"
-            problem = f"nothing is to be sent to {one.endpoint}; {add} has new memories go there from then on"
-            raise InvalidInput("remote", problem)
+            raise InvalidInput(
+                "remote", f"{one.endpoint} is not enrolled here. {add} sends new memories there from then on"
+            )
 
 
 def outbox_list(options: Namespace, out: Output) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kingly_memory.cli.memories import receipt_lines, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
 from kingly_memory.cli.place import place_of, routing
-from kingly_memory.models import JsonObject, Memory
+from kingly_memory.models import JsonObject, Memory, RemoteUse
 
 if TYPE_CHECKING:
     from kingly_memory.cognition.confidence import Assessment
@@ -49,7 +49,9 @@ def task_route(options: Namespace, out: Output) -> int:
 
 
 def confidence(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out)) as router:
+    place = place_of(options, out)
+    # It reads like a question: a remote that is named for this command alone does not get the task's text.
+    with routing(place, reads=place.remote_use is RemoteUse.ONCE) as router:
         assessment = router.assess_confidence(" ".join(options.task), context_id=options.context)
     out.show(assessment.to_json(), _assessment_lines(assessment))
     return 0

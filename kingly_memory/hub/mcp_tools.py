@@ -14,6 +14,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
     ListToolsResult,
@@ -194,10 +195,11 @@ class HubTools:
         return await to_thread.run_sync(self._result, caller, params.name, params.arguments or {})
 
     def _result(self, caller: Caller, name: str, arguments: JsonObject) -> CallToolResult:
-        """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
+        """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes. An
+        unknown tool is a protocol error, as the protocol wants."""
+        if name not in self._schemas:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {_on_one_line(name)}")
         try:
-            if name not in self._schemas:
-                return _failed(Refusal(404, f"Unknown tool: {_on_one_line(name)}"))
             named, params = self._split(caller, name, arguments)
             return _told(self._desk.answer(named, name, params))
         except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave

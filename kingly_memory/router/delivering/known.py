@@ -38,7 +38,7 @@ class KnownRemote:
     since: datetime | None = None
     earlier: bool = False
     is_strange: bool = False
-    """Nothing of this home was ever to be sent there; it is in use to be asked."""
+    """This home has never had anything to send to it."""
 
     def to_json(self) -> JsonObject:
         return {
