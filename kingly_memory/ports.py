@@ -82,15 +82,10 @@ class Corpus(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """How many live memories of each type are past their end, how many have one ahead (at most MOST_ENDS are counted),
-    and when the first of those is, in Unix seconds."""
+    """How many live memories of each type are past their end, and when the next of the others ends, in Unix seconds."""
 
     over: Mapping[str, int]
-    ahead: int
     next_s: float | None
-
-
-MOST_ENDS = 10_000
 
 
 class Transaction(Protocol):

@@ -283,7 +283,7 @@ async def test_a_memory_of_the_remote_answers_before_one_that_has_ended(store: P
         assert [(hit.memory.key, hit.archived) for hit in await memory.search("port")] == [("new", False)]
 
 
-async def test_status_counts_what_is_alive_what_has_ended_and_what_will(
+async def test_status_counts_what_is_alive_and_what_has_ended_and_names_the_next_end(
     memory: MemoryRouter, clock: ManualClock
 ) -> None:
     for number, ttl in enumerate([TTL, DAY_S, 3 * DAY_S]):
@@ -291,12 +291,12 @@ async def test_status_counts_what_is_alive_what_has_ended_and_what_will(
     await memory.store("what was said", type="conversation_context")
     clock.jump(2 * DAY_S)
     told = (await memory.status())["memories"]
-    assert (told["total"], told["ended"], told["ending"], told["archived"]) == (3, 1, 2, 0)
+    assert (told["total"], told["ended"], told["archived"]) == (3, 1, 0)
     assert told["next_end"] == (clock.now() + timedelta(days=1)).isoformat()
     assert sum(told["by_type"].values()) == 3
     await memory.sweep()
     told = (await memory.status())["memories"]
-    assert (told["total"], told["ended"], told["ending"], told["archived"]) == (3, 0, 2, 1)
+    assert (told["total"], told["ended"], told["archived"]) == (3, 0, 1)
 
 
 async def test_restoring_what_has_ended_begins_the_kinds_lifetime_anew_and_drops_a_named_end(
@@ -451,7 +451,7 @@ def test_the_command_line_names_an_end_and_tells_of_it(run: Run) -> None:
     assert run("get", "freeze", "--json").json["ends_at"] == listed["freeze"]
     assert f"\nends          {listed['freeze'][:19]}" in run("get", "freeze").out
     assert f"ends      {listed['freeze'][:19]}" in run("get", "freeze", "--explain").out
-    assert f"ending      1 memory, the next {listed['freeze'][:19]} UTC\n" in run("status").out
+    assert f"next end    {listed['freeze'][:19]} UTC\n" in run("status").out
     assert run("store", "It is over", "--key", "freeze", "--ttl", "never", "--json").json["ends_at"] is None
     run("archive", "add", "port")
     assert "'port' has ended or is in the archive; `get --explain` shows it, `restore`" in run("get", "port").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -77,8 +78,8 @@ async def test_a_quarter_of_work_loses_nothing_that_nobody_asked_for(
         for day in range(DAYS):
             clock.jump(DAY_S)
             stored |= await worked(memory, day)
+            reminded(home, day)
             if day % 4 == 0:
-                reminded(home, day)
                 await memory.sweep(policies)
         await memory.sweep(policies)
         archived = {one.memory.id: one.why for one in (await memory.archived(limit=1_000)).entries}
@@ -99,5 +100,8 @@ async def test_a_quarter_of_work_loses_nothing_that_nobody_asked_for(
     wrongly = [
         f"{one.what} of day {one.day}: {fate(name)}" for name, one in lost.items() if not was_asked_for(name, one)
     ]
+    fates = Counter(f"{one.what}: {fate(name)}" for name, one in lost.items())
+    said = "".join(f"\n{number:>6} {one}" for one, number in sorted(fates.items()))
+    print(f"\nlost {len(lost)} of {len(stored)}{said}")  # noqa: T201  # shown by -s
     assert not wrongly, f"lost, and nobody asked for it: {len(wrongly)} of {len(lost)}\n" + "\n".join(wrongly)
     assert {one.what for one in lost.values()} >= {"conversation_context", "pattern_learning", "working", "ttl=2d"}

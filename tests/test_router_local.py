@@ -247,7 +247,6 @@ async def test_sweep_reports_beforehand_exactly_what_it_does(tmp_path: Path) -> 
             "by_type": {"working": 0, "episodic": 0, "semantic": 1, "procedural": 0},
             "archived": 0,
             "ended": 4,
-            "ending": 0,
             "next_end": None,
         }
         wet = await memory.sweep()
@@ -279,7 +278,6 @@ async def test_status_has_the_shape_that_scripts_rely_on(memory: MemoryRouter) -
         "by_type": {"working": 0, "episodic": 0, "semantic": 1, "procedural": 0},
         "archived": 0,
         "ended": 0,
-        "ending": 0,
         "next_end": None,
     }
     assert status["link"]["state"] == LinkState.DISABLED

@@ -162,9 +162,9 @@ def _status_lines(options: Namespace, now: JsonObject, strange: Container[str]) 
 
 
 def _ends(memories: JsonObject) -> Iterator[tuple[str, str]]:
-    """How many memories end, and how many have ended, where there are any."""
-    if memories["ending"]:
-        yield "ending", f"{counted(memories['ending'], 'memory')}, the next {memories['next_end'][:19]} UTC"
+    """When the next memory ends, and how many have ended, where any do."""
+    if memories["next_end"]:
+        yield "next end", f"{memories['next_end'][:19]} UTC"
     if memories["ended"]:
         yield "ended", f"{counted(memories['ended'], 'memory')}; `kingly-memory sweep` archives them"
 

@@ -133,13 +133,12 @@ class View:
     def status(self) -> JsonObject:
         """The state of this project's memory, its link and its outbox, as plain JSON.
 
-        `memories.total` counts what is alive, `ended` what waits for a sweep, `ending` what has an end ahead (10,000 at
-        most are counted), of which `next_end` is the first. Where remotes have names, `remotes` says it of each; `link`
-        is then that of the first, `outbox` of all together. `links` is there only while links between memories wait for
-        the remote or were refused by it; `elsewhere` only while memories wait for remotes that are not in use here,
-        with their addresses; `earlier` in an outbox only while memories are to be sent as soon as the remote is made
-        known to the project, None when they are many; `damaged` only when a damaged store was replaced, and says where
-        it is kept.
+        `memories.total` counts what is alive, `ended` what waits for a sweep; `next_end` is when the next memory ends.
+        Where remotes have names, `remotes` says it of each; `link` is then that of the first, `outbox` of all together.
+        `links` is there only while links between memories wait for the remote or were refused by it; `elsewhere` only
+        while memories wait for remotes that are not in use here, with their addresses; `earlier` in an outbox only
+        while memories are to be sent as soon as the remote is made known to the project, None when they are many;
+        `damaged` only when a damaged store was replaced, and says where it is kept.
         """
         counts = Counter(self._store.reader.counts(self._station.project))
         ends = self._store.reader.ends(self._station.project, self._now_s())
@@ -155,7 +154,6 @@ class View:
                 "by_type": _by_type(counts),
                 "archived": archived,
                 "ended": sum(ends.over.values()),
-                "ending": ends.ahead,
                 "next_end": moment_text(None if ends.next_s is None else datetime.fromtimestamp(ends.next_s, UTC)),
             },
             "link": self._link_status(next(iter(self._station.remotes), None)),

@@ -420,7 +420,6 @@ class Counts(_Open):
     by_type: dict[str, int]
     archived: int
     ended: Annotated[int, Field(description="Past their end; a sweep archives them")]
-    ending: Annotated[int, Field(description="With an end ahead, counted up to 10,000")]
     next_end: str | None
 
 

@@ -19,7 +19,7 @@ from kingly_memory.adapters.local.vector_rows import VectorRows
 from kingly_memory.adapters.local.vocabulary import KnownWords
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
-from kingly_memory.ports import MOST_ENDS, Beside, Corpus, Ends, Match, Matches, Row
+from kingly_memory.ports import Beside, Corpus, Ends, Match, Matches, Row
 from kingly_memory.writing import has_unbroken
 
 _LAST_POSITION = 2**62
@@ -143,10 +143,10 @@ class Reader:
     def ends(self, project: str, now_s: float) -> Ends:
         of_project = rows.live_in_tag(project)
         over = self._all(sql.ENDED, (of_project, now_s, *map(rows.type_in_tag, MemoryType)))
-        ahead = self._all(sql.ENDING, (of_project, now_s, MOST_ENDS))
-        if not over or not ahead:  # nothing was ever stored
-            return Ends({}, 0, None)
-        return Ends(dict(zip(map(str, MemoryType), over[0], strict=True)), *ahead[0])
+        if not over:  # nothing was ever stored
+            return Ends({}, None)
+        ahead = self._all(sql.NEXT_END, (of_project, now_s))
+        return Ends(dict(zip(map(str, MemoryType), over[0], strict=True)), ahead[0][0] if ahead else None)
 
     def matches(
         self,

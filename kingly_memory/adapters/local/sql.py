@@ -293,9 +293,9 @@ _LIVE_ENDS = (
 _IS_OF_TYPE = "CAST(total(instr(m.tag || ' ', ?{number}) > 0) AS INTEGER)"
 ENDED = f"SELECT {', '.join(_IS_OF_TYPE.format(number=number) for number in range(3, 7))} {_LIVE_ENDS} <= ?2"
 """How many of each of four types."""
-ENDING = (
-    f"SELECT count(*), min(at) FROM (SELECT json_extract(l.value, '$.expires_at') AS at {_LIVE_ENDS} > ?2 "
-    "ORDER BY json_extract(l.value, '$.expires_at') LIMIT ?3)"
+NEXT_END = (
+    f"SELECT json_extract(l.value, '$.expires_at') {_LIVE_ENDS} > ?2 "
+    "ORDER BY json_extract(l.value, '$.expires_at') LIMIT 1"
 )
 
 # --- vectors --------------------------------------------------------------------------------------------------------
