@@ -114,7 +114,7 @@ def test_sync_names_the_way_to_enrol_a_remote_that_is_not(run: Run, server: Scri
     assert f"{server.url} is not enrolled here. {add} sends new memories there from then on" in refused.err
 
 
-@pytest.mark.requirement("A15")
+@pytest.mark.requirement("N17")
 def test_verbs_that_read_answer_where_nobody_can_write(run: Run, server: ScriptedRemote) -> None:
     for argv in (
         ["context", "c"],
@@ -293,7 +293,7 @@ def just_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], objec
     return arrange
 
 
-@pytest.mark.requirement("A13")
+@pytest.mark.requirement("N3")
 def test_forgetting_a_remote_keeps_one_that_is_added_meanwhile(
     run: Run, just_before: Callable[[Callable[[], object]], None]
 ) -> None:
@@ -303,7 +303,7 @@ def test_forgetting_a_remote_keeps_one_that_is_added_meanwhile(
     assert [one.label for one in Place.resolve().remotes] == ["home"]
 
 
-@pytest.mark.requirement("A13")
+@pytest.mark.requirement("N3")
 def test_a_name_that_is_given_meanwhile_is_not_given_twice(
     run: Run, just_before: Callable[[Callable[[], object]], None]
 ) -> None:
@@ -335,7 +335,7 @@ def test_a_home_that_comes_from_somebody_else_sends_nothing_anywhere(
     assert len(server.requests) == before
 
 
-@pytest.mark.requirement("A12")
+@pytest.mark.requirement("N3")
 def test_a_record_that_others_may_write_is_not_obeyed(run: Run, server: ScriptedRemote) -> None:
     run("remotes", "add", "team", server.url)
     added_remotes().chmod(0o666)
@@ -346,7 +346,7 @@ def test_a_record_that_others_may_write_is_not_obeyed(run: Run, server: Scripted
     assert server.effects == []
 
 
-@pytest.mark.requirement("A12")
+@pytest.mark.requirement("N3")
 async def test_a_damaged_record_keeps_nobody_from_storing_and_says_what_to_do(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -365,7 +365,7 @@ async def test_a_damaged_record_keeps_nobody_from_storing_and_says_what_to_do(
         assert "team" in (await memory.status())["remotes"]
 
 
-@pytest.mark.requirement("A12")
+@pytest.mark.requirement("N3")
 @pytest.mark.parametrize(
     "argv",
     [

@@ -310,7 +310,7 @@ def test_a_home_that_cannot_be_made_is_refused_when_it_is_given(home: str) -> No
         MemoryRouter.open(home, project="app")
 
 
-@pytest.mark.requirement("A15")
+@pytest.mark.requirement("N17")
 def test_opening_changes_nothing_where_the_home_would_be(tmp_path: Path) -> None:
     os.utime(tmp_path, (0, 0))
     MemoryRouter.open(tmp_path / "deep" / "home", project="app")
