@@ -73,7 +73,7 @@ def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
         ({"fast_threshold": 0.5}, "setting fast_threshold: 0.5 is not above medium_threshold, which is 0.5; raise it"),
         ({"slow_threshold": 0.6}, "setting medium_threshold: 0.5 is not above slow_threshold, which is 0.6"),
         ({"slow_threshold": 0.0}, "setting slow_threshold: 0.0 is not a number"),
-        ({"surprise_threshold": 0.9}, "setting surprise_threshold: 0.9 is not a number from 0 to 0.65"),
+        ({"surprise_threshold": 0.9}, "setting surprise_threshold: 0.9 is not a number above 0 and at most 0.65"),
         ({"merging_threshold": 0}, "setting merging_threshold: 0 is not a number"),
         ({"medium_max_items": 0}, "setting medium_max_items: 0 is not a whole number of 1 or more"),
         ({"semantic_half_life_days": -1}, "setting semantic_half_life_days: -1 is not a number of 0 or more"),
