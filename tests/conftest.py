@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore
 
@@ -23,6 +25,13 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=400, deadline=None, suppress_health_check=CALM, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# Nor is a search cut, unless a test says when: others use the machine too.
+PATIENCE = {"local_search_s": 30.0}
+Settings.__init__.__defaults__ = tuple(
+    PATIENCE.get(one.name, default)
+    for one, default in zip(fields(Settings), Settings.__init__.__defaults__ or (), strict=True)
+)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell: processes that tests start would not hear of it either.
@@ -43,6 +52,8 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         folder.mkdir()
     # Vectors come behind a store, whenever there is time: tests that are about them ask for them.
     monkeypatch.setenv("KINGLY_EMBEDDER", "none")
+    for name, seconds in PATIENCE.items():
+        monkeypatch.setenv(f"KINGLY_{name.upper()}", str(seconds))
     monkeypatch.setenv("HOME", str(user_home))
     monkeypatch.setenv("XDG_DATA_HOME", str(user_home / "data"))
     monkeypatch.chdir(work)

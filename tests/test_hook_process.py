@@ -297,7 +297,7 @@ def test_an_event_that_only_the_json_names_is_answered(project: Path) -> None:
     given = json.dumps(event("UserPromptSubmit", project, prompt="who has to review a deploy?")).encode()
     assert "Deploys need two reviews" in noted(process("hook", stdin=given, **PATIENT))
     transcript(project, entry("user", "Let's go with Postgres for the session store.", "u1"))
-    assert process("hook", "--wait", stdin=json.dumps(event("Stop", project)).encode()).out == ""
+    assert process("hook", "--wait", stdin=json.dumps(event("Stop", project)).encode(), **PATIENT).out == ""
     with closing(open_reader(Place.resolve(start=project))) as reader:
         assert "Let's go with Postgres for the session store." in [one.content for one, _ in reader.export()]
 

@@ -13,7 +13,6 @@ from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.errors import StoreError
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Query, Results, Source, Standing
-from kingly_memory.observe import log
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
 from kingly_memory.router.delivering.link import Link
@@ -139,6 +138,8 @@ class LocalReader:
         try:
             self._store.write(change).result()
         except StoreError as error:  # reading goes on where nothing can be written
+            from kingly_memory.observe import log  # loads logging, which a hook has no use for
+
             log.warning("the use of %d memories was not noted: %s", len(counting), error)
 
     def named(self, ids: Iterable[str]) -> dict[str, Memory]:

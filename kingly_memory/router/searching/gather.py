@@ -145,6 +145,7 @@ class Gatherer:
 
     def _looked(self, asked: _Asked, pool: int, wording: Wording | None = None) -> LocalAnswer:
         """What this machine finds: a pool, or a larger one where its hits repeat each other."""
+        wording = wording or self._local.word(asked.query, budget_s=_left_s(asked.deadline_s))
 
         def look(query: Query, most: int) -> LocalAnswer:
             limit = asked.pool if most == pool else most
@@ -152,7 +153,7 @@ class Gatherer:
                 replace(query, limit=limit),
                 now_s=asked.now_s,
                 budget_s=_left_s(asked.deadline_s),
-                wording=wording if query is asked.query else None,
+                wording=wording,
                 most=most,
             )
 
