@@ -167,6 +167,20 @@ def test_earlier_memories_go_when_that_is_said_and_are_counted(run: Run, server:
 
 
 @pytest.mark.requirement("N3")
+def test_adding_a_remote_says_what_waits_for_that_server_already(
+    run: Run, server: ScriptedRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KINGLY_REMOTE", server.url)
+    run("store", "sent", "--wait", "5")
+    monkeypatch.delenv("KINGLY_REMOTE")
+    run("store", "waiting")
+    assert "1 memory waits for that server already, and will be sent" in run("remotes", "add", "team", server.url).out
+    run("sync")
+    assert contents(server) == ["sent", "waiting"]
+    assert "waits for that server" not in run("remotes", "add", "team", server.url).out
+
+
+@pytest.mark.requirement("N3")
 def test_a_program_and_an_mcp_host_deliver_to_what_was_added(run: Run, server: ScriptedRemote) -> None:
     run("remotes", "add", "team", server.url)
     with SyncMemoryRouter.open() as memory:

@@ -46,6 +46,13 @@ def remotes_add(options: Namespace, out: Output) -> int:
     else:
         lines.append(f"  what project {place.project} stores from now on above significance 0.3 goes there")
         lines.append(f"  {_earlier(options, added.earlier)}")
+        with reading(place, out) as reader:
+            due = sum(one.waiting for one in reader.remotes() if one.endpoint == str(added.endpoint))
+        if due > added.earlier:
+            waits = "waits" if due - added.earlier == 1 else "wait"
+            lines.append(
+                f"  {counted(due - added.earlier, 'memory')} {waits} for that server already, and will be sent"
+            )
     out.show({"added": told}, lines)
     return 0
 
