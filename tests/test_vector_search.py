@@ -208,9 +208,10 @@ async def test_forgotten_memories_are_not_found_by_meaning_and_ended_ones_behind
         await clock.advance(40)
         assert keys(await memory.search("cat")) == ["kept"]
         await clock.advance(40)
-        assert "forgotten" not in keys(await memory.search("cat"))  # what has ended answers where nothing else does
-        await memory.sweep()
-        assert keys(await memory.search("cat")) == keys(await memory.search("cat", include_archived=True)) == ["kept"]
+        for _ in range(2):
+            assert [(hit.memory.key, hit.archived) for hit in await memory.search("cat")] == [("kept", True)]
+            await memory.sweep()
+        assert keys(await memory.search("cat", include_archived=True)) == ["kept"]
 
 
 async def test_the_vector_of_an_erased_memory_goes_with_it(tmp_path: Path) -> None:

@@ -71,9 +71,9 @@ class LocalAnswer(NamedTuple):
 
 
 def alive_or_ended(query: Query, look: Callable[[Query], LocalAnswer]) -> LocalAnswer:
-    """What `look` finds alive; else, where the query takes that, what has ended."""
+    """What `look` finds alive; else, where the query takes that and there was time for all of it, what has ended."""
     found = look(query)
-    if found.hits or not query.or_ended:
+    if found.hits or found.cut or not query.or_ended:
         return found
     ended = look(replace(query, include_archived=True))
     return ended._replace(took_ms=found.took_ms + ended.took_ms, archived=True) if ended.hits else found
