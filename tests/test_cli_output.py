@@ -11,7 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table
+from kingly_memory.cli.output import (
+    Output,
+    ago,
+    counted,
+    duration,
+    facts,
+    harmless,
+    layers_told,
+    one_line,
+    shortened,
+    table,
+)
+from kingly_memory.models import Hit, Origin
+from tests.store_samples import memory
 
 NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -140,3 +153,10 @@ def test_the_same_remark_is_made_once() -> None:
     for sentence in ("first", "second", "first"):
         output.note(sentence)
     assert written(err) == b"kingly-memory: first\nkingly-memory: second\n"
+
+
+@pytest.mark.requirement("A8")
+def test_a_copy_of_what_a_remote_said_is_not_called_local() -> None:
+    own, copy = memory("x"), memory("x", origin=Origin.REMOTE)
+    told = [layers_told(Hit(one, 1.0, layers)) for one in (own, copy) for layers in (("local",), ("local", "remote"))]
+    assert told == ["local", "local+remote", "a copy from the remote", "local+remote"]

@@ -225,6 +225,7 @@ def test_doctor_names_every_link_in_a_home(run: Run, clone: Path, outside: Path)
     assert doctor.code == 1
     for name in ("injected", "sweep.lock"):
         assert f"{clone / '.kingly' / 'memory' / name} is a symbolic link" in doctor.out
+    assert "is yours alone" not in doctor.out
 
 
 @pytest.mark.requirement("A1")

@@ -180,17 +180,17 @@ def _sqlite(version: tuple[int, ...]) -> Finding:
 
 def _home(home: Path) -> Iterator[Finding]:
     """Whose the folders are, who may look into them or write, and what in them leads elsewhere."""
-    for path in sorted(home.iterdir()):
-        if path.is_symlink():
-            what = f"{path} is a symbolic link, and none in a home is followed"
-            yield Finding(Level.PROBLEM, "home", what, "remove it")
+    links = [path for path in sorted(home.iterdir()) if path.is_symlink()]
+    for path in links:
+        what = f"{path} is a symbolic link, and none in a home is followed"
+        yield Finding(Level.PROBLEM, "home", what, "remove it")
     store = home / "store"
     closed_to = {home: 0o022, store: 0o077}
     faults = [(folder, _fault(folder, bits)) for folder, bits in closed_to.items() if os.path.lexists(folder)]
     for folder, fault in faults:
         if fault is not None:
             yield Finding(Level.PROBLEM, "home", f"{folder} {fault[0]}", fault[1].format(home=home))
-    if not any(fault for _, fault in faults):
+    if not links and not any(fault for _, fault in faults):
         yield Finding(Level.OK, "home", f"{home} is yours alone to write to")
 
 

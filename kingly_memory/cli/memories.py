@@ -20,6 +20,7 @@ from kingly_memory.cli.output import (
     duration,
     facts,
     harmless,
+    layers_told,
     one_line,
     shortened,
     table,
@@ -401,7 +402,7 @@ def _metadata(text: str | None) -> Any:
 def _hit_lines(hit: Hit, now: datetime) -> Iterator[str]:
     memory = hit.memory
     text = f"{memory.title}: {memory.content}" if memory.title else memory.content
-    about = [type_told(hit), ago(memory.created_at, now), "+".join(hit.layers), memory.key or memory.id]
+    about = [type_told(hit), ago(memory.created_at, now), layers_told(hit), memory.key or memory.id]
     yield shortened(f"{hit.relevance:.2f}  {one_line(text[:1000])}", width())
     yield f"      {' · '.join(about)}"
 

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import cast
 
 from kingly_memory.intake import mended
-from kingly_memory.models import Hit, JsonObject
+from kingly_memory.models import Hit, JsonObject, Origin
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -155,6 +155,12 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
 
 def type_told(hit: Hit) -> str:
     return f"{hit.memory.type} (archived)" if hit.archived else hit.memory.type
+
+
+def layers_told(hit: Hit) -> str:
+    """Where it was found. What lies here only as a copy of what a remote said is called that."""
+    is_copy = hit.memory.origin is Origin.REMOTE and hit.layers == ("local",)
+    return "a copy from the remote" if is_copy else "+".join(hit.layers)
 
 
 def one_line(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from textwrap import wrap
 
-from kingly_memory.cli.output import ago, counted, harmless, one_line, shortened, type_told, width
+from kingly_memory.cli.output import ago, counted, harmless, layers_told, one_line, shortened, type_told, width
 from kingly_memory.models import Detail, Hit, Results, Shown
 
 _EXCLUDED: Mapping[str, str] = {
@@ -81,7 +81,7 @@ def lines(shown: Mapping[str, Shown], hit: Hit, now: datetime) -> Iterator[str]:
     """One hit."""
     memory, one = hit.memory, shown[hit.memory.id]
     name = memory.key or memory.id
-    about = " · ".join([type_told(hit), ago(memory.created_at, now), "+".join(hit.layers), name, _extent(one)])
+    about = " · ".join([type_told(hit), ago(memory.created_at, now), layers_told(hit), name, _extent(one)])
     if one.title:
         yield shortened(f"{hit.relevance:.2f}  {one_line(one.title)}", width())
         yield f"      {about}"
