@@ -112,7 +112,7 @@ async def _starts(plan: Plan) -> list[Figure]:
         for name in order:
             host, took = await _answered(commands[name])
             if name == "ours":
-                await host.call("remember", key=f"k{number}", value="x")
+                await host.call("memory_intelligent_store", key=f"k{number}", content="x")
             gone = await timed(host.hang_up())
             if number:
                 answered[name].append(took)

@@ -795,7 +795,7 @@ class SyncMemoryRouter(Portal):
         clock: Clock | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
-        """`open` for a place that is known."""
+        """`open` for a place that is known. Where its home cannot be made, the first store fails."""
         return cls(MemoryRouter.at(place, settings=settings, clock=clock, observers=observers))
 
     def task(

@@ -233,7 +233,7 @@ async def test_a_sweep_that_erases_a_memory_takes_its_links_along(memory: Memory
 
 
 async def test_a_link_to_what_was_archived_stays(memory: MemoryRouter, clock: ManualClock) -> None:
-    await memory.store("yesterday", key="yesterday", type="episodic")
+    await memory.store("yesterday", key="yesterday", type="conversation_context")
     link = await memory.link_memories("cause", "yesterday")
     clock.tick(timedelta(days=8).total_seconds())
     assert (await memory.sweep()).archived == 1
@@ -301,7 +301,7 @@ async def test_linked_memories_that_a_search_would_not_find_are_not_told(
     memory: MemoryRouter, clock: ManualClock
 ) -> None:
     cause = await id_of(memory, "cause")
-    for key, kind in (("scratch", "working"), ("yesterday", "episodic"), ("secret", "semantic")):
+    for key, kind in (("scratch", "working"), ("yesterday", "conversation_context"), ("secret", "semantic")):
         await memory.store(key, key=key, type=kind)
         await memory.link_memories(key, "cause")
     await memory.forget("secret")

@@ -29,6 +29,7 @@ from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.router import Router
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
+from kingly_memory.router.searching.wording import Wording
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -362,6 +363,9 @@ async def test_sure_memories_that_are_worth_nothing_by_themselves_are_still_foun
     sure = await bench.store("deploy with two reviews", confidence=0.9)
 
     class Worthless:
+        def word(self, query: Query, **_: object) -> Wording:
+            return Wording((), (), {}, cut=False)
+
         def search(self, query: Query, **_: object) -> LocalAnswer:
             least = query.min_confidence
             told = [one for one in (*doubtful, sure) if one.confidence >= least][: query.limit]

@@ -211,13 +211,11 @@ async def test_a_merge_that_is_undone_leaves_each_thread_all_of_its_ratings(
 # --- pinning ----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_known_of_a_thread_is_looked_at_again_when_it_is_unpinned(
-    memory: MemoryRouter, clock: ManualClock
-) -> None:
+async def test_what_is_known_of_a_thread_is_looked_at_again_when_it_is_unpinned(memory: MemoryRouter) -> None:
     pinned = await memory.attention.pin("Deploys need two reviews")
     await memory.store("Something else", context_id="other", type="procedural")
     assert (await memory.threads.suggestions()).health["active_threads"] == 2
     await memory.attention.unpin(pinned.thread_id)
-    clock.jump(40 * DAY_S)
+    await memory.archive(pinned.receipt.id)
     assert [one.id for one in await memory.threads.list()] == ["other"]
     assert (await memory.threads.suggestions()).health["active_threads"] == 1
