@@ -186,7 +186,7 @@ class MemoryReader(Protocol):
         ...
 
     def ends(self, project: str, now_s: float) -> Ends:
-        """Which of those live memories have ended and wait for a sweep, and how many will end."""
+        """How many live memories of the project have ended and wait for a sweep, and when the next one ends."""
         ...
 
 

@@ -93,8 +93,12 @@ class LocalReader:
             return layer.search(replace(query, limit=most), now_s=now_s, budget_s=left_s)
 
         def gathered(query: Query) -> LocalAnswer:
-            is_time = lambda: time.monotonic() < deadline_s - LEAST_BUDGET_S  # noqa: E731  # as short as what it says
-            return shape.gathered(partial(look, query), query.limit, shape.pool(query.limit), is_time)
+            return shape.gathered(
+                partial(look, query),
+                query.limit,
+                shape.pool(query.limit),
+                lambda: time.monotonic() < deadline_s - LEAST_BUDGET_S,
+            )
 
         answer = alive_or_ended(replace(asked, or_ended=not asked.include_archived), gathered)
         hits = tuple(

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
+from kingly_memory.router import lifetimes
 
 FACET = "archived"
 LEARNED = "compression"
@@ -77,24 +77,8 @@ def shelve(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
     """Take memories out of sight. Their facets stay beside them; their lifetimes stop."""
     transaction.restand(list(why), Standing.ARCHIVED)
     for memory_id, one in why.items():
-        stop_lifetime(transaction, memory_id)
+        lifetimes.stop(transaction, memory_id)
         transaction.set_facet(FACET, memory_id, one.to_json())
-
-
-def lifetime_of(transaction: Transaction, memory_id: str) -> Lifetime | None:
-    facet = transaction.facet("lifetime", memory_id)
-    return None if facet is None else Lifetime.from_json(facet)
-
-
-def set_lifetime(transaction: Transaction, memory_id: str, lifetime: Lifetime | None) -> None:
-    transaction.set_facet("lifetime", memory_id, None if lifetime is None else lifetime.to_json())
-
-
-def stop_lifetime(transaction: Transaction, memory_id: str) -> None:
-    """What is out of sight or pinned does not end. That of a type or kind counts anew when it comes back."""
-    lifetime = lifetime_of(transaction, memory_id)
-    if lifetime is not None:
-        set_lifetime(transaction, memory_id, lifetime.stopped())
 
 
 def keep_apart(transaction: Transaction, memory_id: MemoryId, now_s: float) -> None:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kingly_memory.cognition.working import ContextRules
-from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes, is_expired
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, editions, usage
+from kingly_memory.router import archive, contexts, editions, lifetimes, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery
@@ -89,7 +88,7 @@ def store(
         before = _by_key(transaction, desk.project, draft.key)
         memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
         others = _leave_what_it_said(transaction, before, memory, desk)
-        lifetime = _lifetime(transaction, draft, memory, before, desk)
+        lifetime = lifetimes.of_draft(transaction, draft, memory, before, usual=desk.lifetimes, now_s=desk.now_s)
         receipt = _save(transaction, memory, Standing.LIVE, desk, lifetime, is_new=before is None, is_said=True)
         if not noted or memory.scope.context_id is None:
             return Stored(receipt, memory.scope.context_id, others=others)
@@ -155,7 +154,7 @@ def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
 
 def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
     transaction.save(memory, Standing.FORGOTTEN)
-    archive.stop_lifetime(transaction, memory.id)
+    lifetimes.stop(transaction, memory.id)
     editions.renew(transaction, memory, new_id(desk.now))
     leave(transaction, [memory])
     told = _remotes(transaction, memory, desk, is_said=False)
@@ -220,7 +219,7 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
         row = find(transaction, desk.project, key_or_id)
         if row is None:
             return None
-        if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED) or _is_over(transaction, row, desk.now_s):
+        if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED) or lifetimes.is_over(transaction, row, desk.now_s):
             revive(transaction, [row.memory], desk)
         if row.standing is Standing.FORGOTTEN:
             joined.note_along(transaction, row.memory.id, None)
@@ -231,11 +230,6 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
         return row.memory
 
     return change
-
-
-def _is_over(transaction: Transaction, row: Row, now_s: float) -> bool:
-    """Whether a live memory waits for a sweep to take it away."""
-    return row.standing is Standing.LIVE and is_expired(archive.lifetime_of(transaction, row.memory.id), now_s)
 
 
 def revise(transaction: Transaction, memory: Memory, desk: Desk, standing: Standing = Standing.LIVE) -> None:
@@ -250,7 +244,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, 
     did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
-        begin_lifetime(transaction, memory, archive.lifetime_of(transaction, memory.id), desk)
+        lifetimes.begin_again(transaction, memory, desk.now_s)
         if apart:
             archive.keep_apart(transaction, memory.id, desk.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
@@ -288,9 +282,11 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
             wanted_id = derived_id(wanted_id, desk.project)
             before = transaction.row(wanted_id)
     memory = _memory(item.draft, before, desk, wanted_id, item.updated_at)
-    lifetime = _lifetime_in_file(item) or _lifetime(transaction, item.draft, memory, before, desk)
+    lifetime = lifetimes.in_file(item) or lifetimes.of_draft(
+        transaction, item.draft, memory, before, usual=desk.lifetimes, now_s=desk.now_s
+    )
     why = _ended(item, desk)
-    ends_otherwise = why is None and _ends_otherwise(transaction, item, lifetime, before)
+    ends_otherwise = why is None and lifetimes.differs(transaction, item, lifetime, before)
     if before is not None and _says_the_same(before.memory, memory) and not ends_otherwise:
         return receipt(transaction, before.memory, desk.routes), "unchanged"
     if before is not None and _is_older(item, before.memory):
@@ -358,9 +354,9 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
     what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
-    begun = begin_lifetime(transaction, memory, lifetime, desk, is_new=is_new)
+    begun = lifetimes.begin(transaction, memory, lifetime, desk.now_s, is_new=is_new)
     if standing is not Standing.LIVE:
-        archive.stop_lifetime(transaction, memory.id)
+        lifetimes.stop(transaction, memory.id)
     told = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, desk, is_new=is_new, is_said=is_said)
     ends_at = begun.ends_at if begun is not None and standing is Standing.LIVE else None
     return replace(receipt(transaction, memory, desk.routes, told), ends_at=ends_at)
@@ -395,37 +391,10 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     if row.memory.scope.context_id != context_id:  # it is at hand in another context by now
         return
     happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=desk.now, revision=row.memory.revision + 1)
-    lifetime = archive.lifetime_of(transaction, memory_id)
+    lifetime = lifetimes.lifetime_of(transaction, memory_id)
     if lifetime is not None and lifetime.sliding_s is not None:
         lifetime = desk.lifetimes.usual(happened.type)
     _save(transaction, happened, Standing.LIVE, desk, lifetime)
-
-
-def _lifetime(
-    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, desk: Desk
-) -> Lifetime | None:
-    """The lifetime of what is stored: as its owner says, else as it was, else as its type or kind says. Raises
-    InvalidInput for an end of what is pinned."""
-    if "ttl" not in draft.unsaid:
-        if draft.ttl_s is not None and before is not None and _is_pinned(transaction, memory.id):
-            raise InvalidInput("ttl", "the memory is pinned, so it has no end; unpin it first or leave out the ttl")
-        return None if draft.ttl_s is None else Lifetime(desk.now_s + draft.ttl_s)
-    usual = desk.lifetimes.usual(memory.type, draft.kind)
-    if before is None:
-        return usual
-    current = archive.lifetime_of(transaction, memory.id)
-    if current is None:
-        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.standing is Standing.LIVE
-        return None if is_as_it_was else usual
-    is_named = current.sliding_s is None and not is_expired(current, desk.now_s)
-    return current if is_named or "type" in draft.unsaid else usual
-
-
-def _lifetime_in_file(item: Imported) -> Lifetime | None:
-    """One that counts from the last use begins with the import, which is a use."""
-    if item.lifetime_s is not None:
-        return Lifetime(None, item.lifetime_s)
-    return None if item.ends_at is None else Lifetime(item.ends_at.timestamp())
 
 
 def _ended(item: Imported, desk: Desk) -> archive.Archived | None:
@@ -434,35 +403,6 @@ def _ended(item: Imported, desk: Desk) -> archive.Archived | None:
         return None
     figures = {"ended_s_ago": desk.now_s - item.ends_at.timestamp()}
     return archive.Archived(desk.now_s, LIFETIMES, "it had ended before it was imported", figures)
-
-
-def _ends_otherwise(transaction: Transaction, item: Imported, said: Lifetime | None, before: Row | None) -> bool:
-    """Whether a file names another end, or another lifetime, than a live memory has here."""
-    is_said = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
-    if not is_said or before is None or before.standing is not Standing.LIVE:
-        return False
-    if _is_pinned(transaction, before.memory.id):
-        return False
-    here = archive.lifetime_of(transaction, before.memory.id)
-    if said is None or here is None:
-        return said is not here
-    return said.sliding_s != here.sliding_s or (said.sliding_s is None and said.ends_at != here.ends_at)
-
-
-def begin_lifetime(
-    transaction: Transaction, memory: Memory, lifetime: Lifetime | None, desk: Desk, *, is_new: bool = False
-) -> Lifetime | None:
-    """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store. What is
-    pinned has none."""
-    is_pinned = not is_new and _is_pinned(transaction, memory.id)
-    begun = None if lifetime is None else lifetime.begun(memory, desk.now_s, is_pinned=is_pinned)
-    if begun is not None or not is_new:
-        archive.set_lifetime(transaction, memory.id, begun)
-    return begun
-
-
-def _is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:
-    return (transaction.facet("attention", memory_id) or {}).get("pinned") is True
 
 
 def _deliver(

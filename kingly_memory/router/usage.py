@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.ports import Transaction
+from kingly_memory.router import lifetimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,4 @@ def note(transaction: Transaction, memory_id: str, used: Used) -> None:
     before = transaction.facet("usage", memory_id) or {"accesses": 0, "last_used": used.last_s}
     after = {"accesses": before["accesses"] + used.times, "last_used": max(before["last_used"], used.last_s)}
     transaction.set_facet("usage", memory_id, after)
-    facet = transaction.facet("lifetime", memory_id)
-    lifetime = None if facet is None else Lifetime.from_json(facet)
-    if lifetime is not None and lifetime.slides:
-        transaction.set_facet("lifetime", memory_id, lifetime.used(used.last_s).to_json())
+    lifetimes.renew(transaction, memory_id, used.last_s)

@@ -56,7 +56,8 @@ class SuggestionsShown(BaseModel):
 
 
 WITHIN_S = 2.0
-"""A host waits longer than a program: mostly all threads are read by then."""
+"""A host waits longer than a program. At its first call a process reads some hundred threads in that time; `unread`
+says how many are left."""
 
 
 class SuggestionTools:

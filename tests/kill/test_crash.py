@@ -94,11 +94,13 @@ async def test_kills_swept_over_every_event_and_at_random(
         for event in EVENTS:
             for count in range(1, 13):
                 run(orders(remote.url, kill_at=event, kill_count=count, sync_s=20), diary)
-        for _ in range(60):
+        for number in range(120):
+            if number >= 60 and diary.kills >= 100:
+                break  # a writer that has said all it had to say is not killed, so it may take more of them
             run_and_kill(orders(remote.url, count=60), diary, after_lines=chance.randint(1, 100))
         found = await audit(orders(remote.url), diary, remote)
     tally.add(diary, found)
-    assert diary.kills >= 90  # a writer that ended first was not killed
+    assert diary.kills >= 100
     assert found.blank(), found
 
 

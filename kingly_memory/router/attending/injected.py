@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject, Memory, as_utc
-from kingly_memory.router.archive import lifetime_of, set_lifetime
+from kingly_memory.router import lifetimes
 from kingly_memory.router.threads import roots
 
 if TYPE_CHECKING:
@@ -181,9 +181,7 @@ def _count_in(transaction: Transaction, memory: Memory, at_s: float, *, is_heard
     last_s = max(_number(before, "last_s"), at_s)
     after: JsonObject = {"times": _count(before, "times") + 1, "last_s": last_s, "unused": unused}
     transaction.set_facet(FACET, memory.id, after)
-    lifetime = lifetime_of(transaction, memory.id)
-    if lifetime is not None:  # to be put into a prompt is a use
-        set_lifetime(transaction, memory.id, lifetime.used(at_s))
+    lifetimes.renew(transaction, memory.id, at_s)  # to be put into a prompt is a use
 
 
 def _threads(transaction: Transaction, memory: Memory) -> Iterator[str]:

@@ -14,8 +14,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
 from kingly_memory.models import Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
-from kingly_memory.router.archive import lifetime_of, stop_lifetime
+from kingly_memory.router import lifetimes, records
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
@@ -41,7 +40,7 @@ def pin(draft: Draft, weight: float, desk: Desk) -> Callable[[Transaction], Stor
         stored = records.store(replace(draft, context_id=thread_id), desk, noted=False)(transaction)
         for name in (owner(desk.project, thread_id), stored.receipt.id):
             transaction.set_facet(ATTENTION, name, pins.pinned(weight))
-        stop_lifetime(transaction, stored.receipt.id)
+        lifetimes.stop(transaction, stored.receipt.id)
         return Stored(thread_id, replace(stored.receipt, ends_at=None))
 
     return change
@@ -66,7 +65,7 @@ def unpin(
         rows = [row for one in freed if (row := transaction.row(one)) is not None]
         live = [row.memory for row in rows if row.standing is Standing.LIVE]
         for memory in live:
-            records.begin_lifetime(transaction, memory, lifetime_of(transaction, memory.id), desk)
+            lifetimes.begin_again(transaction, memory, desk.now_s)
         for first in range(0, len(live), records.TOGETHER):  # what is known of their thread is looked at again
             transaction.restand([one.id for one in live[first : first + records.TOGETHER]], Standing.LIVE)
         return len(freed)

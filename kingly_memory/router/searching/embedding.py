@@ -15,7 +15,6 @@ from typing import TypeVar
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Clock, LocalStore, Looked, Mark, Row, Transaction
 from kingly_memory.retrieval.vectors import packed, searchable
-from kingly_memory.router.apart import apart
 from kingly_memory.router.searching.vector_search import Trail, VectorSearch
 
 log = logging.getLogger("kingly_memory.router")
@@ -75,7 +74,7 @@ class Embedding:
     async def prepare(self) -> None:
         """Load what vectors are made with before anybody waits for an answer: its parser holds up the whole process for
         a tenth of a second. Opening waits for that only so long; what prevents it is said when vectors are read."""
-        preparing = asyncio.ensure_future(apart(self._thread, self._vectors.prepare))
+        preparing = asyncio.ensure_future(self._apart(self._vectors.prepare))
         preparing.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait({preparing}, timeout=PREPARE_S)
 
@@ -133,12 +132,16 @@ class Embedding:
 
     async def _catch_up(self) -> None:
         """What is there already is read first, so that searches have it while the rest is made."""
-        await apart(self._thread, self._vectors.load)
+        await self._apart(self._vectors.load)
         self.note(self._vectors.take_orphaned())
         for work in (self._mend_some, self._count, self._make_some):
-            while await apart(self._thread, work):
+            while await self._apart(work):
                 pass
-        await apart(self._thread, self._vectors.load)
+        await self._apart(self._vectors.load)
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        """On the thread that makes vectors."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _count(self) -> bool:
         """Go on to the first memory without a vector, and count it and those behind it."""

@@ -14,6 +14,7 @@ from kingly_memory.intake import Draft, draft, moment
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, Memory, Origin, Query, Standing
 from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
+from kingly_memory.router import lifetimes
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.outbox import set_delivery
 from kingly_memory.settings import Settings
@@ -88,7 +89,7 @@ class Keepsakes:
             revision = copy.memory.revision if row is None else row.memory.revision + 1
             transaction.save(replace(copy.memory, revision=revision), Standing.CACHED)
             set_delivery(transaction, self._remote, copy.memory.id, _at_home_there(copy.remote_id, revision))
-        transaction.set_facet("lifetime", copy.memory.id, lifetime.to_json())
+        lifetimes.put(transaction, copy.memory.id, lifetime)
 
     def _row(self, project: str, hit: RemoteHit, known_id: MemoryId | None) -> Row | None:
         """Our memory, else None for what is another project's or was erased here, else the copy of what is unknown.

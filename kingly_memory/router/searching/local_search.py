@@ -17,10 +17,9 @@ from kingly_memory.retrieval import naming, repair
 from kingly_memory.retrieval.bm25 import READ, Own, Question
 from kingly_memory.retrieval.neighbours import REACH, Loan, lends, loans
 from kingly_memory.retrieval.terms import Terms, terms
+from kingly_memory.router import archive
 from kingly_memory.router.searching.wording import Wording, Wordings
 
-ARCHIVED = "archived"
-"""The facet that says why a memory is in the archive."""
 REPAIR_SHARE = 0.5
 """Of the budget: no repair begins after it."""
 LEAST_SHARE = 0.25
@@ -181,7 +180,7 @@ class LocalSearch:
     def _without_what_was_put_away(self, rows: Sequence[Row]) -> list[Row]:
         """The rows without those that are in the archive for another reason than their end."""
         resting = [row.memory.id for row in rows if row.standing is Standing.ARCHIVED]
-        why = self._reader.facets(ARCHIVED, resting) if resting else {}
+        why = self._reader.facets(archive.FACET, resting) if resting else {}
         other = {one for one in resting if why.get(one, {}).get("policy") != LIFETIMES}
         return [row for row in rows if row.memory.id not in other]
 

@@ -8,13 +8,12 @@ from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle import tiers
-from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiers import Placement, TierRules
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import editions, records, usage
-from kingly_memory.router.archive import Archived, lifetime_of, shelve
+from kingly_memory.router import editions, lifetimes, records, usage
+from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.usage import Used
@@ -31,7 +30,7 @@ def reinforce(key_or_id: str, desk: Desk) -> Callable[[Transaction], Subject]:
         memory = _live(transaction, "key_or_id", key_or_id, desk).memory
         stronger = _subject(transaction, memory).strength.reinforce(desk.now_s)
         transaction.set_facet("strength", memory.id, stronger.to_json())
-        records.begin_lifetime(transaction, memory, lifetime_of(transaction, memory.id), desk)
+        lifetimes.begin_again(transaction, memory, desk.now_s)
         return _subject(transaction, memory)
 
     return change
@@ -98,7 +97,7 @@ def _live(transaction: Transaction, field: str, key_or_id: str, desk: Desk) -> R
     row = _found(transaction, field, key_or_id, desk)
     if row.standing is Standing.ARCHIVED:
         raise InvalidInput(field, f"{intake.shown(key_or_id)!r} is in the archive; restore it first")
-    if is_expired(lifetime_of(transaction, row.memory.id), desk.now_s):
+    if lifetimes.is_over(transaction, row, desk.now_s):
         raise InvalidInput(field, f"{intake.shown(key_or_id)!r} has ended; restore it first")
     return row
 

@@ -1,4 +1,4 @@
-"""What threads are about: worked out from their latest memories whenever somebody asks, and kept nowhere."""
+"""What threads are about: worked out from their latest memories whenever somebody asks, and never stored."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ DRIFT_MOST = 64
 """Of these, the ones in which shifts are looked for."""
 DRIFT_KEPT = 12
 MOST_TOPICS = 5
-
-
 NOTHING: Topic = MappingProxyType({})
 
 

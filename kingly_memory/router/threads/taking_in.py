@@ -18,9 +18,8 @@ from kingly_memory.ids import derived_id
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import records
+from kingly_memory.router import lifetimes, records
 from kingly_memory.router.access import Access
-from kingly_memory.router.archive import stop_lifetime
 from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.reading import ATTENTION, FACET
@@ -85,7 +84,7 @@ def go_on(
             fate, memory_id = _take_in_one(transaction, item, desk)
             if item.id in thread.pinned and (anew or fate == STORED) and _is_pinnable(transaction, memory_id, item):
                 transaction.set_facet(ATTENTION, memory_id, thread.facets.get(ATTENTION))
-                stop_lifetime(transaction, memory_id)
+                lifetimes.stop(transaction, memory_id)
             fates.append(fate)
         return fates
 

@@ -1,0 +1,101 @@
+"""When memories end: the facet `lifetime:<id>`, and what changes it. The rules are in `lifecycle.lifetimes`."""
+
+from __future__ import annotations
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Draft, Imported
+from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
+from kingly_memory.models import Memory, Standing
+from kingly_memory.ports import Row, Transaction
+
+_FACET = "lifetime"
+
+
+def lifetime_of(transaction: Transaction, memory_id: str) -> Lifetime | None:
+    facet = transaction.facet(_FACET, memory_id)
+    return None if facet is None else Lifetime.from_json(facet)
+
+
+def put(transaction: Transaction, memory_id: str, lifetime: Lifetime | None) -> None:
+    transaction.set_facet(_FACET, memory_id, None if lifetime is None else lifetime.to_json())
+
+
+def is_over(transaction: Transaction, row: Row, now_s: float) -> bool:
+    """Whether a live memory waits for a sweep to take it away."""
+    return row.standing is Standing.LIVE and is_expired(lifetime_of(transaction, row.memory.id), now_s)
+
+
+def begin(
+    transaction: Transaction, memory: Memory, lifetime: Lifetime | None, now_s: float, *, is_new: bool = False
+) -> Lifetime | None:
+    """Lifetimes count from now, not from `created_at`: what is imported from last year is new to this store. What is
+    pinned has none. `is_new`: nothing can lie beside the memory yet."""
+    is_pinned = not is_new and _is_pinned(transaction, memory.id)
+    begun = None if lifetime is None else lifetime.begun(memory, now_s, is_pinned=is_pinned)
+    if begun is not None or not is_new:
+        put(transaction, memory.id, begun)
+    return begun
+
+
+def begin_again(transaction: Transaction, memory: Memory, now_s: float) -> None:
+    """Of what is restored, unpinned or reinforced."""
+    begin(transaction, memory, lifetime_of(transaction, memory.id), now_s)
+
+
+def stop(transaction: Transaction, memory_id: str) -> None:
+    """What is out of sight or pinned does not end. That of a type or kind counts anew when it comes back."""
+    lifetime = lifetime_of(transaction, memory_id)
+    if lifetime is not None:
+        put(transaction, memory_id, lifetime.stopped())
+
+
+def renew(transaction: Transaction, memory_id: str, used_s: float) -> None:
+    """A use puts off the end of what slides."""
+    lifetime = lifetime_of(transaction, memory_id)
+    if lifetime is not None and lifetime.slides:
+        put(transaction, memory_id, lifetime.used(used_s))
+
+
+def of_draft(
+    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, *, usual: Lifetimes, now_s: float
+) -> Lifetime | None:
+    """The lifetime of what is stored: as its owner says, else as it was, else as its type or kind says. Raises
+    InvalidInput for an end of what is pinned."""
+    if "ttl" not in draft.unsaid:
+        if draft.ttl_s is not None and before is not None and _is_pinned(transaction, memory.id):
+            raise InvalidInput("ttl", "the memory is pinned, so it has no end; unpin it first or leave out the ttl")
+        return None if draft.ttl_s is None else Lifetime(now_s + draft.ttl_s)
+    of_its_type = usual.usual(memory.type, draft.kind)
+    if before is None:
+        return of_its_type
+    current = lifetime_of(transaction, memory.id)
+    if current is None:
+        is_as_it_was = draft.kind is None and memory.type is before.memory.type and before.standing is Standing.LIVE
+        return None if is_as_it_was else of_its_type
+    is_named = current.sliding_s is None and not is_expired(current, now_s)
+    return current if is_named or "type" in draft.unsaid else of_its_type
+
+
+def in_file(item: Imported) -> Lifetime | None:
+    """What a file says. A lifetime that counts from the last use begins with the import, which is a use."""
+    if item.lifetime_s is not None:
+        return Lifetime(None, item.lifetime_s)
+    return None if item.ends_at is None else Lifetime(item.ends_at.timestamp())
+
+
+def differs(transaction: Transaction, item: Imported, said: Lifetime | None, before: Row | None) -> bool:
+    """Whether a file names another end, or another lifetime, than a live memory has here."""
+    is_said = item.ends_at is not None or item.lifetime_s is not None or "ttl" not in item.draft.unsaid
+    if not is_said or before is None or before.standing is not Standing.LIVE:
+        return False
+    if _is_pinned(transaction, before.memory.id):
+        return False
+    here = lifetime_of(transaction, before.memory.id)
+    if said is None or here is None:
+        return said is not here
+    return said.sliding_s != here.sliding_s or (said.sliding_s is None and said.ends_at != here.ends_at)
+
+
+def _is_pinned(transaction: Transaction, memory_id: MemoryId) -> bool:
+    return (transaction.facet("attention", memory_id) or {}).get("pinned") is True
