@@ -18,18 +18,18 @@ from kingly_memory.intake import Draft, draft
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.delivering import delivery, outbox
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.outbox import Parcel, delivery_of, set_delivery
 from kingly_memory.router.delivering.routes import Route, Routes
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Settings
 
 T = TypeVar("T")
 
 REMOTE = "feedfacefeedface"
-DESK = Desk(
+DESK = WriteContext(
     "app", None, Routes((Route(REMOTE, "remote", "fake"),)), Lifetimes.of(Settings()), datetime(2026, 1, 1, tzinfo=UTC)
 )
 MOST_CHANGES = 4
@@ -172,7 +172,7 @@ def words(number: int, significance: float) -> Draft:
 
 def first() -> State:
     empty = State(frozenset(), frozenset()).changed(outbox.enrol(REMOTE, "fake", "app", DESK.now_s))
-    return empty.changed(records.store(words(1, 0.9), DESK))
+    return empty.changed(write.store(words(1, 0.9), DESK))
 
 
 def settle(state: State, move: Callable[[Delivery], Delivery]) -> State:
@@ -185,9 +185,9 @@ def user_does(state: State) -> Iterator[State]:
     facet, row = state.facet, state.row
     if max(row.memory.revision, 0 if facet is None else facet.wanted) < MOST_CHANGES:
         for significance in (0.9, 0.3):
-            yield state.changed(records.store(words(row.memory.revision + 1, significance), DESK))
-        yield state.changed(records.forget("k", DESK))
-        yield state.changed(records.restore("k", DESK))
+            yield state.changed(write.store(words(row.memory.revision + 1, significance), DESK))
+        yield state.changed(write.forget("k", DESK))
+        yield state.changed(write.restore("k", DESK))
     yield state.changed(outbox.retry(REMOTE, [state.memory_id], DESK.now_s))
 
 

@@ -14,7 +14,7 @@ from kingly_memory.cognition.owners import current_owner
 from kingly_memory.intake import draft
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.attending.surroundings import Pages
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, memory_over
@@ -56,10 +56,10 @@ async def test_what_a_focus_brings_is_read_anew_once_anybody_has_written(tmp_pat
         await memory.attention.focus("beds", 0.9)
         assert await shown(memory) == await shown(memory)
         other = DiskStore(tmp_path / "home", durability="process")
-        desk = memory._desk()
+        desk = memory._write_context()
         said: dict[str, Any] = {"origin": "user", "content_limit_bytes": 1_000}
         for one in (draft("Peas for lunch", tags=["garden"], **said), draft("Beans", context_id="beds", **said)):
-            other.write(records.store(one, desk)).result()
+            other.write(write.store(one, desk)).result()
         assert {"Peas for lunch", "Beans"} <= set(await shown(memory))
         other.write(lambda transaction: transaction.set_facet("focus", current_owner("app", None), None)).result()
         other.close()

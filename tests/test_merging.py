@@ -550,7 +550,7 @@ async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path
     async with memory_over(store, None, clock, settings=LASTING) as memory:
         await memory.store(LONG, key="reviews")
         await say(memory, clock, LONG)
-        plan = await memory._sweeper._plan(memory._policies(["merging"]), memory._desk())
+        plan = await memory._sweeper._plan(memory._policies(["merging"]), memory._write_context())
         await memory.store("No deploy needs a review", key="reviews")
         sweep = sweeps.Sweep("s", "app", clock.now().timestamp(), memory._policies(["merging"]))
         assert len(plan.decisions) == 1

@@ -21,12 +21,12 @@ from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, 
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import Lifetimes
-from kingly_memory.router import records
-from kingly_memory.router.records import Desk
+from kingly_memory.router import write
 from kingly_memory.router.threads import suggesting, summaries
 from kingly_memory.router.threads.suggesting import Suggesting
 from kingly_memory.router.threads.summaries import Summary
 from kingly_memory.router.threads.survey import Present
+from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
@@ -528,21 +528,21 @@ class Remembering(RuleBasedStateMachine):
         self._store.close()
         self._folder.cleanup()
 
-    def _desk(self) -> Desk:
-        return Desk("app", None, None, Lifetimes.of(Settings()), self._clock.now())
+    def _write_context(self) -> WriteContext:
+        return WriteContext("app", None, None, Lifetimes.of(Settings()), self._clock.now())
 
     @rule(key=KEYS, context=CONTEXTS, text=SAID, kind=st.sampled_from(["semantic", "working"]))
     def store(self, key: str, context: str, text: str, kind: str) -> None:
         one = intake.draft(text, content_limit_bytes=10_000, key=key, context_id=context, type=kind)
-        self._store.write(records.store(one, self._desk())).result()
+        self._store.write(write.store(one, self._write_context())).result()
 
     @rule(key=KEYS)
     def forget(self, key: str) -> None:
-        self._store.write(records.forget(key, self._desk())).result()
+        self._store.write(write.forget(key, self._write_context())).result()
 
     @rule(key=KEYS)
     def restore(self, key: str) -> None:
-        self._store.write(records.restore(key, self._desk())).result()
+        self._store.write(write.restore(key, self._write_context())).result()
 
     @rule(gone=CONTEXTS, kept=CONTEXTS)
     def merge(self, gone: str, kept: str) -> None:

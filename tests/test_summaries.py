@@ -17,7 +17,7 @@ from kingly_memory.errors import StoreUnwritable
 from kingly_memory.intake import draft
 from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Group, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.sweeping import sweeps
 from kingly_memory.router.sweeping.summaries import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -258,8 +258,8 @@ async def test_what_was_forgotten_after_the_plan_is_not_told(
     doomed = (await router.sweep(["tiers"], dry_run=True)).actions[0]["memory_id"]
     secret = store.reader.row(doomed)
     assert secret is not None
-    desk = router._desk()
-    store.before, store.left = (lambda: PromptStore.write(store, records.forget(doomed, desk))), 3
+    desk = router._write_context()
+    store.before, store.left = (lambda: PromptStore.write(store, write.forget(doomed, desk))), 3
     report = await router.sweep(["tiers"])
     assert (report.summarised, report.skipped) == (2, 1)
     [said] = await live_summaries(router)
@@ -294,7 +294,7 @@ async def test_many_are_listed_in_their_summary_and_linked_to_none(router: Memor
 async def test_summaries_keep_agents_and_topics_apart(router: MemoryRouter, store: Interrupted) -> None:
     for agent, topic in [("ada", "a"), ("bob", "a"), ("bob", "b"), (None, "b")] * 3:
         words = draft(f"said by {agent} of {topic}", content_limit_bytes=1_000, tags=[topic])
-        store.write(records.store(words, replace(router._desk(), agent=agent)))
+        store.write(write.store(words, replace(router._write_context(), agent=agent)))
     await router.sweep(["tiers"])
     told = {(one.scope.agent, one.metadata["topic"]): one.content for one in await live_summaries(router)}
     assert len(told) == 4

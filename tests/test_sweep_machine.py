@@ -29,11 +29,11 @@ from kingly_memory.intake import draft
 from kingly_memory.lifecycle.steward import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import records, usage
-from kingly_memory.router.records import Desk
+from kingly_memory.router import usage, write
 from kingly_memory.router.sweeping import sweeps
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import Used
+from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, memory_over
 from tests.store_samples import check_integrity
@@ -144,8 +144,8 @@ class Sweepings(RuleBasedStateMachine):
         return self.clock.now().timestamp()
 
     @property
-    def desk(self) -> Desk:
-        return self.routers[0]._desk()  # what a change of another process needs to know
+    def desk(self) -> WriteContext:
+        return self.routers[0]._write_context()  # what a change of another process needs to know
 
     def swept_up(self) -> set[str]:
         """Working memories that may be gone after a sweep now."""
@@ -410,13 +410,13 @@ class Sweepings(RuleBasedStateMachine):
         elif does == "store":
             said = self.said(key, MemoryType.SEMANTIC, 0.5, "x")
             words = draft(said.content, content_limit_bytes=10_000, key=key, metadata={"category": "x"})
-            self.write(records.store(words, self.desk))
+            self.write(write.store(words, self.desk))
             row = self.row(key)
             assert row is not None
             said.type, said.significance = row.memory.type, row.memory.significance
-        elif does == "forget" and self.write(records.forget(key, self.desk)) is not None:
+        elif does == "forget" and self.write(write.forget(key, self.desk)) is not None:
             self.expected[key].forgotten = True
-        elif does == "restore" and self.write(records.restore(key, self.desk)) is not None:
+        elif does == "restore" and self.write(write.restore(key, self.desk)) is not None:
             self.expected[key].forgotten = False
         elif memory_id is not None and does == "use":
             self.write(lambda tx: usage.note(tx, memory_id, Used(1, self.now_s)))

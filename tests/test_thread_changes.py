@@ -16,10 +16,10 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import JsonObject
-from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import changes, suggesting
 from kingly_memory.router.threads.changes import Share
 from kingly_memory.router.threads.named import Named, named
+from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, memory_over
 
@@ -33,8 +33,8 @@ async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
         yield router
 
 
-def desk(clock: ManualClock) -> Desk:
-    return Desk("app", None, None, Lifetimes.of(CALM), clock.now())
+def desk(clock: ManualClock) -> WriteContext:
+    return WriteContext("app", None, None, Lifetimes.of(CALM), clock.now())
 
 
 def thread(name: str) -> Named:

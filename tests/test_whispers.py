@@ -17,7 +17,7 @@ from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.writing import token_spans
 
 FAST = Settings(durability="process")
@@ -196,7 +196,7 @@ async def test_a_whisper_that_cannot_be_stored_is_no_failure_of_the_store(
 
     async with open_router(tmp_path) as memory:
         with monkeypatch.context() as patch:
-            patch.setattr(records, "whisper", full)
+            patch.setattr(write, "whisper", full)
             receipt = await memory.store("word " * 1_000, context_id="c")
         assert await memory.get(receipt.id) is not None
         await memory.store("word", context_id="c")

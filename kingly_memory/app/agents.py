@@ -60,7 +60,7 @@ class Agents(Learner):
             store=self._store,
             read=self._read,
             landing=self._landing,
-            desk=self._desk,
+            write_context=self._write_context,
             check_open=self._check_open,
             stored=self._after_experience,
             content_limit_bytes=self._settings.content_limit_bytes,

@@ -81,7 +81,9 @@ class Learner(Router):
             unsaid=frozenset(),
         )
         used_s = self._contexts.last_use(summary.context_id)
-        change = lessons.learn(summary, original, compressed.compression_ratio, self._desk(), context_used_s=used_s)
+        change = lessons.learn(
+            summary, original, compressed.compression_ratio, self._write_context(), context_used_s=used_s
+        )
         learned = await self._write(change)
         await self._follow(learned.stored)
         return lessons.Lesson(learned.stored.receipt, compressed, learned.original_id)

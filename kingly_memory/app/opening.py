@@ -280,7 +280,7 @@ class MemoryRouter(Views):
         """
         said = links.draft(link_type, strength, description)
         ends = (intake.required("source", source), intake.required("target", target))
-        link = await self._write(memory_links.link(*ends, said, self._desk()))
+        link = await self._write(memory_links.link(*ends, said, self._write_context()))
         self._wake()
         return link
 
@@ -313,7 +313,7 @@ class MemoryRouter(Views):
             significance=significance,
         )
         found = await self._read(lambda: self._associations.end_of_chain(said))
-        recorded = await self._write(chains.record(said, self._desk(), found))
+        recorded = await self._write(chains.record(said, self._write_context(), found))
         await self._follow(recorded.stored)
         return recorded.thought
 

@@ -16,7 +16,7 @@ from kingly_memory.router.minds.bell import Bell
 from kingly_memory.router.minds.continuum import ContinuumMemory, Seeker
 from kingly_memory.router.minds.shelf import DebateShelf
 from kingly_memory.router.minds.timeline import AgentTimeline
-from kingly_memory.router.records import Stored
+from kingly_memory.router.write import Stored
 
 
 class Views(Agents):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from kingly_memory.ports import StoreReader, Transaction
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 
 T = TypeVar("T")
 
@@ -31,5 +31,5 @@ class Access:
     reader: StoreReader
     read: Read
     write: Write
-    desk: Callable[[], Desk]
+    write_context: Callable[[], WriteContext]
     wake: Callable[..., None]

@@ -29,13 +29,13 @@ from kingly_memory.models import (
     Taken,
 )
 from kingly_memory.observe import MemoryStored
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.context_gather import RELATED_LIMIT
-from kingly_memory.router.records import Stored
 from kingly_memory.router.searching import moded, shaping
 from kingly_memory.router.searching.moded import Plan
 from kingly_memory.router.searching.shaping import SHOWING_SHARE, Shape
 from kingly_memory.router.upkeep import Upkeep
+from kingly_memory.router.write import Stored
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.ports import LanguageModel
@@ -117,7 +117,7 @@ class Router(Upkeep):
         context_id = self._contexts.resolve_to_store(draft.context_id)
         placed = replace(draft, context_id=context_id)
         used_s = self._contexts.last_use(context_id)
-        stored = await self._write(records.store(placed, self._desk(), noted=noted, context_used_s=used_s))
+        stored = await self._write(write.store(placed, self._write_context(), noted=noted, context_used_s=used_s))
         await self._follow(stored)
         return stored.receipt
 
@@ -293,7 +293,7 @@ class Router(Upkeep):
 
         `restore` brings it back."""
         name = intake.required("key_or_id", key_or_id)
-        gone = await self._write(records.forget(name, self._desk()))
+        gone = await self._write(write.forget(name, self._write_context()))
         self._wake(*(() if gone is None else gone.others))
         return None if gone is None else gone.memory
 
@@ -301,7 +301,7 @@ class Router(Upkeep):
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
         waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
         while batch := list(islice(waiting, IMPORT_BATCH)):
-            for _, fate in await self._write(records.take_in(batch, self._desk())):
+            for _, fate in await self._write(write.take_in(batch, self._write_context())):
                 counts[fate] += 1
             self._wake()
         return Taken(**counts)
@@ -343,7 +343,7 @@ class Router(Upkeep):
         try:
             for _ in range(due):
                 found = await self._read(lambda: self._contexts.due(context_id))
-                if found is None or not await self._write(records.whisper(found, self._desk())):
+                if found is None or not await self._write(write.whisper(found, self._write_context())):
                     return
         except KinglyMemoryError as error:
             log.warning("a whisper waits for the next note: %s", error)

@@ -28,7 +28,6 @@ from kingly_memory.router.delivering.routes import UNNAMED, called
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking.associations import Associations
 from kingly_memory.router.lock import Lock
-from kingly_memory.router.records import Desk
 from kingly_memory.router.remotes import Remotes
 from kingly_memory.router.searching.embedding import Embedding
 from kingly_memory.router.searching.gather import Gatherer
@@ -40,6 +39,7 @@ from kingly_memory.router.sweeping.activity import Lookups
 from kingly_memory.router.sweeping.sweeper import Sweeper
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
+from kingly_memory.router.write import WriteContext
 from kingly_memory.router.write_behind import WriteBehind
 from kingly_memory.settings import Settings
 
@@ -250,8 +250,8 @@ class Spine:
         if self._embedding is not None:
             self._embedding.wake(memory_ids)
 
-    def _desk(self) -> Desk:
-        return Desk(
+    def _write_context(self) -> WriteContext:
+        return WriteContext(
             self._station.project,
             self._agent,
             self._station.routes,
@@ -267,7 +267,7 @@ class Spine:
 
     @cached_property
     def _access(self) -> Access:
-        return Access(self._store.reader, self._read, self._write, self._desk, self._wake)
+        return Access(self._store.reader, self._read, self._write, self._write_context, self._wake)
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()

@@ -19,19 +19,19 @@ from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.models import JsonObject, LinkState, Memory, Standing
 from kingly_memory.observe import MemoriesSwept
 from kingly_memory.ports import Transaction
-from kingly_memory.router import contexts, records
+from kingly_memory.router import contexts, write
 from kingly_memory.router.attending import focuses
 from kingly_memory.router.attending.injected import UsageFeedback
 from kingly_memory.router.delivering import known, outbox
 from kingly_memory.router.delivering.drain import SyncReport
 from kingly_memory.router.delivering.known import KnownRemote
 from kingly_memory.router.delivering.outbox import OutboxEntry
-from kingly_memory.router.records import Desk
 from kingly_memory.router.spine import Spine
 from kingly_memory.router.sweeping import activity, feedback
 from kingly_memory.router.sweeping.condition import ArchivePage, Condition
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.sweeping.sweeps import Undone
+from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -125,7 +125,7 @@ class Upkeep(Spine):
         await self._behind.flush()
         if self._usage_feedback is not None and not dry_run:
             await self._usage_feedback.fold()
-        report = await self._sweeper.sweep(chosen, self._desk(), dry_run=dry_run)
+        report = await self._sweeper.sweep(chosen, self._write_context(), dry_run=dry_run)
         if not dry_run:
             self._wake(*report.ended, *report.standing)
             await self._write(contexts.tidy(self._now_s(), self._context_rules))
@@ -143,7 +143,7 @@ class Upkeep(Spine):
         how = compaction.strategy(strategy)
         await self._opened()
         await self._behind.flush()
-        return await self._sweeper.compact(how, self._desk(), dry_run=dry_run)
+        return await self._sweeper.compact(how, self._write_context(), dry_run=dry_run)
 
     async def undo_sweep(self) -> Undone:
         """Bring back what the project's last sweep or compaction archived and put back what it changed, but for what
@@ -151,7 +151,7 @@ class Upkeep(Spine):
         StoreError.
         """
         await self._opened()
-        undone = await self._sweeper.undo(self._desk())
+        undone = await self._sweeper.undo(self._write_context())
         self._wake()
         return undone
 
@@ -205,7 +205,7 @@ class Upkeep(Spine):
     async def restore(self, key_or_id: str) -> Memory | None:
         """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
         name = intake.required("key_or_id", key_or_id)
-        restored = await self._write(records.restore(name, self._desk()))
+        restored = await self._write(write.restore(name, self._write_context()))
         self._wake(*([] if restored is None else [restored.id]))
         return restored
 
@@ -220,7 +220,7 @@ class Upkeep(Spine):
         """`archive` for several memories, or for none of them where one cannot be: each with whether it was there
         already, with a reason of its own. Raises InvalidInput, StoreError."""
         names, said = intake.texts("keys_or_ids", keys_or_ids), intake.label("reason", reason)
-        desk = self._desk()
+        desk = self._write_context()
 
         def change(transaction: Transaction) -> tuple[PutAway, ...]:
             return tuple(_put_away(transaction, name, said, desk) for name in names)
@@ -234,7 +234,7 @@ class Upkeep(Spine):
         Raises InvalidInput, StoreError."""
         await self._behind.flush()
         name = intake.required("key_or_id", key_or_id)
-        one = await self._write(feedback.reinforce(name, self._desk()))
+        one = await self._write(feedback.reinforce(name, self._write_context()))
         return {
             "memory_id": one.memory.id,
             **strength.explained(vitals(one), self._now_s(), self._rules.strength),
@@ -244,14 +244,14 @@ class Upkeep(Spine):
         """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
         Raises InvalidInput, and then notes nothing; StoreError."""
         names = intake.texts("keys_or_ids", keys_or_ids)
-        return await self._write(feedback.used(names, self._desk(), self._rules.tiers, succeeded=succeeded))
+        return await self._write(feedback.used(names, self._write_context(), self._rules.tiers, succeeded=succeeded))
 
     async def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
         """Note how useful a memory was (0 to 1) against what had been predicted, such as its relevance. Answers with
         its surprise, a moving average; from 0.6 on it lifts the memory a tier. Raises InvalidInput, StoreError."""
         name = intake.required("key_or_id", key_or_id)
         said = {"predicted": intake.share("predicted", predicted), "actual": intake.share("actual", actual)}
-        placement = await self._write(feedback.judged(name, self._desk(), self._rules.tiers, **said))
+        placement = await self._write(feedback.judged(name, self._write_context(), self._rules.tiers, **said))
         return placement.surprise
 
     # --- how memories are doing ---------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ class PutAway(NamedTuple):
     was_there: bool
 
 
-def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, desk: Desk) -> PutAway:
-    row = records.find(transaction, desk.project, key_or_id)
+def _put_away(transaction: Transaction, key_or_id: str, reason: str | None, desk: WriteContext) -> PutAway:
+    row = write.find(transaction, desk.project, key_or_id)
     was_there = row is not None and row.standing is Standing.ARCHIVED
     return PutAway(feedback.put_away(key_or_id, reason, desk)(transaction), was_there)

@@ -15,7 +15,7 @@ from kingly_memory.router.threads.named import named
 from kingly_memory.router.threads.roots import THREAD
 
 if TYPE_CHECKING:  # a hook with a focus changes nothing
-    from kingly_memory.router.records import Desk
+    from kingly_memory.router.write import WriteContext
 
 FACET = "focus"
 
@@ -65,7 +65,7 @@ def _briefly(one: Focus) -> JsonObject:
     return {name: value for name, value in one.told().items() if name in ("topic", "weight", "for_everyone")}
 
 
-def put(one: Focus, desk: Desk) -> Callable[[Transaction], list[str]]:
+def put(one: Focus, desk: WriteContext) -> Callable[[Transaction], list[str]]:
     """Have it in focus. Says which threads have facets, at most 1,000. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> list[str]:
@@ -77,7 +77,7 @@ def put(one: Focus, desk: Desk) -> Callable[[Transaction], list[str]]:
     return change
 
 
-def clear(topic: str | None, desk: Desk) -> Callable[[Transaction], Cleared]:
+def clear(topic: str | None, desk: WriteContext) -> Callable[[Transaction], Cleared]:
     """Take the focus off a topic; off all of them for None. All that holds for the agent is meant, also what holds for
     the others."""
 
@@ -92,7 +92,7 @@ def clear(topic: str | None, desk: Desk) -> Callable[[Transaction], Cleared]:
     return change
 
 
-def _clear(transaction: Transaction, topic: str | None, agent: str | None, desk: Desk) -> Cleared:
+def _clear(transaction: Transaction, topic: str | None, agent: str | None, desk: WriteContext) -> Cleared:
     whose = current_owner(desk.project, agent)
     before = Focuses.from_json(transaction.facet(FACET, whose))
     after = before.without(topic, desk.now)

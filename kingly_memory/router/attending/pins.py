@@ -14,10 +14,10 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
 from kingly_memory.models import Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import lifetimes, records
-from kingly_memory.router.records import Desk
+from kingly_memory.router import lifetimes, write
 from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
+from kingly_memory.router.write import WriteContext
 
 CHANCE_BYTES = 3
 
@@ -29,7 +29,7 @@ class Stored(NamedTuple):
     receipt: Receipt
 
 
-def pin(draft: Draft, weight: float, desk: Desk) -> Callable[[Transaction], Stored]:
+def pin(draft: Draft, weight: float, desk: WriteContext) -> Callable[[Transaction], Stored]:
     """Store the draft as the first memory of a new thread, which is pinned with it. Raises InvalidInput when the
     project has its key already."""
 
@@ -37,7 +37,7 @@ def pin(draft: Draft, weight: float, desk: Desk) -> Callable[[Transaction], Stor
         if draft.key is not None and transaction.id_of_key(desk.project, draft.key) is not None:
             raise InvalidInput("key", "is taken, and a pin is always a new memory; choose another one or leave it out")
         thread_id = _new_thread(transaction, desk)
-        stored = records.store(replace(draft, context_id=thread_id), desk, noted=False)(transaction)
+        stored = write.store(replace(draft, context_id=thread_id), desk, noted=False)(transaction)
         for name in (owner(desk.project, thread_id), stored.receipt.id):
             transaction.set_facet(ATTENTION, name, pins.pinned(weight))
         lifetimes.stop(transaction, stored.receipt.id)
@@ -47,7 +47,7 @@ def pin(draft: Draft, weight: float, desk: Desk) -> Callable[[Transaction], Stor
 
 
 def unpin(
-    thread: Named, children: Sequence[str], memory_ids: Sequence[MemoryId], desk: Desk
+    thread: Named, children: Sequence[str], memory_ids: Sequence[MemoryId], desk: WriteContext
 ) -> Callable[[Transaction], int]:
     """Take the pins off a thread, off those that were merged into it, and off those memories, whose lifetimes begin
     now. Says how many memories that were. Raises InvalidInput when nothing was pinned."""
@@ -66,14 +66,14 @@ def unpin(
         live = [row.memory for row in rows if row.standing is Standing.LIVE]
         for memory in live:
             lifetimes.begin_again(transaction, memory, desk.now_s)
-        for first in range(0, len(live), records.TOGETHER):  # what is known of their thread is looked at again
-            transaction.restand([one.id for one in live[first : first + records.TOGETHER]], Standing.LIVE)
+        for first in range(0, len(live), write.TOGETHER):  # what is known of their thread is looked at again
+            transaction.restand([one.id for one in live[first : first + write.TOGETHER]], Standing.LIVE)
         return len(freed)
 
     return change
 
 
-def _new_thread(transaction: Transaction, desk: Desk) -> str:
+def _new_thread(transaction: Transaction, desk: WriteContext) -> str:
     """An id that no other thread of ours has."""
     while True:
         thread_id = pins.thread_id(desk.now, urandom(CHANCE_BYTES))

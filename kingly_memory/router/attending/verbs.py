@@ -16,11 +16,11 @@ from kingly_memory.intake import SIGNIFICANCE
 from kingly_memory.models import JsonObject, Receipt
 from kingly_memory.router.access import Access
 from kingly_memory.router.attending import affected, focuses, pins
-from kingly_memory.router.records import Stored
 from kingly_memory.router.threads import ratings
 from kingly_memory.router.threads.named import Named, memories, named
 from kingly_memory.router.threads.ratings import INJECTED, Rated
 from kingly_memory.router.threads.roots import ATTENTION, members
+from kingly_memory.router.write import Stored
 
 _WHICH = "say which, or leave it out to clear all focus"
 
@@ -162,7 +162,7 @@ class Attention:
 
         `weight` is brought into 0 to 1. Holds for this agent in this project until `unfocus`. Raises InvalidInput.
         """
-        desk, reader = self._access.desk(), self._access.reader
+        desk, reader = self._access.write_context(), self._access.reader
         one, heavy = focus(topic, weight, desk.now)
         threads = await self._access.write(focuses.put(one, desk))
         found = affected.Affected(0)
@@ -176,13 +176,13 @@ class Attention:
         """Take the focus off a topic, or off everything that holds for this agent, also where it holds for others too.
         Raises InvalidInput."""
         asked = None if topic is None else intake.required("topic", topic, _WHICH).strip()
-        cleared = await self._access.write(focuses.clear(asked, self._access.desk()))
+        cleared = await self._access.write(focuses.clear(asked, self._access.write_context()))
         return Unfocused(cleared.gone, cleared.left, asked, cleared.for_everyone)
 
     async def focused(self) -> tuple[Focus, ...]:
         """What holds for this agent: first what nobody in particular has in focus, which is for everyone, then its own,
         in the order in which it was set first."""
-        desk, reader = self._access.desk(), self._access.reader
+        desk, reader = self._access.write_context(), self._access.reader
         return await self._access.read(lambda: focuses.applying(reader, desk.project, desk.agent))
 
     async def pin(
@@ -213,7 +213,7 @@ class Attention:
             metadata={"source": pinning.SOURCE},
         )
         titled = replace(draft, title=draft.title or pinning.title(draft.content))
-        stored = await self._access.write(pins.pin(titled, weight.value, self._access.desk()))
+        stored = await self._access.write(pins.pin(titled, weight.value, self._access.write_context()))
         await self._follow(Stored(stored.receipt, None))
         return Pinned(stored.thread_id, titled.title, weight.value, stored.receipt, weight.clamped)
 
@@ -221,7 +221,7 @@ class Attention:
         """Let a thread, named by its id or by the key or id of a memory of it, be as any other. What was said in it
         stays. Raises InvalidInput."""
         said = intake.required("thread_id", thread_id)
-        desk = self._access.desk()
+        desk = self._access.write_context()
         thread, children, pinned = await self._access.read(lambda: self._pinned(desk.project, said))
         return Unpinned(thread.id, await self._access.write(pins.unpin(thread, children, pinned, desk)))
 
@@ -235,7 +235,7 @@ class Attention:
         if not isinstance(useful, bool):
             raise InvalidInput("useful", f"expected true or false, not {intake.shown(useful)!r}")
         why = " ".join(reason.split()) if isinstance(reason, str) else reason
-        desk = self._access.desk()
+        desk = self._access.write_context()
         rating = Rating(useful, desk.now, intake.label("reason", why or None))
         thread, injected, showings = await self._access.read(lambda: self._injected(desk.project, said))
         return await self._access.write(ratings.rate(thread.id, thread.owner, rating, injected, showings))

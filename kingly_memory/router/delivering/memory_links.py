@@ -18,11 +18,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, RemoteUse, Standing
 from kingly_memory.ports import RemoteLink, Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.delivering import delivery
 from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
 from kingly_memory.router.delivering.outbox import Leased, changes_before, delivery_of, remotes_of, set_delivery
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.outbox")
 
@@ -56,7 +56,7 @@ class LinkParcel(Leased):
         return self.link.id if self.confirms == 1 else f"{self.link.id}.{self.confirms}"
 
 
-def link(source: str, target: str, said: LinkDraft, desk: Desk) -> Callable[[Transaction], Link]:
+def link(source: str, target: str, said: LinkDraft, desk: WriteContext) -> Callable[[Transaction], Link]:
     """Link two of the project's memories, each named by key or id. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> Link:
@@ -169,7 +169,7 @@ def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> st
 
 
 def _end(transaction: Transaction, field: str, key_or_id: str, project: str) -> MemoryId:
-    row = records.find(transaction, project, key_or_id)
+    row = write.find(transaction, project, key_or_id)
     if row is None:
         raise InvalidInput(field, f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
     if row.standing is Standing.FORGOTTEN:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.thoughts import Chain, Step, Thought
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
-from kingly_memory.router.records import Desk, Stored
+from kingly_memory.router import write
+from kingly_memory.router.write import Stored, WriteContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class Recorded:
     stored: Stored
 
 
-def record(said: Step, desk: Desk, found: Chain | None) -> Callable[[Transaction], Recorded]:
+def record(said: Step, desk: WriteContext, found: Chain | None) -> Callable[[Transaction], Recorded]:
     """Store the thought at the end of its chain, or as the first of a new one. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> Recorded:
         where = thoughts.place(transaction, said, desk.project, desk.now, found)
         draft = thoughts.placed(said, where)
-        stored = records.store(draft, desk)(transaction)
+        stored = write.store(draft, desk)(transaction)
         thoughts.note(transaction, desk.project, where, stored.receipt.id)
         thought = Thought(
             id=stored.receipt.id,

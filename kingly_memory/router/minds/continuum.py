@@ -25,13 +25,13 @@ from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Res
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.blending import VECTORS
 from kingly_memory.retrieval.fusion import NAMED
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.access import Access
 from kingly_memory.router.minds.shelf import Keep
-from kingly_memory.router.records import Stored
 from kingly_memory.router.sweeping import feedback, sweeps
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.write import Stored
 
 WIDE = 64
 """Hits that are sorted out by tier, at least: ten for each one wanted if that is more."""
@@ -109,10 +109,10 @@ class ContinuumMemory:
             significance=significance,
             metadata=continuum.metadata(metadata, source, topic),
         )
-        desk = self._access.desk()
+        desk = self._access.write_context()
 
         def change(transaction: Transaction) -> Stored:
-            stored = records.store(draft, desk)(transaction)
+            stored = write.store(draft, desk)(transaction)
             transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
             return stored
 
@@ -186,12 +186,12 @@ class ContinuumMemory:
             raise InvalidInput("success", f"expected true or false, not {intake.shown(success)!r}")
         predicted = intake.share("predicted_relevance", predicted_relevance)
         actual = None if actual_usefulness is None else intake.share("actual_usefulness", actual_usefulness)
-        desk, rules = self._access.desk(), self._rules
+        desk, rules = self._access.write_context(), self._rules
 
         def change(transaction: Transaction) -> int:
             count = feedback.used(names, desk, rules, succeeded=success)(transaction)
             if actual is not None:
-                rows = (records.find(transaction, desk.project, name) for name in names)
+                rows = (write.find(transaction, desk.project, name) for name in names)
                 for memory_id in dict.fromkeys(row.memory.id for row in rows if row is not None):
                     feedback.judged(memory_id, desk, rules, predicted=predicted, actual=actual)(transaction)
             return count
@@ -210,7 +210,7 @@ class ContinuumMemory:
             intake.share(name, said.get(name, USUAL_RELEVANCE)) for name in ("predicted_relevance", "actual_usefulness")
         )
         name = _named("memory_id", memory_id)
-        judged = feedback.judged(name, self._access.desk(), self._rules, predicted=predicted, actual=actual)
+        judged = feedback.judged(name, self._access.write_context(), self._rules, predicted=predicted, actual=actual)
         return (await self._access.write(judged)).surprise
 
     async def needs_consolidation(self) -> bool:

@@ -27,7 +27,7 @@ from kingly_memory.ports import LocalStore
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.minds import records
 from kingly_memory.router.minds.records import Loaded, Moved, Step
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -49,7 +49,7 @@ class Surroundings:
     store: LocalStore
     landing: Landing
     project: str
-    desk: Callable[[], Desk]
+    write_context: Callable[[], WriteContext]
     check_open: Callable[[], None]
     written: Callable[[Memory | None, tuple[MemoryId, ...]], None]
     content_limit_bytes: int
@@ -111,7 +111,7 @@ class StoreKeeper:
                 raise trouble
         if item is None:
             return None
-        desk = self._around.desk()
+        desk = self._around.write_context()
         named = replace(item, id=new_id(desk.now))
         self._record(named, desk)
         return named
@@ -168,7 +168,7 @@ class StoreKeeper:
             self._take_up(self._load())
 
     def _submit(self, change: Change) -> None:
-        desk = self._around.desk()
+        desk = self._around.write_context()
         step = self._step(change, desk)
         future = self._around.store.write(records.keep(step, desk))
         self._held, self._edition = step.holdings, step.edition
@@ -176,7 +176,7 @@ class StoreKeeper:
         self._around.unsaved.add(self)
         future.add_done_callback(lambda done: self._done(done, step))
 
-    def _step(self, change: Change, desk: Desk) -> Step:
+    def _step(self, change: Change, desk: WriteContext) -> Step:
         held = self._mind().holdings
         were, are = records.types_of(self._held), records.types_of(held)
         new = None if change.item is None else self._record(change.item, desk)
@@ -193,7 +193,7 @@ class StoreKeeper:
             left={one: kind for one, kind in were.items() if one not in are},
         )
 
-    def _record(self, item: MemoryItem, desk: Desk) -> Memory:
+    def _record(self, item: MemoryItem, desk: WriteContext) -> Memory:
         return records.memory_of(item, self._agent_id, desk, content_limit_bytes=self._around.content_limit_bytes)
 
     def _done(self, done: Future[None], step: Step) -> None:

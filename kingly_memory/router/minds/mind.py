@@ -22,7 +22,7 @@ from kingly_memory.router.landing import Landing
 from kingly_memory.router.minds import records
 from kingly_memory.router.minds.keeper import StoreKeeper, Surroundings
 from kingly_memory.router.minds.records import Loaded
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -35,7 +35,7 @@ class Mind(CognitiveMemory):
 
     def __init__(self, agent_id: str, around: Surroundings, loaded: Loaded, rules: ExperienceRules) -> None:
         self._store_keeper = StoreKeeper(agent_id, around, loaded, waits=False)
-        super().__init__(agent_id, rules=rules, now=lambda: around.desk().now, keeper=self._store_keeper)
+        super().__init__(agent_id, rules=rules, now=lambda: around.write_context().now, keeper=self._store_keeper)
         self._store_keeper.keep(self, loaded)
 
     async def saved(self) -> None:
@@ -61,7 +61,7 @@ class Minds:
         store: LocalStore,
         read: Read,
         landing: Landing,
-        desk: Callable[[], Desk],
+        write_context: Callable[[], WriteContext],
         check_open: Callable[[], None],
         stored: Callable[[Memory | None, tuple[MemoryId, ...]], None],
         content_limit_bytes: int,
@@ -76,7 +76,7 @@ class Minds:
             store=store,
             landing=landing,
             project=project,
-            desk=desk,
+            write_context=write_context,
             check_open=self._check_open,
             written=self._written,
             content_limit_bytes=content_limit_bytes,
@@ -95,7 +95,7 @@ class Minds:
         name = intake.required("agent_id", agent_id)
         loaded = await self._load(name)
         keeper = StoreKeeper(name, self._around, loaded, waits=True)
-        memory = CognitiveMemory(name, rules=rules, now=lambda: self._around.desk().now, keeper=keeper)
+        memory = CognitiveMemory(name, rules=rules, now=lambda: self._around.write_context().now, keeper=keeper)
         keeper.keep(memory, loaded)
         return memory
 

@@ -15,10 +15,10 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import MemoryReader, Row, Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.editions import FACET, owner
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
 
@@ -57,7 +57,7 @@ class Step:
     left: Mapping[MemoryId, MemoryType]
 
 
-def memory_of(item: MemoryItem, agent_id: str, desk: Desk, *, content_limit_bytes: int) -> Memory:
+def memory_of(item: MemoryItem, agent_id: str, desk: WriteContext, *, content_limit_bytes: int) -> Memory:
     """The record of an experience that has an id. Raises InvalidInput."""
     draft = intake.draft(
         item.content,
@@ -77,7 +77,7 @@ def types_of(held: Holdings) -> dict[MemoryId, MemoryType]:
     return types | {MemoryId(item.id or ""): MemoryType.EPISODIC for _, item in held.episodic}
 
 
-def keep(step: Step, desk: Desk) -> Callable[[Transaction], None]:
+def keep(step: Step, desk: WriteContext) -> Callable[[Transaction], None]:
     """Write a change down. Raises Moved."""
 
     def change(transaction: Transaction) -> None:
@@ -86,7 +86,7 @@ def keep(step: Step, desk: Desk) -> Callable[[Transaction], None]:
         if before.get("edition") != step.expected:
             raise Moved
         if step.new is not None:
-            records.revise(transaction, step.new, desk)
+            write.revise(transaction, step.new, desk)
         for memory_id, kind in step.types.items():
             _retype(transaction, memory_id, kind, desk)
         leaving = {one: _why(kind, desk) for one, kind in step.left.items() if _is_live(transaction.row(one))}
@@ -110,15 +110,15 @@ def load(reader: MemoryReader, project: str, agent_id: str) -> Loaded:
         return Loaded(facet.get("edition"), Holdings())
 
 
-def _retype(transaction: Transaction, memory_id: MemoryId, kind: MemoryType, desk: Desk) -> None:
+def _retype(transaction: Transaction, memory_id: MemoryId, kind: MemoryType, desk: WriteContext) -> None:
     row = transaction.row(memory_id)
     if row is None or not _is_live(row) or row.memory.type is kind:
         return
     after = replace(row.memory, type=kind, updated_at=desk.now, revision=row.memory.revision + 1)
-    records.revise(transaction, after, desk)
+    write.revise(transaction, after, desk)
 
 
-def _why(kind: MemoryType, desk: Desk) -> Archived:
+def _why(kind: MemoryType, desk: WriteContext) -> Archived:
     return Archived(desk.now_s, POLICY, REASONS[kind])
 
 

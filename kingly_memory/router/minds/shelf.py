@@ -11,11 +11,11 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Query, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.access import Access
 from kingly_memory.router.delivering import memory_links
-from kingly_memory.router.records import Desk, Stored
 from kingly_memory.router.view import pages
+from kingly_memory.router.write import Stored, WriteContext
 
 
 class Keep(Protocol):
@@ -33,7 +33,7 @@ class DebateShelf:
         self._keep = keep
 
     async def keep_beside(self, key_or_id: str, make: Callable[[Memory], Draft], said: LinkDraft) -> Receipt:
-        return await self._keep(_beside(key_or_id, make, said, self._access.desk()))
+        return await self._keep(_beside(key_or_id, make, said, self._access.write_context()))
 
     async def tagged(self, *tags: str) -> list[Memory]:
         query = Query("", self._project, tags=tags)
@@ -41,13 +41,13 @@ class DebateShelf:
 
 
 def _beside(
-    key_or_id: str, make: Callable[[Memory], Draft], said: LinkDraft, desk: Desk
+    key_or_id: str, make: Callable[[Memory], Draft], said: LinkDraft, desk: WriteContext
 ) -> Callable[[Transaction], Stored]:
     def change(transaction: Transaction) -> Stored:
-        row = records.find(transaction, desk.project, key_or_id)
+        row = write.find(transaction, desk.project, key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
             raise InvalidInput("debate_id", f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
-        stored = records.store(make(row.memory), desk, noted=False)(transaction)
+        stored = write.store(make(row.memory), desk, noted=False)(transaction)
         memory_links.link(stored.receipt.id, row.memory.id, said, desk)(transaction)
         return stored
 

@@ -12,18 +12,18 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.tiers import Placement, TierRules
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import editions, lifetimes, records, usage
+from kingly_memory.router import editions, lifetimes, usage, write
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import subject
 from kingly_memory.router.usage import Used
+from kingly_memory.router.write import WriteContext
 
 REQUEST = "request"
 """Who put a memory away, where `archived` says so, when somebody asked for it."""
 ASKED = "somebody asked for it to rest"
 
 
-def reinforce(key_or_id: str, desk: Desk) -> Callable[[Transaction], Subject]:
+def reinforce(key_or_id: str, desk: WriteContext) -> Callable[[Transaction], Subject]:
     """Hold a memory against fading, and begin its lifetime anew. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> Subject:
@@ -36,7 +36,9 @@ def reinforce(key_or_id: str, desk: Desk) -> Callable[[Transaction], Subject]:
     return change
 
 
-def used(keys_or_ids: Sequence[str], desk: Desk, rules: TierRules, *, succeeded: bool) -> Callable[[Transaction], int]:
+def used(
+    keys_or_ids: Sequence[str], desk: WriteContext, rules: TierRules, *, succeeded: bool
+) -> Callable[[Transaction], int]:
     """Note that memories were of use in something, which `succeeded`. Says how many. Raises InvalidInput, and then
     notes nothing."""
 
@@ -53,7 +55,7 @@ def used(keys_or_ids: Sequence[str], desk: Desk, rules: TierRules, *, succeeded:
 
 
 def judged(
-    key_or_id: str, desk: Desk, rules: TierRules, *, predicted: float, actual: float
+    key_or_id: str, desk: WriteContext, rules: TierRules, *, predicted: float, actual: float
 ) -> Callable[[Transaction], Placement]:
     """Note how useful a memory was against what had been predicted. Raises InvalidInput."""
 
@@ -67,7 +69,7 @@ def judged(
     return change
 
 
-def put_away(key_or_id: str, reason: str | None, desk: Desk) -> Callable[[Transaction], Memory]:
+def put_away(key_or_id: str, reason: str | None, desk: WriteContext) -> Callable[[Transaction], Memory]:
     """Archive a memory, whatever it is worth; one that rests already stays as it is. Raises InvalidInput."""
 
     def change(transaction: Transaction) -> Memory:
@@ -86,14 +88,14 @@ def put_away(key_or_id: str, reason: str | None, desk: Desk) -> Callable[[Transa
     return change
 
 
-def _found(transaction: Transaction, field: str, key_or_id: str, desk: Desk) -> Row:
-    row = records.find(transaction, desk.project, key_or_id)
+def _found(transaction: Transaction, field: str, key_or_id: str, desk: WriteContext) -> Row:
+    row = write.find(transaction, desk.project, key_or_id)
     if row is None or row.standing is Standing.FORGOTTEN:
         raise InvalidInput(field, f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
     return row
 
 
-def _live(transaction: Transaction, field: str, key_or_id: str, desk: Desk) -> Row:
+def _live(transaction: Transaction, field: str, key_or_id: str, desk: WriteContext) -> Row:
     row = _found(transaction, field, key_or_id, desk)
     if row.standing is Standing.ARCHIVED:
         raise InvalidInput(field, f"{intake.shown(key_or_id)!r} is in the archive; restore it first")

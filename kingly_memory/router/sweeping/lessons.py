@@ -11,10 +11,10 @@ from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.compression.levels import CompressedMemory
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, records
+from kingly_memory.router import archive, write
 from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
 from kingly_memory.router.delivering import memory_links
-from kingly_memory.router.records import Desk, Stored
+from kingly_memory.router.write import Stored, WriteContext
 
 _REASON = "a summary is remembered in its place"
 
@@ -58,19 +58,19 @@ class Learned:
 
 
 def learn(
-    summary: Draft, original: Draft, ratio: float, desk: Desk, *, context_used_s: float = 0.0
+    summary: Draft, original: Draft, ratio: float, desk: WriteContext, *, context_used_s: float = 0.0
 ) -> Callable[[Transaction], Learned]:
     """Store the summary and, where it leaves something out, the whole text in the archive with a link to it: all of it
     or nothing. The whole text stays on this machine: with a significance of 0.3 at most no remote ever gets it."""
 
     def change(transaction: Transaction) -> Learned:
         if summary.content == original.content:
-            return Learned(records.store(summary, desk, context_used_s=context_used_s)(transaction), None)
+            return Learned(write.store(summary, desk, context_used_s=context_used_s)(transaction), None)
         original_id = MemoryId(new_id(desk.now))
         pointing = replace(summary, metadata={**summary.metadata, "original_id": original_id})
-        stored = records.store(pointing, desk, context_used_s=context_used_s)(transaction)
+        stored = write.store(pointing, desk, context_used_s=context_used_s)(transaction)
         resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
-        records.take_in([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], desk)(transaction)
+        write.take_in([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], desk)(transaction)
         why = Archived(desk.now_s, LEARNED, _REASON, {"compression_ratio": ratio}, summary=stored.receipt.id)
         transaction.set_facet(archive.FACET, original_id, why.to_json())
         said = links.draft("references", 1.0, WHOLE_TEXT)

@@ -23,10 +23,10 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Merge
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, records
+from kingly_memory.router import archive, write
 from kingly_memory.router.delivering import memory_links
-from kingly_memory.router.records import Desk
 from kingly_memory.router.sweeping import joined
+from kingly_memory.router.write import WriteContext
 
 FACET = joined.FACET
 MOST_LINKS = 32
@@ -49,7 +49,7 @@ def holds(
     )
 
 
-def join(transaction: Transaction, one: Subject, stands: Subject, desk: Desk) -> JsonObject:
+def join(transaction: Transaction, one: Subject, stands: Subject, desk: WriteContext) -> JsonObject:
     """Add what lies beside a memory to what lies beside the other one. Says what was added, for `take_apart`."""
     after = merging.join(stands, one)
     beside = dict(_changed_beside(stands, after))
@@ -58,7 +58,7 @@ def join(transaction: Transaction, one: Subject, stands: Subject, desk: Desk) ->
         transaction.set_facet(name, stands.memory.id, value)
     said = None
     if after.memory != stands.memory:
-        records.revise(transaction, after.memory, desk)
+        write.revise(transaction, after.memory, desk)
         said = [_gained(stands.memory), _gained(after.memory)]
     joined.add(transaction, stands.memory.id, one.memory.id)
     return {
@@ -71,7 +71,7 @@ def join(transaction: Transaction, one: Subject, stands: Subject, desk: Desk) ->
     }
 
 
-def take_apart(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -> None:
+def take_apart(transaction: Transaction, entry: Mapping[str, Any], desk: WriteContext) -> None:
     """Take away what was added, but for what has been changed since. The memory itself is brought back elsewhere."""
     stands_id = MemoryId(entry["into"])
     joined.remove(transaction, stands_id, entry["id"])
@@ -89,7 +89,7 @@ def take_apart(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -
     if entry["said"] is not None and row.standing is Standing.LIVE:
         before, after = entry["said"]
         if _gained(row.memory) == after:
-            records.revise(transaction, _without(row.memory, before), desk)
+            write.revise(transaction, _without(row.memory, before), desk)
 
 
 def _changed_beside(before: Subject, after: Subject) -> Iterator[tuple[str, Any]]:
@@ -122,7 +122,7 @@ def _without(memory: Memory, before: Mapping[str, Any]) -> Memory:
     )
 
 
-def _join_links(transaction: Transaction, one: MemoryId, stands: MemoryId, desk: Desk) -> Iterator[str]:
+def _join_links(transaction: Transaction, one: MemoryId, stands: MemoryId, desk: WriteContext) -> Iterator[str]:
     """Link what stands to whatever the other one was linked to, unless it is. Names the links that are new."""
     before = sorted(links.of(transaction, one), key=lambda link: -link.strength)
     for link in before[:MOST_LINKS]:

@@ -17,9 +17,9 @@ from kingly_memory.lifecycle.tiers import of_summary
 from kingly_memory.lifecycle.verdicts import Summarise
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import MemoryReader, Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.delivering import memory_links
-from kingly_memory.router.records import Desk
+from kingly_memory.router.write import WriteContext
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.summaries import Gist, Group
@@ -34,7 +34,7 @@ class Behind:
     """What memories are put away behind, and whether it is linked to them."""
 
     summary_id: MemoryId
-    desk: Desk
+    desk: WriteContext
     is_linked: bool
 
 
@@ -62,7 +62,7 @@ def gists(reader: MemoryReader, decisions: Iterable[Decision]) -> list[Gist]:
     ]
 
 
-def write(group: Group, told: Sequence[Gist], desk: Desk) -> Callable[[Transaction], JsonObject | None]:
+def keep(group: Group, told: Sequence[Gist], desk: WriteContext) -> Callable[[Transaction], JsonObject | None]:
     """Store the summary, and say so for the sweep's page; None when nothing that it would tell is as it was."""
     from kingly_memory.lifecycle.summaries import summary
 
@@ -72,7 +72,7 @@ def write(group: Group, told: Sequence[Gist], desk: Desk) -> Callable[[Transacti
             return None
         draft = summary(group, left)
         summary_id = _id(transaction, group, draft.content, desk)
-        records.take_in([Imported(draft, id=summary_id)], replace(desk, agent=None))(transaction)
+        write.take_in([Imported(draft, id=summary_id)], replace(desk, agent=None))(transaction)
         placement = of_summary(desk.now_s).to_json()
         transaction.set_facet("tier", summary_id, placement)
         return {"id": summary_id, "tier": placement}
@@ -89,7 +89,7 @@ def refer(transaction: Transaction, behind: Behind, memory_ids: Iterable[MemoryI
             continue
 
 
-def unsay(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -> None:
+def unsay(transaction: Transaction, entry: Mapping[str, Any], desk: WriteContext) -> None:
     """Forget a summary, unless somebody has made it his own since: revised, judged, reinforced, pinned, rated or linked
     it. To have found it is not enough, nor is to have forgotten some of what it told."""
     from kingly_memory.lifecycle.summaries import times_retold
@@ -104,7 +104,7 @@ def unsay(transaction: Transaction, entry: Mapping[str, Any], desk: Desk) -> Non
     ours = (memory_id, _SAID.link_type, _SAID.description)
     if all((one.source, one.link_type, one.description) == ours for one in links.of(transaction, memory_id)):
         links.sever(transaction, memory_id)
-        records.forget(memory_id, desk)(transaction)
+        write.forget(memory_id, desk)(transaction)
 
 
 def _is_as_told(transaction: Transaction, one: Gist) -> bool:
@@ -112,7 +112,7 @@ def _is_as_told(transaction: Transaction, one: Gist) -> bool:
     return row is not None and row.standing is Standing.LIVE and row.memory.revision == one.revision
 
 
-def _id(transaction: Transaction, group: Group, content: str, desk: Desk) -> MemoryId:
+def _id(transaction: Transaction, group: Group, content: str, desk: WriteContext) -> MemoryId:
     """That of the same summary of the same memories, if a sweep was killed before it put them away behind it; else a
     new one."""
     digest = sha256("\n".join(group.ids).encode()).hexdigest()

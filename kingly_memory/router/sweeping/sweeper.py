@@ -21,13 +21,13 @@ from kingly_memory.models import JsonObject, MemoryType, Tier
 from kingly_memory.ports import LocalStore, Transaction
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.lock import Lock
-from kingly_memory.router.records import Desk
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweeping import compacting, summaries, sweeps
 from kingly_memory.router.sweeping.compacting import Compacting, Note
 from kingly_memory.router.sweeping.duplicates import Lookout
 from kingly_memory.router.sweeping.summaries import Behind
 from kingly_memory.router.sweeping.sweeps import Sweep, Undone
+from kingly_memory.router.write import WriteContext
 
 T = TypeVar("T")
 SHOWN = 100
@@ -142,7 +142,7 @@ class Sweeper:
         self._lock = lock
         self._is_busy = False
 
-    async def sweep(self, policies: Policies, desk: Desk, *, dry_run: bool) -> SweepReport:
+    async def sweep(self, policies: Policies, desk: WriteContext, *, dry_run: bool) -> SweepReport:
         """Raises SweepUnderWay, StoreError."""
         if dry_run:
             return report(await self._plan(policies, desk))
@@ -158,7 +158,7 @@ class Sweeper:
             census = await asyncio.to_thread(self._census, policies, desk)
             return replace(report(plan, deeds, census), id=sweep.id)
 
-    async def compact(self, how: Strategy, desk: Desk, *, dry_run: bool) -> JsonObject:
+    async def compact(self, how: Strategy, desk: WriteContext, *, dry_run: bool) -> JsonObject:
         """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
         if dry_run:
             return (await self._compacting(how, desk)).planned.to_json(dry_run=True)
@@ -174,7 +174,7 @@ class Sweeper:
             left = await asyncio.to_thread(compacting.tally, self._store.reader, desk.project)
             return found.planned.to_json(dry_run=False, after=left)
 
-    async def _compacting(self, how: Strategy, desk: Desk) -> Compacting:
+    async def _compacting(self, how: Strategy, desk: WriteContext) -> Compacting:
         return await asyncio.to_thread(compacting.plan, self._store.reader, desk.project, how, desk.now_s)
 
     def last_s(self, project: str) -> float | None:
@@ -182,7 +182,7 @@ class Sweeper:
         last = self._last(project)
         return None if last is None else last["at"]
 
-    async def undo(self, desk: Desk) -> Undone:
+    async def undo(self, desk: WriteContext) -> Undone:
         """Bring back what the project's last sweep archived, and put back what it moved, but for what was touched
         since. Says how many. Raises SweepUnderWay, StoreError."""
         with self._alone():
@@ -208,7 +208,7 @@ class Sweeper:
         owner = sweeps.last(project)
         return self._store.reader.facets(sweeps.FACET, [owner]).get(owner)
 
-    async def _plan(self, policies: Policies, desk: Desk) -> Plan:
+    async def _plan(self, policies: Policies, desk: WriteContext) -> Plan:
         """On a thread of its own: those that searches read on are for searches."""
         remotes = await self._write(lambda transaction: transaction.owners("remote"))
         subjects = Subjects(self._store.reader, desk.project, remotes)
@@ -230,7 +230,7 @@ class Sweeper:
 
         return await asyncio.to_thread(make)
 
-    def _census(self, policies: Policies, desk: Desk) -> Census:
+    def _census(self, policies: Policies, desk: WriteContext) -> Census:
         """How it is now, where it is not what was planned."""
         reader = self._store.reader
         counts, tiers = reader.counts(desk.project), Counter[Tier]()
@@ -241,7 +241,7 @@ class Sweeper:
         named = {} if policies.tiers is None else {tier: tiers[tier] for tier in Tier}
         return Census(live, counts["archived"], named)
 
-    async def _carry_out(self, plan: Plan, sweep: Sweep, desk: Desk, notes: Sequence[Note] = ()) -> Deeds:
+    async def _carry_out(self, plan: Plan, sweep: Sweep, desk: WriteContext, notes: Sequence[Note] = ()) -> Deeds:
         before = await self._write(sweeps.begin(sweep))
         if before is not None:
             for first in range(0, before["pages"], AT_ONCE):
@@ -257,7 +257,7 @@ class Sweeper:
         return deeds
 
     async def _carry_out_some(
-        self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int, deeds: Deeds
+        self, decisions: Sequence[Decision], sweep: Sweep, desk: WriteContext, page: int, deeds: Deeds
     ) -> int:
         """Those of one summary, or of none; from that page on, and up to which."""
         behind = await self._write_summary(decisions, sweep, desk, page)
@@ -277,7 +277,9 @@ class Sweeper:
             await self._write(sweeps.drop_summary(sweep, written_at, desk))
         return page
 
-    async def _write_summary(self, decisions: Sequence[Decision], sweep: Sweep, desk: Desk, page: int) -> Behind | None:
+    async def _write_summary(
+        self, decisions: Sequence[Decision], sweep: Sweep, desk: WriteContext, page: int
+    ) -> Behind | None:
         group = summaries.group(decisions)
         if group is None:
             return None

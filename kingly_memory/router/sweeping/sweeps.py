@@ -18,10 +18,9 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Archive, Demote, Expire, Merge, Promote, Summarise
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import records
+from kingly_memory.router import write
 from kingly_memory.router.archive import FACET as ARCHIVED
 from kingly_memory.router.archive import Archived, shelve
-from kingly_memory.router.records import Desk
 from kingly_memory.router.searching.vector_search import FACETS as VECTORS
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.sweeping import activity, merges, retelling, summaries
@@ -29,6 +28,7 @@ from kingly_memory.router.sweeping.compacting import Note
 from kingly_memory.router.sweeping.summaries import MOST_LINKED, Behind
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.threads.reading import FACET as THREAD
+from kingly_memory.router.write import WriteContext
 
 if TYPE_CHECKING:
     from kingly_memory.lifecycle.summaries import Gist, Group
@@ -125,12 +125,12 @@ def drop_pages(sweep_id: str, first: int, end: int) -> Callable[[Transaction], N
 
 
 def write_summary(
-    sweep: Sweep, group: Group, told: Sequence[Gist], page: int, desk: Desk
+    sweep: Sweep, group: Group, told: Sequence[Gist], page: int, desk: WriteContext
 ) -> Callable[[Transaction], Behind | None]:
     """Store what a group is to be put away behind; None when nothing is left that it could tell."""
 
     def change(transaction: Transaction) -> Behind | None:
-        entry = summaries.write(group, told, desk)(transaction)
+        entry = summaries.keep(group, told, desk)(transaction)
         if entry is None:
             return None
         _write_down(transaction, sweep, [{**entry, "did": WRITING}], page)
@@ -139,7 +139,7 @@ def write_summary(
     return change
 
 
-def drop_summary(sweep: Sweep, page: int, desk: Desk) -> Callable[[Transaction], None]:
+def drop_summary(sweep: Sweep, page: int, desk: WriteContext) -> Callable[[Transaction], None]:
     """Forget the summary of that page: nothing went behind it."""
 
     def change(transaction: Transaction) -> None:
@@ -193,7 +193,7 @@ def carry_out(
     return change
 
 
-def take_back(sweep_id: str, page: int, desk: Desk) -> Callable[[Transaction], Undone]:
+def take_back(sweep_id: str, page: int, desk: WriteContext) -> Callable[[Transaction], Undone]:
     """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many came back."""
 
     def change(transaction: Transaction) -> Undone:
@@ -315,7 +315,7 @@ def _merge(
     if stands is None or how is None or not merges.holds(transaction, one, stands, verdict, how, at_s=sweep.at_s):
         return None
     at = datetime.fromtimestamp(sweep.at_s, UTC)
-    desk = Desk(sweep.project, None, None, Lifetimes({}), at)
+    desk = WriteContext(sweep.project, None, None, Lifetimes({}), at)
     return {**merges.join(transaction, one, stands, desk), "did": MERGING}
 
 
@@ -399,11 +399,11 @@ def _archived_by(transaction: Transaction, sweep_id: str, memory_id: str) -> Mem
     return row.memory if row and row.standing is Standing.ARCHIVED and why.get("sweep") == sweep_id else None
 
 
-def _revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk) -> int:
+def _revive(transaction: Transaction, memories: Sequence[Memory], desk: WriteContext) -> int:
     """Whoever takes a sweep back has used none of them: they begin to fade anew, and what they gained by uses stays."""
     uses = {memory.id: transaction.facet("usage", memory.id) or {"accesses": 0} for memory in memories}
     if memories:
-        records.revive(transaction, memories, desk)
+        write.revive(transaction, memories, desk)
     for memory_id, before in uses.items():
         used = transaction.facet("usage", memory_id)
         if used is not None:

@@ -21,12 +21,12 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, contexts, records
-from kingly_memory.router.records import Desk
+from kingly_memory.router import archive, contexts, write
 from kingly_memory.router.threads import leaving, roots
 from kingly_memory.router.threads.named import Named
 from kingly_memory.router.threads.roots import ATTENTION, THREAD
 from kingly_memory.router.threads.views import RATINGS
+from kingly_memory.router.write import WriteContext
 
 MOST_MOVED = 2_000
 """Messages of a thread that is split, for all of them are written in one transaction."""
@@ -44,7 +44,7 @@ class Share(NamedTuple):
     title: str | None = None
 
 
-def merge(kept: Named, gone: Named, desk: Desk) -> Callable[[Transaction], tuple[MemoryId, ...]]:
+def merge(kept: Named, gone: Named, desk: WriteContext) -> Callable[[Transaction], tuple[MemoryId, ...]]:
     """From now on the second thread goes on as the first. Says which memories were revised: those that belonged to no
     context begin one. Raises InvalidInput."""
 
@@ -74,7 +74,9 @@ def merge(kept: Named, gone: Named, desk: Desk) -> Callable[[Transaction], tuple
     return change
 
 
-def part(kept: str, children: Sequence[str], desk: Desk, *, is_erased: bool = False) -> Callable[[Transaction], None]:
+def part(
+    kept: str, children: Sequence[str], desk: WriteContext, *, is_erased: bool = False
+) -> Callable[[Transaction], None]:
     """Those threads go on by themselves again, the latest to come first. When nothing else is left of the one that they
     leave, what was said of it goes; `is_erased`: none of its own memories can come back, so that nothing stays. Raises
     InvalidInput when none is there any more."""
@@ -101,7 +103,12 @@ def part(kept: str, children: Sequence[str], desk: Desk, *, is_erased: bool = Fa
 
 
 def split(
-    thread: Named, shares: Sequence[Share], contexts: Collection[str], desk: Desk, *, emptied: Sequence[str] = ()
+    thread: Named,
+    shares: Sequence[Share],
+    contexts: Collection[str],
+    desk: WriteContext,
+    *,
+    emptied: Sequence[str] = (),
 ) -> Callable[[Transaction], tuple[str, ...]]:
     """Each share becomes a thread of its own, and the rest keeps the id. Says the new ids, in the order of the shares;
     what is gone by now, or elsewhere than in those `contexts`, is left out. `emptied` are threads that were merged into
@@ -158,7 +165,7 @@ def recalled(threads: Sequence[Named], now_s: float) -> Callable[[Transaction], 
     return change
 
 
-def bring_back(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Callable[[Transaction], int]:
+def bring_back(thread: Named, memory_ids: Sequence[MemoryId], desk: WriteContext) -> Callable[[Transaction], int]:
     """Restore those of the memories that lie in the archive because of their thread, or that came there with an import.
     Says how many."""
 
@@ -171,7 +178,7 @@ def bring_back(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Cal
             and (transaction.facet(archive.FACET, row.memory.id) or COMPACTED).get("policy") == COMPACTED["policy"]
         ]
         if back:
-            records.revive(transaction, back, desk)
+            write.revive(transaction, back, desk)
         facet = transaction.facet(THREAD, thread.owner) or {}
         if "archived_at" in facet:
             rest = {name: value for name, value in facet.items() if name != "archived_at"}
@@ -184,12 +191,12 @@ def bring_back(thread: Named, memory_ids: Sequence[MemoryId], desk: Desk) -> Cal
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-def _adopt(transaction: Transaction, alone: Named, desk: Desk) -> MemoryId:
+def _adopt(transaction: Transaction, alone: Named, desk: WriteContext) -> MemoryId:
     """A memory that belongs to no context begins one that is called like itself, so that its thread keeps its id."""
     row = transaction.row(alone.id)
     if row is None or row.standing not in _SHELVED or row.memory.scope.context_id is not None:
         raise InvalidInput("thread_id", f"{shown(alone.id)!r} was changed by somebody else meanwhile; try again")
-    records.revise(transaction, _in_context(row.memory, alone.id), desk, row.standing)
+    write.revise(transaction, _in_context(row.memory, alone.id), desk, row.standing)
     name = owner(desk.project, alone.id)
     for facet in (THREAD, RATINGS, ATTENTION):
         value = transaction.facet(facet, alone.id)
@@ -281,7 +288,7 @@ def _pair(joined: Mapping[str, Any], name: str) -> tuple[JsonObject, JsonObject]
 # --- splitting --------------------------------------------------------------------------------------------------------
 
 
-def _new_id(transaction: Transaction, thread: Named, share: Share, desk: Desk) -> str:
+def _new_id(transaction: Transaction, thread: Named, share: Share, desk: WriteContext) -> str:
     """Follows from what is split and when, unless that name is taken."""
     for turn in range(1_000):
         said = f"{desk.project}\0{thread.id}\0{share.memory_ids[0]}\0{turn}"
@@ -293,12 +300,12 @@ def _new_id(transaction: Transaction, thread: Named, share: Share, desk: Desk) -
 
 
 def _moved(
-    transaction: Transaction, share: Share, contexts: Collection[str], thread_id: str, desk: Desk
+    transaction: Transaction, share: Share, contexts: Collection[str], thread_id: str, desk: WriteContext
 ) -> Iterator[Memory]:
     for memory_id in share.memory_ids:
         row = transaction.row(memory_id)
         if row is not None and row.standing in _SHELVED and row.memory.scope.context_id in contexts:
-            records.revise(transaction, _in_context(row.memory, thread_id), desk, row.standing)
+            write.revise(transaction, _in_context(row.memory, thread_id), desk, row.standing)
             yield row.memory
 
 
@@ -307,7 +314,7 @@ def _in_context(memory: Memory, context_id: str) -> Memory:
     return replace(memory, scope=replace(memory.scope, context_id=context_id), revision=memory.revision + 1)
 
 
-def _take_along(transaction: Transaction, moved: Sequence[Memory], thread_id: str, desk: Desk) -> None:
+def _take_along(transaction: Transaction, moved: Sequence[Memory], thread_id: str, desk: WriteContext) -> None:
     """What was at hand where the memories were is at hand where they are now."""
     ids = {memory.id for memory in moved}
     for context_id in {memory.scope.context_id for memory in moved} - {None}:
@@ -326,7 +333,7 @@ def _take_along(transaction: Transaction, moved: Sequence[Memory], thread_id: st
             _lay_out(transaction, Context(thread_id, gone, before.used_s, before.noted_s), desk)
 
 
-def _lay_out(transaction: Transaction, there: Context, desk: Desk) -> None:
+def _lay_out(transaction: Transaction, there: Context, desk: WriteContext) -> None:
     name = owner(desk.project, there.context_id)
     facet = transaction.facet(contexts.FACET, name)
     if facet is not None:

@@ -18,12 +18,12 @@ from kingly_memory.ids import derived_id
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import lifetimes, records
+from kingly_memory.router import lifetimes, write
 from kingly_memory.router.access import Access
-from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import roots
 from kingly_memory.router.threads.reading import ATTENTION, FACET
 from kingly_memory.router.threads.views import RATINGS
+from kingly_memory.router.write import WriteContext
 from kingly_memory.thread_files import FILE, FROM_FILE, ImportedFocus, ImportedThread
 
 FOCUS = "focus"
@@ -38,16 +38,16 @@ STORED, UNCHANGED, KEPT = "stored", "unchanged", "kept"
 async def take_in(thread: ImportedThread, access: Access) -> Taken:
     """Take in a thread; of one that was begun here, only what is said in it. Raises InvalidInput, and then nothing was
     stored."""
-    desk = access.desk()
+    desk = access.write_context()
     thread = await access.read(lambda: _admitted(access.reader, thread, desk.project))
     fates: Counter[str] = Counter()
     anew = False
     for first in range(0, len(thread.memories), AT_ONCE):
         items = thread.memories[first : first + AT_ONCE]
         if first == 0:
-            begun, anew = await access.write(begin(thread, items, access.desk()))
+            begun, anew = await access.write(begin(thread, items, access.write_context()))
         else:
-            begun = await access.write(go_on(thread, items, access.desk(), anew=anew))
+            begun = await access.write(go_on(thread, items, access.write_context(), anew=anew))
         fates.update(begun)
         access.wake()
     return Taken(**fates)
@@ -56,11 +56,11 @@ async def take_in(thread: ImportedThread, access: Access) -> Taken:
 async def take_in_focus(focus: ImportedFocus, access: Access) -> bool:
     """Set what is in focus, unless it was set here later, or the file's own times do not say when it was. False when
     nothing was changed."""
-    return await access.write(set_focus(focus.focus, access.desk(), is_dated=not focus.ahead))
+    return await access.write(set_focus(focus.focus, access.write_context(), is_dated=not focus.ahead))
 
 
 def begin(
-    thread: ImportedThread, items: Sequence[Imported], desk: Desk
+    thread: ImportedThread, items: Sequence[Imported], desk: WriteContext
 ) -> Callable[[Transaction], tuple[list[str], bool]]:
     """The first memories of a thread, and its facets. Says what became of each, and whether the thread is pinned by
     this file and was not before. Raises InvalidInput when threads would go on as each other in a circle."""
@@ -74,7 +74,7 @@ def begin(
 
 
 def go_on(
-    thread: ImportedThread, items: Sequence[Imported], desk: Desk, *, anew: bool
+    thread: ImportedThread, items: Sequence[Imported], desk: WriteContext, *, anew: bool
 ) -> Callable[[Transaction], list[str]]:
     """More memories of a thread. Those that its file pins are pinned when they are new, or when that is (`anew`)."""
 
@@ -91,7 +91,7 @@ def go_on(
     return change
 
 
-def set_focus(focus: JsonObject, desk: Desk, *, is_dated: bool) -> Callable[[Transaction], bool]:
+def set_focus(focus: JsonObject, desk: WriteContext, *, is_dated: bool) -> Callable[[Transaction], bool]:
     def change(transaction: Transaction) -> bool:
         name = current_owner(desk.project, desk.agent)
         before = transaction.facet(FOCUS, name)
@@ -103,7 +103,7 @@ def set_focus(focus: JsonObject, desk: Desk, *, is_dated: bool) -> Callable[[Tra
     return change
 
 
-def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[str, str]:
+def _take_in_one(transaction: Transaction, item: Imported, desk: WriteContext) -> tuple[str, str]:
     """What became of a message, and the id of its memory. One whose text is here already stays as it is here, wherever
     it has gone since."""
     memory_id = _settled(transaction.row, item, desk.project)
@@ -112,7 +112,7 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
         return UNCHANGED, memory_id
     if row is not None and row.memory.origin is not Origin.IMPORT:
         return KEPT, memory_id
-    [(receipt, fate)] = records.take_in([replace(item, id=memory_id)], desk)(transaction)
+    [(receipt, fate)] = write.take_in([replace(item, id=memory_id)], desk)(transaction)
     return fate, receipt.id
 
 
@@ -171,7 +171,9 @@ def _is_said_here(reader: StoreReader, context_id: str, project: str) -> bool:
     return first is not None and first.memory.origin is not Origin.IMPORT
 
 
-def _set_facets(transaction: Transaction, thread: ImportedThread, items: Sequence[Imported], desk: Desk) -> bool:
+def _set_facets(
+    transaction: Transaction, thread: ImportedThread, items: Sequence[Imported], desk: WriteContext
+) -> bool:
     name = _owner(transaction, thread, items, desk) if thread.said else None
     if name is None:
         return False
@@ -223,7 +225,9 @@ def _hold(transaction: Transaction, into: str, thread_id: str, project: str) -> 
     transaction.set_facet(FACET, name, {**facet, "context_id": into, "holds": [*held, thread_id]})
 
 
-def _owner(transaction: Transaction, thread: ImportedThread, items: Sequence[Imported], desk: Desk) -> str | None:
+def _owner(
+    transaction: Transaction, thread: ImportedThread, items: Sequence[Imported], desk: WriteContext
+) -> str | None:
     """Where what is said of a thread lies; of a memory that was said in no context, beside itself, and nowhere once it
     has gone into one."""
     if not thread.is_alone:
@@ -233,7 +237,7 @@ def _owner(transaction: Transaction, thread: ImportedThread, items: Sequence[Imp
     return memory_id if row is None or row.memory.scope.context_id is None else None
 
 
-def _last_s(thread: ImportedThread, desk: Desk) -> float:
+def _last_s(thread: ImportedThread, desk: WriteContext) -> float:
     """What is said in no time is said now."""
     untimed = [desk.now] if any(one.draft.created_at is None for one in thread.memories) else []
     return max([*untimed, *([] if thread.last_active is None else [thread.last_active])], default=desk.now).timestamp()

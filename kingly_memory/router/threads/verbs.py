@@ -20,7 +20,6 @@ from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Row, Searcher, StoreReader
 from kingly_memory.router.access import Access
-from kingly_memory.router.records import Desk
 from kingly_memory.router.threads import changes, dividing, ratings, roots, telling
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
 from kingly_memory.router.threads.listing import Glance, Listing, Overview
@@ -28,6 +27,7 @@ from kingly_memory.router.threads.named import Named, named, titled
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.telling import Part
 from kingly_memory.router.threads.views import ACTIVE, MERGED, STATUSES, ThreadView
+from kingly_memory.router.write import WriteContext
 
 MOST_LISTED = 1_000
 MESSAGES = 20
@@ -163,7 +163,7 @@ class Threads:
         if status not in (*STATUSES, "all"):
             known = ", ".join((*STATUSES, "all"))
             raise InvalidInput("status", f"{shown(status)!r} is unknown; choose one of {known}")
-        desk, reader = await self._desk(), self._access.reader
+        desk, reader = await self._write_context(), self._access.reader
         wanted = None if status == "all" else status
 
         def look() -> Sequence[Glance]:
@@ -177,14 +177,14 @@ class Threads:
         said = intake.required("thread_id", thread_id)
         start = intake.count("first", first, least=0, most=2**62)
         most = intake.count("limit", limit, least=0, most=MOST_LISTED)
-        desk = await self._desk()
+        desk = await self._write_context()
         return await self._access.read(lambda: self._told(said, desk, start, most))
 
     async def merge(self, thread_a: str, thread_b: str) -> Merged:
         """Have the second thread go on as the first. All that was said stays where it is, the larger weight counts, and
         ratings and topics come together. `split` takes it back. Raises InvalidInput, StoreError."""
         names = {field: intake.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))}
-        desk = await self._desk()
+        desk = await self._write_context()
         kept, gone = await self._access.read(lambda: self._mergeable(names, desk))
         own = await self._access.read(lambda: ratings.read(self._access.reader, [kept.owner]))
         revised = await self._access.write(changes.merge(kept, gone, desk))
@@ -197,7 +197,7 @@ class Threads:
         keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError."""
         said = intake.required("thread_id", thread_id)
         wanted = intake.tag_list("topics", topics or ())
-        desk = await self._desk()
+        desk = await self._write_context()
         reader = self._access.reader
         name = await self._access.read(lambda: self._left(said, desk))
         whole = await self._access.read(lambda: telling.part(reader, desk.project, name))
@@ -221,7 +221,7 @@ class Threads:
         """Call a thread something else. Raises InvalidInput, StoreError."""
         said = intake.required("thread_id", thread_id)
         called = intake.required("title", title, "say what to call the thread")
-        desk = await self._desk()
+        desk = await self._write_context()
         name = await self._access.read(lambda: self._left(said, desk))
         await self._access.write(changes.rename(name, called))
         return await self.get(name.id, limit=0)
@@ -232,7 +232,7 @@ class Threads:
         that is named by its id. Raises InvalidInput, StoreError."""
         said = intake.required("topic", topic, "say what to recall")
         most = intake.count("limit", limit, most=LOOKED_AT)
-        desk = await self._desk()
+        desk = await self._write_context()
         name = await self._access.read(lambda: self._if_thread(said, desk))
         if name is None and restore:
             raise InvalidInput("topic", f"there is no thread {shown(said)!r}; restore takes the id of one")
@@ -245,7 +245,7 @@ class Threads:
 
     async def status(self) -> Overview:
         """How many threads are active, what they weigh, what is in focus. Raises StoreError."""
-        desk, reader = await self._desk(), self._access.reader
+        desk, reader = await self._write_context(), self._access.reader
         most = COMPACTION_STRATEGIES[NORMAL].max_active_threads
 
         def look() -> Overview:
@@ -262,7 +262,7 @@ class Threads:
         At most 1,000 threads are looked at, the latest. Those that have changed since the last call are read for about
         `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all active
         threads were not looked at. Changes nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
-        desk = self._access.desk()
+        desk = self._access.write_context()
         within_s = _seconds(within)
         said: object = context
         if said is not None and not (isinstance(said, str) and said.strip()):
@@ -272,12 +272,12 @@ class Threads:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    async def _desk(self) -> Desk:
+    async def _write_context(self) -> WriteContext:
         if self._flush is not None:
             await self._flush()
-        return self._access.desk()
+        return self._access.write_context()
 
-    def _told(self, said: str, desk: Desk, first: int, limit: int) -> ThreadView:
+    def _told(self, said: str, desk: WriteContext, first: int, limit: int) -> ThreadView:
         reader = self._access.reader
         name = named(reader, desk.project, said)
         whole = telling.part(reader, desk.project, name)
@@ -287,7 +287,7 @@ class Threads:
         is_merged = said != name.id and said in whole.contexts
         return replace(view, id=said, status=MERGED, into=name.id) if is_merged else view
 
-    def _left(self, said: str, desk: Desk, field: str = "thread_id") -> Named:
+    def _left(self, said: str, desk: WriteContext, field: str = "thread_id") -> Named:
         """The thread of that name. Raises InvalidInput when there is none, or nothing is left of it."""
         reader = self._access.reader
         try:
@@ -298,25 +298,25 @@ class Threads:
             raise InvalidInput(field, f"of {shown(said)!r} nothing is left")
         return name
 
-    def _is_left(self, whole: Part, desk: Desk) -> bool:
+    def _is_left(self, whole: Part, desk: WriteContext) -> bool:
         return any(True for _ in telling.left(self._access.reader, desk.project, whole, desk.now_s))
 
-    def _view(self, thread_id: str, desk: Desk) -> ThreadView | None:
+    def _view(self, thread_id: str, desk: WriteContext) -> ThreadView | None:
         """None when nothing is left of it."""
         reader = self._access.reader
         return telling.tell(reader, desk.project, self._part(thread_id, desk), desk.now_s)
 
-    def _part(self, thread_id: str, desk: Desk) -> Part:
+    def _part(self, thread_id: str, desk: WriteContext) -> Part:
         return telling.part(self._access.reader, desk.project, Named(thread_id, owner(desk.project, thread_id)))
 
-    def _held(self, whole: Part, desk: Desk) -> Held:
+    def _held(self, whole: Part, desk: WriteContext) -> Held:
         children = tuple(one for one, facet in whole.contexts.items() if roots.into(facet) == whole.id)
         left = tuple(one for one in children if self._is_left(self._part(one, desk), desk))
         own = replace(whole, contexts={whole.id: {}})
         known = self._access.reader.page(Query("", desk.project, context_id=whole.id), tuple(Standing), 1, None)
         return Held(children, left, is_own_left=self._is_left(own, desk), is_erased=not known)
 
-    def _chosen(self, children: Sequence[str], topics: Sequence[str], desk: Desk) -> tuple[str, ...]:
+    def _chosen(self, children: Sequence[str], topics: Sequence[str], desk: WriteContext) -> tuple[str, ...]:
         """The threads that were merged into another one and that the topics name. Raises InvalidInput when only some of
         the topics do."""
         names = {folded(one): one for one in children}
@@ -330,7 +330,7 @@ class Threads:
             raise InvalidInput("topics", f"{chosen[0]!r} is a thread that was merged and {others} none; part it first")
         return chosen
 
-    def _emptied(self, children: Sequence[str], shares: Sequence[Share], desk: Desk) -> tuple[str, ...]:
+    def _emptied(self, children: Sequence[str], shares: Sequence[Share], desk: WriteContext) -> tuple[str, ...]:
         """The merged threads all of whose memories are taken out."""
         reader = self._access.reader
         taken = {one for share in shares for one in share.memory_ids}
@@ -341,7 +341,7 @@ class Threads:
 
         return tuple(one for one in children if is_taken(one))
 
-    def _shares(self, whole: Part, topics: Sequence[str], desk: Desk) -> tuple[Share, ...]:
+    def _shares(self, whole: Part, topics: Sequence[str], desk: WriteContext) -> tuple[Share, ...]:
         """The parts of a thread that get another id. Raises InvalidInput when it is not to be divided."""
         there = telling.left(self._access.reader, desk.project, whole, desk.now_s)
         memories = list(islice(there, MOST_MOVED + 1))
@@ -365,7 +365,7 @@ class Threads:
             Share(tuple(memories[at].id for at in one.messages), one.topic) for one in shares if one is not stays
         )
 
-    def _mergeable(self, names: dict[str, str], desk: Desk) -> tuple[Named, Named]:
+    def _mergeable(self, names: dict[str, str], desk: WriteContext) -> tuple[Named, Named]:
         if len(set(names.values())) == 1:
             raise InvalidInput("thread_b", f"{shown(names['thread_b'])!r} cannot be merged with itself")
         kept, gone = (self._whole(field, said, desk) for field, said in names.items())
@@ -373,7 +373,7 @@ class Threads:
             raise _same(names, kept.id)
         return kept, gone
 
-    def _whole(self, field: str, said: str, desk: Desk) -> Named:
+    def _whole(self, field: str, said: str, desk: WriteContext) -> Named:
         """A thread that goes on as itself."""
         one = self._left(said, desk, field)
         if roots.into(roots.threads(self._access.reader, desk.project, [said])[said]) is not None:
@@ -382,7 +382,7 @@ class Threads:
 
     # --- recalling ----------------------------------------------------------------------------------------------------
 
-    def _if_thread(self, said: str, desk: Desk) -> Named | None:
+    def _if_thread(self, said: str, desk: WriteContext) -> Named | None:
         """None for a topic, even where a memory has it as its key."""
         reader = self._access.reader
         is_key = reader.row(said) is None and reader.id_of_key(desk.project, said) is not None
@@ -392,7 +392,7 @@ class Threads:
             return None
         return None if is_key and not roots.is_thread(reader, desk.project, said) else name
 
-    async def _found(self, topic: str, most: int, desk: Desk) -> dict[Named, tuple[Memory, ...]]:
+    async def _found(self, topic: str, most: int, desk: WriteContext) -> dict[Named, tuple[Memory, ...]]:
         """The threads that are called so, then those of the memories that answer, the best answer's first; each with
         its best ones."""
         called = await self._access.read(lambda: titled(self._access.reader, desk.project, topic))
@@ -412,7 +412,9 @@ class Threads:
         facets = roots.threads(reader, project, contexts)
         return tuple(_name(reader.row(one.id), project, facets) for one in memories)
 
-    async def _recalled(self, name: Named, about: Sequence[Memory], unsearched: int, desk: Desk) -> ThreadView | None:
+    async def _recalled(
+        self, name: Named, about: Sequence[Memory], unsearched: int, desk: WriteContext
+    ) -> ThreadView | None:
         """With the messages that are about the topic, or else the first ones."""
         reader = self._access.reader
 
@@ -424,7 +426,7 @@ class Threads:
 
         return await self._access.read(look)
 
-    async def _bring_back(self, name: Named, desk: Desk) -> tuple[int, int]:
+    async def _bring_back(self, name: Named, desk: WriteContext) -> tuple[int, int]:
         """How many were restored, and how many were not."""
         reader = self._access.reader
 

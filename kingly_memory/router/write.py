@@ -42,7 +42,7 @@ TOGETHER = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WriteContext:
     """What every change needs to know: whose memories these are, which remotes are in use, and what time it is."""
 
     project: str
@@ -79,7 +79,7 @@ class Gone:
 
 
 def store(
-    draft: Draft, desk: Desk, *, noted: bool = True, context_used_s: float = 0.0
+    draft: Draft, desk: WriteContext, *, noted: bool = True, context_used_s: float = 0.0
 ) -> Callable[[Transaction], Stored]:
     """A new memory, or a new revision of the one that has the key already; `noted` in its working context, of which a
     use may not be written down yet."""
@@ -110,7 +110,7 @@ def store(
     return change
 
 
-def whisper(due: Due, desk: Desk) -> Callable[[Transaction], bool]:
+def whisper(due: Due, desk: WriteContext) -> Callable[[Transaction], bool]:
     """Store the whispers that are due, unless the context has moved on meanwhile: then False, and nothing is stored."""
 
     def change(transaction: Transaction) -> bool:
@@ -125,7 +125,7 @@ def whisper(due: Due, desk: Desk) -> Callable[[Transaction], bool]:
     return change
 
 
-def take_in(items: Sequence[Imported], desk: Desk) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
+def take_in(items: Sequence[Imported], desk: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
     """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
@@ -134,7 +134,7 @@ def take_in(items: Sequence[Imported], desk: Desk) -> Callable[[Transaction], li
     return change
 
 
-def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
+def forget(key_or_id: str, desk: WriteContext) -> Callable[[Transaction], Gone | None]:
     """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
     Summaries tell no more of it; a text that was learned is forgotten whole, and so is what rests because this says the
     same."""
@@ -152,7 +152,7 @@ def forget(key_or_id: str, desk: Desk) -> Callable[[Transaction], Gone | None]:
     return change
 
 
-def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+def _leave(transaction: Transaction, memory: Memory, desk: WriteContext) -> None:
     transaction.save(memory, Standing.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
     editions.renew(transaction, memory, new_id(desk.now))
@@ -164,7 +164,7 @@ def _leave(transaction: Transaction, memory: Memory, desk: Desk) -> None:
         _forget_at(transaction, remote, memory, desk, is_wanting=remote in wanting)
 
 
-def _forget_with(transaction: Transaction, memory: Memory, desk: Desk) -> Iterator[MemoryId]:
+def _forget_with(transaction: Transaction, memory: Memory, desk: WriteContext) -> Iterator[MemoryId]:
     """What says it in other words: the summary of a text that was learned, or the whole text, and summaries of many."""
     halves = [row.memory for row in retelling.halves(transaction, memory) if row.standing is not Standing.FORGOTTEN]
     for half in halves:
@@ -176,7 +176,7 @@ def _forget_with(transaction: Transaction, memory: Memory, desk: Desk) -> Iterat
         yield from _retell(transaction, one, desk)
 
 
-def _forget_joined(transaction: Transaction, memory: Memory, desk: Desk) -> list[Memory]:
+def _forget_joined(transaction: Transaction, memory: Memory, desk: WriteContext) -> list[Memory]:
     """What rests in the archive because this says the same, and because that does, and so on."""
     found = [memory]
     for stands in found:
@@ -187,7 +187,7 @@ def _forget_joined(transaction: Transaction, memory: Memory, desk: Desk) -> list
     return found[1:]
 
 
-def _return_joined(transaction: Transaction, memory: Memory, desk: Desk) -> None:
+def _return_joined(transaction: Transaction, memory: Memory, desk: WriteContext) -> None:
     """Back to the archive with what was forgotten along, as it was."""
     found = [memory]
     for stands in found:
@@ -198,7 +198,7 @@ def _return_joined(transaction: Transaction, memory: Memory, desk: Desk) -> None
             found.append(row.memory)
 
 
-def _retell(transaction: Transaction, gone: Memory, desk: Desk) -> Iterator[MemoryId]:
+def _retell(transaction: Transaction, gone: Memory, desk: WriteContext) -> Iterator[MemoryId]:
     """Take out of summaries what they tell of it. One that tells nothing then is forgotten."""
     for row, said, is_telling in retelling.without(transaction, gone):
         after = replace(said, updated_at=desk.now)
@@ -211,7 +211,7 @@ def _retell(transaction: Transaction, gone: Memory, desk: Desk) -> Iterator[Memo
         yield after.id
 
 
-def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None]:
+def restore(key_or_id: str, desk: WriteContext) -> Callable[[Transaction], Memory | None]:
     """Bring back a memory that was forgotten, archived, or whose lifetime has ended, with a fresh lifetime. A live one
     stays as it is."""
 
@@ -232,13 +232,13 @@ def restore(key_or_id: str, desk: Desk) -> Callable[[Transaction], Memory | None
     return change
 
 
-def revise(transaction: Transaction, memory: Memory, desk: Desk, standing: Standing = Standing.LIVE) -> None:
+def revise(transaction: Transaction, memory: Memory, desk: WriteContext, standing: Standing = Standing.LIVE) -> None:
     """Write a new revision of a memory, live or archived, whose lifetime goes on."""
     transaction.save(memory, standing)
     _deliver(transaction, memory, desk)
 
 
-def revive(transaction: Transaction, memories: Sequence[Memory], desk: Desk, *, apart: bool = True) -> None:
+def revive(transaction: Transaction, memories: Sequence[Memory], desk: WriteContext, *, apart: bool = True) -> None:
     """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
     anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
     did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
@@ -273,7 +273,7 @@ def receipt(
     return receipt_of(memory, {**told, **read}, routes)
 
 
-def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[Receipt, str]:
+def _take_in_one(transaction: Transaction, item: Imported, desk: WriteContext) -> tuple[Receipt, str]:
     before = _by_key(transaction, desk.project, item.draft.key)
     wanted_id = item.id
     if before is None and wanted_id is not None:
@@ -300,7 +300,7 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: Desk) -> tuple[
     return taken, "stored" if before is None else "revised"
 
 
-def _tell_of_the_living(transaction: Transaction, said: Memory, desk: Desk) -> None:
+def _tell_of_the_living(transaction: Transaction, said: Memory, desk: WriteContext) -> None:
     """Note whom a summary tells of, and take out what has been forgotten here."""
     for memory_id in retelling.note(transaction, said):
         row = transaction.row(memory_id)
@@ -328,7 +328,11 @@ def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | No
 
 
 def _memory(
-    draft: Draft, before: Row | None, desk: Desk, wanted_id: str | None = None, updated_at: datetime | None = None
+    draft: Draft,
+    before: Row | None,
+    desk: WriteContext,
+    wanted_id: str | None = None,
+    updated_at: datetime | None = None,
 ) -> Memory:
     old = None if before is None else before.memory
     created = draft.created_at or desk.now
@@ -345,7 +349,7 @@ def _save(
     transaction: Transaction,
     memory: Memory,
     standing: Standing,
-    desk: Desk,
+    desk: WriteContext,
     lifetime: Lifetime | None,
     *,
     is_new: bool = False,
@@ -363,7 +367,7 @@ def _save(
 
 
 def _leave_what_it_said(
-    transaction: Transaction, before: Row | None, after: Memory, desk: Desk
+    transaction: Transaction, before: Row | None, after: Memory, desk: WriteContext
 ) -> tuple[MemoryId, ...]:
     """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said, and
     what rests because it said the same comes back, unless it was out of sight itself. Names those."""
@@ -383,7 +387,7 @@ def _leave_what_it_said(
     return tuple(others)
 
 
-def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, desk: Desk) -> None:
+def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, desk: WriteContext) -> None:
     """What no longer fits a context has happened: a working memory goes on as an episodic one, under the same id."""
     row = transaction.row(memory_id)
     if row is None or row.standing is not Standing.LIVE or row.memory.type is not MemoryType.WORKING:
@@ -397,7 +401,7 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     _save(transaction, happened, Standing.LIVE, desk, lifetime)
 
 
-def _ended(item: Imported, desk: Desk) -> archive.Archived | None:
+def _ended(item: Imported, desk: WriteContext) -> archive.Archived | None:
     """Why a memory whose end is over by the time of its import goes to the archive."""
     if item.standing is not Standing.LIVE or item.ends_at is None or item.ends_at > desk.now:
         return None
@@ -406,7 +410,7 @@ def _ended(item: Imported, desk: Desk) -> archive.Archived | None:
 
 
 def _deliver(
-    transaction: Transaction, memory: Memory, desk: Desk, *, is_new: bool = False, is_said: bool = False
+    transaction: Transaction, memory: Memory, desk: WriteContext, *, is_new: bool = False, is_said: bool = False
 ) -> dict[str, Delivery]:
     """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
     it from them. Where it is due, as it stands there now."""
@@ -430,7 +434,7 @@ def _deliver(
     return due
 
 
-def _remotes(transaction: Transaction, memory: Memory, desk: Desk, *, is_said: bool) -> list[str]:
+def _remotes(transaction: Transaction, memory: Memory, desk: WriteContext, *, is_said: bool) -> list[str]:
     """Those that its project is enrolled at. One in use here that somebody has taken out of the home meanwhile is
     enrolled again. One that is used once gets what is `is_said`, and changes of what it got so before."""
     known = remotes_of(transaction, memory.scope.project)
@@ -449,7 +453,7 @@ def _remotes(transaction: Transaction, memory: Memory, desk: Desk, *, is_said: b
     return [*known, *(route.name for route in others)]
 
 
-def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: Desk) -> bool:
+def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: WriteContext) -> bool:
     """A remote that is not in use here gets what it may get: whoever delivers to it has the last word."""
     if desk.routes is None or desk.routes.named(remote) is None:
         return not is_told_nothing(transaction, remote, memory.scope.project)
@@ -461,7 +465,7 @@ def _outdone(before: Delivery | None, memory: Memory) -> Delivery | None:
     return None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
 
 
-def _forget_at(transaction: Transaction, remote: str, memory: Memory, desk: Desk, *, is_wanting: bool) -> None:
+def _forget_at(transaction: Transaction, remote: str, memory: Memory, desk: WriteContext, *, is_wanting: bool) -> None:
     before = delivery_of(transaction, remote, memory.id)
     may_be_there = is_wanting and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, desk)
     if before is None and may_be_there:
