@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Self
 
+    from kingly_memory.api.upkeep import PutAway
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
     from kingly_memory.attention.suggestions import Suggestions
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from kingly_memory.router.threads.ratings import Rated
     from kingly_memory.router.threads.verbs import Merged, Recalled, Split, Threads
     from kingly_memory.router.threads.views import ThreadView
-    from kingly_memory.router.upkeep import PutAway
     from kingly_memory.settings import Place, Settings
     from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
@@ -351,12 +351,6 @@ class SyncMemoryRouter(Portal):
 
     _awaiting: MemoryRouter
 
-    def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
-        """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
-        InvalidInput.
-        """
-        return self._call(lambda: self._awaiting.sync(timeout=timeout, remote=remote))
-
     def status(self) -> JsonObject:
         """Home, project, memories, link, outbox and versions as plain JSON. Reads the local layer only.
 
@@ -365,6 +359,12 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(self._awaiting.status)
 
+    def sync(self, timeout: float = 30.0, remote: str | None = None) -> SyncReport:
+        """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
+        InvalidInput.
+        """
+        return self._call(lambda: self._awaiting.sync(timeout=timeout, remote=remote))
+
     def await_vectors(self, timeout: float | None = None) -> bool:
         """Wait until every memory can be found by its meaning, `timeout` seconds at most; False when that is not so,
         or memories are found by words alone.
@@ -372,33 +372,6 @@ class SyncMemoryRouter(Portal):
         Stores never wait for this, and searches for a part of their time. Raises StoreError.
         """
         return self._call(lambda: self._awaiting.await_vectors(timeout=timeout))
-
-    def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
-        """Let go of what has outlived its lifetime, and, where asked for, of what others say as well, of what has faded
-        or has no room in its tier.
-
-        `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
-        Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
-        working memories is erased, the rest goes to the archive. `dry_run` reports the same plan without carrying it
-        out. Raises InvalidInput, SweepUnderWay, StoreError.
-        """
-        return self._call(lambda: self._awaiting.sweep(policies=policies, dry_run=dry_run))
-
-    def compact(self, strategy: str = "normal", dry_run: bool = False) -> JsonObject:
-        """Merge the threads (contexts) whose topics are alike, archive those that have been idle for long or are too
-        many, and make the others lighter; `strategy` (gentle, normal, aggressive) says how hard.
-
-        Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
-        SweepUnderWay, StoreError.
-        """
-        return self._call(lambda: self._awaiting.compact(strategy=strategy, dry_run=dry_run))
-
-    def undo_sweep(self) -> Undone:
-        """Bring back what the project's last sweep or compaction archived and put back what it changed, but for what
-        was touched since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay,
-        StoreError.
-        """
-        return self._call(self._awaiting.undo_sweep)
 
     def outbox(
         self, states: Sequence[str] = ("pending", "leased", "dead"), remote: str | None = None
@@ -434,9 +407,66 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.forget_remote(address))
 
-    def restore(self, key_or_id: str) -> Memory | None:
-        """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
-        return self._call(lambda: self._awaiting.restore(key_or_id))
+    @property
+    def attention(self) -> SyncAttention:
+        """What should be in view: focus, pins and ratings."""
+        return SyncAttention(self._awaiting.attention, self._call)
+
+    @property
+    def threads(self) -> SyncThreads:
+        """What was said in one context, as a thread: listed, recalled, merged, split and named."""
+        return SyncThreads(self._awaiting.threads, self._call)
+
+    def inject(
+        self, prompt: str, budget_tokens: int = 1000, *, session: str | None = None, explain: bool = False
+    ) -> Injection:
+        """The memories that fit a prompt as a fenced block of notes to put beside it, as the prompt hook has them.
+
+        `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
+        priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
+        told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
+        and counts as no use, except that a lifetime counts from then on. Raises InvalidInput, StoreError.
+        """
+        return self._call(
+            lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session, explain=explain)
+        )
+
+    def remember_thread(self, thread: ImportedThread) -> Taken:
+        """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
+        InvalidInput, and then nothing of the thread was stored.
+        """
+        return self._call(lambda: self._awaiting.remember_thread(thread))
+
+    def remember_focus(self, focus: ImportedFocus) -> bool:
+        """Set what a file says is in focus. False when it was set here later, or as it is."""
+        return self._call(lambda: self._awaiting.remember_focus(focus))
+
+    def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:
+        """Let go of what has outlived its lifetime, and, where asked for, of what others say as well, of what has faded
+        or has no room in its tier.
+
+        `policies` of lifetimes, merging, strength and tiers; without, lifetimes and whatever the settings switch on.
+        Lifetimes end in other projects of the home too (`elsewhere`), all else is of this one. Nothing but ended
+        working memories is erased, the rest goes to the archive. `dry_run` reports the same plan without carrying it
+        out. Raises InvalidInput, SweepUnderWay, StoreError.
+        """
+        return self._call(lambda: self._awaiting.sweep(policies=policies, dry_run=dry_run))
+
+    def compact(self, strategy: str = "normal", dry_run: bool = False) -> JsonObject:
+        """Merge the threads (contexts) whose topics are alike, archive those that have been idle for long or are too
+        many, and make the others lighter; `strategy` (gentle, normal, aggressive) says how hard.
+
+        Reports `{strategy, dry_run, actions, before, after}`. `undo_sweep` takes it back. Raises InvalidInput,
+        SweepUnderWay, StoreError.
+        """
+        return self._call(lambda: self._awaiting.compact(strategy=strategy, dry_run=dry_run))
+
+    def undo_sweep(self) -> Undone:
+        """Bring back what the project's last sweep or compaction archived and put back what it changed, but for what
+        was touched since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay,
+        StoreError.
+        """
+        return self._call(self._awaiting.undo_sweep)
 
     def archive(self, key_or_id: str, reason: str | None = None) -> Memory:
         """Put a memory away into the archive, whatever it is worth; `reason` is kept beside it. `restore` brings it
@@ -450,6 +480,12 @@ class SyncMemoryRouter(Portal):
         already, with a reason of its own. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.archive_all(keys_or_ids, reason=reason))
+
+    def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
+        """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
+        InvalidInput.
+        """
+        return self._call(lambda: self._awaiting.archived(limit=limit, before=before))
 
     def reinforce(self, key_or_id: str) -> JsonObject:
         """Hold a memory against fading, and begin its lifetime anew. Answers with its strength and what that rests on.
@@ -485,17 +521,6 @@ class SyncMemoryRouter(Portal):
         finds something, and the average surprise.
         """
         return self._call(self._awaiting.stats)
-
-    def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
-        """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
-        InvalidInput.
-        """
-        return self._call(lambda: self._awaiting.archived(limit=limit, before=before))
-
-    @property
-    def project(self) -> str:
-        """Whose memories these are."""
-        return self._awaiting.project
 
     def store(
         self,
@@ -611,6 +636,58 @@ class SyncMemoryRouter(Portal):
             )
         )
 
+    def search_verified(
+        self,
+        query: str,
+        top_k: int | None = None,
+        ground_truth: Sequence[str] | None = None,
+        cross_verify: bool = True,
+        *,
+        agent: str | None = None,
+        context_id: str | None = None,
+        types: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        include_archived: bool = False,
+        include_semantic: bool = True,
+        language_model: LanguageModel | None = None,
+        mode: str | None = None,
+        min_confidence: float | None = None,
+        min_similarity: float | None = None,
+        fold: bool = True,
+    ) -> VerifiedResults:
+        """The memories that answer the query, at most `top_k`, as verified, uncertain, contradicted or unverifiable.
+
+        `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
+        `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
+        negations: docs/verification.md. Without a mode five memories are answered unless you say how many, the best of
+        four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Of those that
+        say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
+        fails leaves memories uncertain.
+        """
+        return self._call(
+            lambda: self._awaiting.search_verified(
+                query,
+                top_k=top_k,
+                ground_truth=ground_truth,
+                cross_verify=cross_verify,
+                agent=agent,
+                context_id=context_id,
+                types=types,
+                tags=tags,
+                since=since,
+                until=until,
+                include_archived=include_archived,
+                include_semantic=include_semantic,
+                language_model=language_model,
+                mode=mode,
+                min_confidence=min_confidence,
+                min_similarity=min_similarity,
+                fold=fold,
+            )
+        )
+
     def get(self, key_or_id: str) -> Memory | None:
         """The memory under that key or id, or None, also when it has ended or lies in the archive. `ends_at` says when
         it ends. Counts as a use. Raises InvalidInput on a hostile name.
@@ -648,6 +725,10 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.forget(key_or_id))
 
+    def restore(self, key_or_id: str) -> Memory | None:
+        """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
+        return self._call(lambda: self._awaiting.restore(key_or_id))
+
     def remember(self, items: Iterable[Imported]) -> Taken:
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
         return self._call(lambda: self._awaiting.remember(items))
@@ -667,136 +748,28 @@ class SyncMemoryRouter(Portal):
             lambda: self._awaiting.working_context(context_id=context_id, include_related=include_related)
         )
 
-    @property
-    def agent(self) -> str | None:
-        """Who stores, if anybody is named."""
-        return self._awaiting.agent
-
-    def compress_and_learn(
+    def link_memories(
         self,
-        content: str,
-        memory_type: str = "outcome",
-        significance: float = SIGNIFICANCE,
-        *,
-        key: str | None = None,
-        level: str | None = None,
-        confidence: float = CONFIDENCE,
-        tags: Sequence[str] = (),
-        title: str | None = None,
-        context_id: str | None = None,
-        origin: str = "agent",
-        metadata: Mapping[str, Any] | None = None,
-        language_model: LanguageModel | None = None,
-    ) -> Lesson:
-        """Remember a text by its summary: an `outcome` is episodic, `knowledge` semantic, a `heuristic` procedural.
+        source: str,
+        target: str,
+        link_type: str = "related",
+        strength: float = 1.0,
+        description: str | None = None,
+    ) -> Link:
+        """Link two memories of the project, each named by key or id; docs/thoughts-and-links.md lists the types.
 
-        Summarised by `language_model`, else by that of KINGLY_LLM_URL, else by rules, to the `level` none, light,
-        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests
-        in the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find
-        it.
-        Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
+        The same ends and type again are the same link, with its new strength and description. It goes to every remote
+        that has both ends. Raises InvalidInput, StoreError.
         """
         return self._call(
-            lambda: self._awaiting.compress_and_learn(
-                content,
-                memory_type=memory_type,
-                significance=significance,
-                key=key,
-                level=level,
-                confidence=confidence,
-                tags=tags,
-                title=title,
-                context_id=context_id,
-                origin=origin,
-                metadata=metadata,
-                language_model=language_model,
+            lambda: self._awaiting.link_memories(
+                source, target, link_type=link_type, strength=strength, description=description
             )
         )
 
-    def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> CognitiveMemory:
-        """The same for a thread that does not await: there a change is in the store when its verb returns, or the verb
-        raises and has changed nothing.
-        """
-        return self._call(lambda: self._awaiting.cognitive_waiting(agent_id=agent_id, rules=rules))
-
-    def stream(self, agent_id: str | None = None) -> SyncMemoryStream:
-        """What an agent lived through, in the order of time: docs/stream.md. `agent_id` is the router's own agent
-        unless another is named. Raises InvalidInput, RouterClosed.
-        """
-        return SyncMemoryStream(self._awaiting.stream(agent_id=agent_id), self._call)
-
-    @property
-    def consensus(self) -> SyncConsensusMemory:
-        """What the project's debates came to, and who would not agree: docs/consensus.md."""
-        return SyncConsensusMemory(self._awaiting.consensus, self._call)
-
-    @property
-    def continuum(self) -> SyncContinuumMemory:
-        """The project's memories by how near at hand they are: docs/continuum.md."""
-        return SyncContinuumMemory(self._awaiting.continuum, self._call)
-
-    @property
-    def attention(self) -> SyncAttention:
-        """What should be in view: focus, pins and ratings."""
-        return SyncAttention(self._awaiting.attention, self._call)
-
-    @property
-    def threads(self) -> SyncThreads:
-        """What was said in one context, as a thread: listed, recalled, merged, split and named."""
-        return SyncThreads(self._awaiting.threads, self._call)
-
-    @classmethod
-    def open(
-        cls,
-        home: str | os.PathLike[str] | None = None,
-        remote: Addresses = None,
-        *,
-        token: str | Mapping[str, str] | None = None,
-        token_file: str | os.PathLike[str] | None = None,
-        deliver_earlier: bool = False,
-        project: str | None = None,
-        agent: str | None = None,
-        settings: Settings | None = None,
-        clock: Clock | None = None,
-        observers: tuple[Observer, ...] = (),
-    ) -> Self:
-        """A router that its first verb opens, and that `close` or leaving `with` closes.
-
-        `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
-        http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
-        Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
-        `remote_policy` says which memories go where: docs/federation.md.
-        `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
-        What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
-        with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
-        Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
-        """
-        return cls(
-            MemoryRouter.open(
-                home=home,
-                remote=remote,
-                token=token,
-                token_file=token_file,
-                deliver_earlier=deliver_earlier,
-                project=project,
-                agent=agent,
-                settings=settings,
-                clock=clock,
-                observers=observers,
-            )
-        )
-
-    @classmethod
-    def at(
-        cls,
-        place: Place,
-        *,
-        settings: Settings | None = None,
-        clock: Clock | None = None,
-        observers: tuple[Observer, ...] = (),
-    ) -> Self:
-        """`open` for a place that is known. Where its home cannot be made, the first store fails."""
-        return cls(MemoryRouter.at(place, settings=settings, clock=clock, observers=observers))
+    def links(self, key_or_id: str) -> tuple[Link, ...]:
+        """The links that begin or end at a memory, oldest first; none to a forgotten one. Raises InvalidInput."""
+        return self._call(lambda: self._awaiting.links(key_or_id))
 
     def task(
         self,
@@ -874,53 +847,6 @@ class SyncMemoryRouter(Portal):
         """
         return self._call(lambda: self._awaiting.route_task(description, candidates))
 
-    def inject(
-        self, prompt: str, budget_tokens: int = 1000, *, session: str | None = None, explain: bool = False
-    ) -> Injection:
-        """The memories that fit a prompt as a fenced block of notes to put beside it, as the prompt hook has them.
-
-        `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
-        priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
-        told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
-        and counts as no use, except that a lifetime counts from then on. Raises InvalidInput, StoreError.
-        """
-        return self._call(
-            lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session, explain=explain)
-        )
-
-    def remember_thread(self, thread: ImportedThread) -> Taken:
-        """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
-        InvalidInput, and then nothing of the thread was stored.
-        """
-        return self._call(lambda: self._awaiting.remember_thread(thread))
-
-    def remember_focus(self, focus: ImportedFocus) -> bool:
-        """Set what a file says is in focus. False when it was set here later, or as it is."""
-        return self._call(lambda: self._awaiting.remember_focus(focus))
-
-    def link_memories(
-        self,
-        source: str,
-        target: str,
-        link_type: str = "related",
-        strength: float = 1.0,
-        description: str | None = None,
-    ) -> Link:
-        """Link two memories of the project, each named by key or id; docs/thoughts-and-links.md lists the types.
-
-        The same ends and type again are the same link, with its new strength and description. It goes to every remote
-        that has both ends. Raises InvalidInput, StoreError.
-        """
-        return self._call(
-            lambda: self._awaiting.link_memories(
-                source, target, link_type=link_type, strength=strength, description=description
-            )
-        )
-
-    def links(self, key_or_id: str) -> tuple[Link, ...]:
-        """The links that begin or end at a memory, oldest first; none to a forgotten one. Raises InvalidInput."""
-        return self._call(lambda: self._awaiting.links(key_or_id))
-
     def record_thought(
         self,
         content: str,
@@ -951,54 +877,128 @@ class SyncMemoryRouter(Portal):
         """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
         return self._call(lambda: self._awaiting.thoughts(chain_id))
 
-    def search_verified(
+    def compress_and_learn(
         self,
-        query: str,
-        top_k: int | None = None,
-        ground_truth: Sequence[str] | None = None,
-        cross_verify: bool = True,
+        content: str,
+        memory_type: str = "outcome",
+        significance: float = SIGNIFICANCE,
         *,
-        agent: str | None = None,
+        key: str | None = None,
+        level: str | None = None,
+        confidence: float = CONFIDENCE,
+        tags: Sequence[str] = (),
+        title: str | None = None,
         context_id: str | None = None,
-        types: Sequence[str] | None = None,
-        tags: Sequence[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        include_archived: bool = False,
-        include_semantic: bool = True,
+        origin: str = "agent",
+        metadata: Mapping[str, Any] | None = None,
         language_model: LanguageModel | None = None,
-        mode: str | None = None,
-        min_confidence: float | None = None,
-        min_similarity: float | None = None,
-        fold: bool = True,
-    ) -> VerifiedResults:
-        """The memories that answer the query, at most `top_k`, as verified, uncertain, contradicted or unverifiable.
+    ) -> Lesson:
+        """Remember a text by its summary: an `outcome` is episodic, `knowledge` semantic, a `heuristic` procedural.
 
-        `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
-        `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
-        negations: docs/verification.md. Without a mode five memories are answered unless you say how many, the best of
-        four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Of those that
-        say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
-        fails leaves memories uncertain.
+        Summarised by `language_model`, else by that of KINGLY_LLM_URL, else by rules, to the `level` none, light,
+        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests
+        in the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find
+        it.
+        Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
         """
         return self._call(
-            lambda: self._awaiting.search_verified(
-                query,
-                top_k=top_k,
-                ground_truth=ground_truth,
-                cross_verify=cross_verify,
-                agent=agent,
-                context_id=context_id,
-                types=types,
+            lambda: self._awaiting.compress_and_learn(
+                content,
+                memory_type=memory_type,
+                significance=significance,
+                key=key,
+                level=level,
+                confidence=confidence,
                 tags=tags,
-                since=since,
-                until=until,
-                include_archived=include_archived,
-                include_semantic=include_semantic,
+                title=title,
+                context_id=context_id,
+                origin=origin,
+                metadata=metadata,
                 language_model=language_model,
-                mode=mode,
-                min_confidence=min_confidence,
-                min_similarity=min_similarity,
-                fold=fold,
             )
         )
+
+    def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> CognitiveMemory:
+        """The same for a thread that does not await: there a change is in the store when its verb returns, or the verb
+        raises and has changed nothing.
+        """
+        return self._call(lambda: self._awaiting.cognitive_waiting(agent_id=agent_id, rules=rules))
+
+    def stream(self, agent_id: str | None = None) -> SyncMemoryStream:
+        """What an agent lived through, in the order of time: docs/stream.md. `agent_id` is the router's own agent
+        unless another is named. Raises InvalidInput, RouterClosed.
+        """
+        return SyncMemoryStream(self._awaiting.stream(agent_id=agent_id), self._call)
+
+    @property
+    def consensus(self) -> SyncConsensusMemory:
+        """What the project's debates came to, and who would not agree: docs/consensus.md."""
+        return SyncConsensusMemory(self._awaiting.consensus, self._call)
+
+    @property
+    def continuum(self) -> SyncContinuumMemory:
+        """The project's memories by how near at hand they are: docs/continuum.md."""
+        return SyncContinuumMemory(self._awaiting.continuum, self._call)
+
+    @classmethod
+    def open(
+        cls,
+        home: str | os.PathLike[str] | None = None,
+        remote: Addresses = None,
+        *,
+        token: str | Mapping[str, str] | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        deliver_earlier: bool = False,
+        project: str | None = None,
+        agent: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> Self:
+        """A router that its first verb opens, and that `close` or leaving `with` closes.
+
+        `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
+        http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
+        Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
+        `remote_policy` says which memories go where: docs/federation.md.
+        `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
+        What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
+        with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.
+        Raises InvalidInput for an address or a home that cannot be used; InvalidSetting, StoreDamaged, StoreUntrusted.
+        """
+        return cls(
+            MemoryRouter.open(
+                home=home,
+                remote=remote,
+                token=token,
+                token_file=token_file,
+                deliver_earlier=deliver_earlier,
+                project=project,
+                agent=agent,
+                settings=settings,
+                clock=clock,
+                observers=observers,
+            )
+        )
+
+    @classmethod
+    def at(
+        cls,
+        place: Place,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> Self:
+        """`open` for a place that is known. Where its home cannot be made, the first store fails."""
+        return cls(MemoryRouter.at(place, settings=settings, clock=clock, observers=observers))
+
+    @property
+    def project(self) -> str:
+        """Whose memories these are."""
+        return self._awaiting.project
+
+    @property
+    def agent(self) -> str | None:
+        """Who stores, if anybody is named."""
+        return self._awaiting.agent

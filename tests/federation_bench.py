@@ -13,6 +13,7 @@ from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.policy import policy
 from kingly_memory.router.delivering.routes import Routes
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
@@ -43,14 +44,15 @@ def federated(
     ]
     routes = Routes(tuple(part.route for part in parts), policy(says, list(remotes)), use, earlier) if parts else None
     return MemoryRouter(
-        Station(home="here", project=project, durability="process", routes=routes),
-        None,
-        store=store,
-        remotes=parts,
-        settings=settings,
-        clock=clock,
-        observers=observers,
-        chance=lambda: 0.5,
+        Engine(
+            Station(home="here", project=project, durability="process", routes=routes),
+            store=store,
+            remotes=parts,
+            settings=settings,
+            clock=clock,
+            observers=observers,
+            chance=lambda: 0.5,
+        )
     )
 
 

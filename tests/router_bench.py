@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
@@ -17,7 +17,7 @@ from kingly_memory.ports import Remote, Transaction
 from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.delivery import Delivery
 from kingly_memory.router.delivering.routes import Routes
-from kingly_memory.router.router import Router
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -89,15 +89,13 @@ def router_over(
     stop_leading: Callable[[], None] = lambda: None,
     observers: tuple[Observer, ...] = (),
     project: str = "app",
-    kind: type[Router] = Router,
     earlier: bool = False,
-) -> Router:
+) -> MemoryRouter:
     """Jitter stands at one half of its range."""
     parts = [] if remote is None else [RemotePart(REMOTE, "fake", remote, leads, stop_leading)]
     routes = Routes(tuple(part.route for part in parts), earlier=earlier) if parts else None
-    return kind(
+    engine = Engine(
         Station(home="here", project=project, durability="process", routes=routes),
-        None,
         store=store,
         remotes=parts,
         settings=settings,
@@ -105,13 +103,7 @@ def router_over(
         observers=observers,
         chance=lambda: 0.5,
     )
-
-
-def memory_over(store: PromptStore, remote: Remote | None, clock: ManualClock, **how: Any) -> MemoryRouter:
-    """The same with the verbs about tasks, links and thoughts."""
-    router = router_over(store, remote, clock, kind=MemoryRouter, **how)
-    assert isinstance(router, MemoryRouter)
-    return router
+    return MemoryRouter(engine)
 
 
 def facet_of(store: PromptStore, memory_id: str) -> Delivery | None:

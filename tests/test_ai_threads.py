@@ -31,7 +31,7 @@ from kingly_memory.testing import ManualClock
 from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread
 from tests.cli_runner import Run, runner
 from tests.file_samples import LIMIT
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 PINNED = "thread_20260201_083000_abc123"
 THREAD: dict[str, Any] = {
@@ -102,7 +102,7 @@ class Home:
     def take_in(self, *found: ai_threads.AiEntry, project: str = "app") -> list[Mapping[str, int] | bool]:
         async def scenario() -> list[Mapping[str, int] | bool]:
             said: list[Mapping[str, int] | bool] = []
-            async with memory_over(Lent(self.store), None, self.clock, project=project) as memory:
+            async with router_over(Lent(self.store), None, self.clock, project=project) as memory:
                 for one in found:
                     if isinstance(one, ImportedThread):
                         said.append((await memory.remember_thread(one)).to_json())
@@ -319,7 +319,7 @@ def test_a_message_that_was_edited_in_the_file_is_revised(home: Home) -> None:
 
 def test_a_file_cannot_take_the_id_of_a_memory_that_was_said_elsewhere(home: Home) -> None:
     async def store() -> str:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             return (await memory.store("the truth", context_id="mine")).id
 
     mine = asyncio.run(store())
@@ -334,7 +334,7 @@ def test_a_file_cannot_take_the_id_of_a_memory_that_was_said_elsewhere(home: Hom
 
 def test_a_file_says_nothing_of_a_thread_that_was_begun_here(home: Home) -> None:
     async def store() -> None:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             await memory.store("the truth", context_id="mine")
 
     asyncio.run(store())
@@ -349,7 +349,7 @@ def test_a_file_says_nothing_of_a_thread_that_was_begun_here(home: Home) -> None
 @pytest.mark.parametrize("is_pinned", [False, True])
 def test_a_file_cannot_change_what_another_project_says_of_its_memory(home: Home, *, is_pinned: bool) -> None:
     async def theirs() -> str:
-        async with memory_over(Lent(home.store), None, home.clock, project="theirs") as memory:
+        async with router_over(Lent(home.store), None, home.clock, project="theirs") as memory:
             stored = await memory.store("Deploys need two reviews", origin="user")
             return stored.id
 
@@ -370,7 +370,7 @@ def test_a_file_cannot_change_what_another_project_says_of_its_memory(home: Home
 
 def test_a_memory_that_was_begun_here_under_the_id_made_for_this_project_stays_as_it_is(home: Home) -> None:
     async def theirs() -> str:
-        async with memory_over(Lent(home.store), None, home.clock, project="theirs") as memory:
+        async with router_over(Lent(home.store), None, home.clock, project="theirs") as memory:
             return (await memory.store("Deploys need two reviews")).id
 
     given = asyncio.run(theirs())
@@ -394,7 +394,7 @@ def test_a_memory_that_has_gone_into_a_thread_is_not_told_of_alone(home: Home) -
     home.take_in(parsed(alone))
 
     async def merge() -> None:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             await memory.store("Deploys need two reviews", context_id="other")
             await memory.threads.merge("other", str(said["id"]))
 
@@ -406,16 +406,16 @@ def test_a_memory_that_has_gone_into_a_thread_is_not_told_of_alone(home: Home) -
 @pytest.mark.parametrize("between", [(), ("middle",)])
 def test_no_file_has_a_thread_go_on_as_one_that_was_begun_here(home: Home, between: tuple[str, ...]) -> None:
     async def begin() -> None:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             await memory.store("Deploys need two reviews", context_id="login", origin="user")
 
     async def look() -> tuple[float, bool, int, tuple[str, ...]]:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             seen = await memory.threads.get("login")
             return seen.weight, seen.pinned, len(seen.messages), seen.merged
 
     async def merge(gone: str) -> None:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             await memory.threads.merge("login", gone)
 
     asyncio.run(begin())
@@ -443,7 +443,7 @@ def test_no_file_has_a_thread_go_on_as_one_that_was_begun_here(home: Home, betwe
 
 def test_a_file_pins_nothing_that_no_file_brought(home: Home) -> None:
     async def begin() -> str:
-        async with memory_over(Lent(home.store), None, home.clock) as memory:
+        async with router_over(Lent(home.store), None, home.clock) as memory:
             return (await memory.store("Deploys need two reviews", context_id="login", origin="user")).id
 
     memory_id = asyncio.run(begin())
@@ -488,7 +488,7 @@ def test_a_forgotten_message_stays_forgotten(home: Home) -> None:
     [(memory, _)] = home.memories()
 
     async def forget() -> None:
-        async with memory_over(Lent(home.store), None, home.clock) as router:
+        async with router_over(Lent(home.store), None, home.clock) as router:
             await router.forget(memory.id)
 
     asyncio.run(forget())

@@ -11,13 +11,13 @@ from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Standing
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.test_sweep_machine import LASTING
 
 
 @pytest.fixture
 async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as opened:
+    async with router_over(store, None, clock, settings=LASTING) as opened:
         yield opened
 
 
@@ -124,7 +124,7 @@ async def test_an_undone_sweep_leaves_what_was_put_away_by_hand(router: MemoryRo
 
 async def test_the_remote_keeps_what_is_put_away_here(store: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=LASTING) as router:
+    async with router_over(store, remote, clock, settings=LASTING) as router:
         await router.store("The port is 6432", key="port")
         await router.sync()
         await router.archive("port")

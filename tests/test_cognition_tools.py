@@ -65,7 +65,7 @@ async def test_asking_for_an_agent_that_nobody_knows_makes_none(tmp_path: Path) 
         assert (await client.ok("retrieve_memory", agent_id="nobody"))["memories"] == []
         assert await client.error("retrieve_memory", agent_id=" ") == "agent_id: is empty"
     async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=QUICK) as router:
-        assert router._store.reader.facets("mind", [owner("app", "nobody")]) == {}
+        assert router._engine.store.reader.facets("mind", [owner("app", "nobody")]) == {}
         assert len(await router.list()) == 0
 
 

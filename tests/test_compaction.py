@@ -30,7 +30,7 @@ from kingly_memory.lifecycle.compaction import (
 from kingly_memory.models import Query, Standing
 from kingly_memory.testing import ManualClock
 from kingly_memory.topics import cosine
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
 NOW_S = 1_000 * DAY_S
@@ -193,7 +193,7 @@ def test_pairs_are_found_as_if_all_had_been_compared(threads: list[Thread], thre
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as router:
+    async with router_over(store, None, clock, settings=LASTING) as router:
         yield router
 
 
@@ -377,7 +377,7 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await busy(memory, clock)
-    plan = memory._sweeper._compacting
+    plan = memory._engine.sweeper._compacting
     first = next(one for one in await memory.list(limit=10) if one.content == "the printer jams")
 
     async def plan_and_use(*said: Any) -> Any:
@@ -385,7 +385,7 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
         store.write(lambda tx: tx.set_facet("usage", first.id, {"accesses": 1, "last_used": 1.0})).result()
         return found
 
-    monkeypatch.setattr(memory._sweeper, "_compacting", plan_and_use)
+    monkeypatch.setattr(memory._engine.sweeper, "_compacting", plan_and_use)
     report = await memory.compact()
     assert report["after"]["active_threads"] == 3
     assert "the printer jams" in live(store)
@@ -393,7 +393,7 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
 
 async def test_compaction_does_not_run_beside_a_sweep(memory: MemoryRouter, clock: ManualClock) -> None:
     await busy(memory, clock)
-    with memory._sweeper._alone(), pytest.raises(SweepUnderWay):
+    with memory._engine.sweeper._alone(), pytest.raises(SweepUnderWay):
         await memory.compact()
     assert math.isfinite((await memory.compact(dry_run=True))["after"]["total_weight"])
 
@@ -401,7 +401,7 @@ async def test_compaction_does_not_run_beside_a_sweep(memory: MemoryRouter, cloc
 async def test_compaction_puts_off_no_sweep(memory: MemoryRouter, clock: ManualClock) -> None:
     await busy(memory, clock)
     await memory.sweep()
-    swept_s = memory._sweeper.last_s("app")
+    swept_s = memory._engine.sweeper.last_s("app")
     clock.jump(60)
     await memory.compact()
-    assert memory._sweeper.last_s("app") == swept_s
+    assert memory._engine.sweeper.last_s("app") == swept_s

@@ -22,7 +22,7 @@ from kingly_memory.models import MemoryType
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import ROOT, environment
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
 QUICK = Settings(durability="process", closing_s=0.0)
@@ -48,7 +48,7 @@ def dissent(debate_id: str, content: str = "A month of double writes is too shor
 
 @pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock) as opened:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock) as opened:
         yield opened
 
 
@@ -224,14 +224,14 @@ async def test_only_debates_that_are_answered_count_as_used(memory: MemoryRouter
     found = await memory.consensus.find_similar("which tea for the hall", limit=3)
     answered = [one.consensus.id for one in found]
     assert answered[:2] == [ids[1], ids[0]]
-    used = [one for one in ids[2:] if memory._usage.last_use(one) is not None]
+    used = [one for one in ids[2:] if memory._engine.usage.last_use(one) is not None]
     assert used == answered[2:]
 
 
 async def test_only_consensus_is_found_and_only_of_the_project(tmp_path: Path, clock: ManualClock) -> None:
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock, project="other") as other:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock, project="other") as other:
         await other.consensus.store_consensus(DATABASE)
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock) as memory:
         await memory.store(DATABASE.topic, tags=["consensus"], metadata={"record": "consensus", "topic": 3})
         assert await memory.consensus.find_similar(DATABASE.topic) == []
         assert await memory.consensus.get_dissent_for_topic(DATABASE.topic_hash) == []
@@ -321,7 +321,7 @@ def test_any_text_has_a_digest(topic: str) -> None:
 async def test_what_has_ended_is_found_on_request_also_when_a_remote_names_it(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with memory_over(PromptStore(tmp_path / "home"), FakeRemote(clock=clock), clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), FakeRemote(clock=clock), clock) as memory:
         await memory.store("The ford is deep", significance=0.6, wait=5, ttl=30 * DAY_S)
         clock.jump(40 * DAY_S)
         assert [hit.memory.content for hit in await memory.search("ford", include_archived=True)] == [

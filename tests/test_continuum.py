@@ -28,7 +28,7 @@ from kingly_memory.models import Query, Results, Tier
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router.minds.continuum import ContinuumMemory
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import CALM, PromptStore, memory_over
+from tests.router_bench import CALM, PromptStore, router_over
 from tests.test_vector_search import fill, opened
 from tests.tier_samples import subject
 
@@ -38,7 +38,7 @@ TIERS = tuple(Tier)
 
 @pytest.fixture
 async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock) as opened_router:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock) as opened_router:
         yield opened_router
 
 
@@ -50,7 +50,7 @@ def continuum(memory: MemoryRouter) -> ContinuumMemory:
 @pytest.mark.requirement("ARG-006")
 async def test_the_tiers_are_those_of_the_settings(tmp_path: Path, clock: ManualClock) -> None:
     settings = replace(CALM, fast_threshold=0.95, medium_threshold=0.9, slow_threshold=0.85, fast_max_items=1)
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock, settings=settings) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock, settings=settings) as memory:
         receipt = await memory.store("a ford in the river", significance=0.83)
         entry = await memory.continuum.entry(receipt.id)
         assert entry is not None
@@ -287,7 +287,7 @@ async def test_what_only_its_meaning_points_to_must_be_similar_enough_and_words_
 @pytest.mark.requirement("ARG-014")
 async def test_what_only_a_remote_finds_must_be_similar_enough_too(tmp_path: Path, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         await memory.sync()
         remote.elsewhere = [RemoteHit("theirs-1", "Where the river is shallow", 0.5)]
         [theirs] = await memory.continuum.retrieve("ford", min_similarity=0.1)
@@ -323,7 +323,7 @@ async def test_retrieval_is_a_use_of_what_it_answers_with_and_of_nothing_else(
     untouched = await continuum.retrieve("ford", [Tier.SLOW])
     assert untouched[0].access_count == 1
     await memory.close()
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock) as again:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock) as again:
         after = await again.continuum.entry(answers[-1].id)
     assert after is not None
     assert after.access_count == 2

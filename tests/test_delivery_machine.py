@@ -16,10 +16,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kingly_memory import MemoryRouter
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import REMOTE_ABOVE, Standing
 from kingly_memory.ports import RemoteInfo
-from kingly_memory.router.router import Router
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
 
@@ -62,7 +62,7 @@ class Deliveries(RuleBasedStateMachine):
     """The real router over a real disk; the remote answers only when a rule says how."""
 
     disk: PromptStore
-    router: Router
+    router: MemoryRouter
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,10 +184,10 @@ class Deliveries(RuleBasedStateMachine):
         for _ in range(MOST_ROUNDS):
             self.run(self.router.outbox_retry())
             self.run(self.router.sync(timeout=60))
-            if not any(self.router._view.status()["outbox"][state] for state in ("pending", "leased", "dead")):
+            if not any(self.router._engine.view.status()["outbox"][state] for state in ("pending", "leased", "dead")):
                 return
             self.run(self.clock.advance(301))
-        raise AssertionError(f"the outbox never became empty: {self.router._view.status()}")
+        raise AssertionError(f"the outbox never became empty: {self.router._engine.view.status()}")
 
     def check(self, key: str, expected: Expected) -> None:
         memory_id = self.disk.reader.id_of_key("app", key)

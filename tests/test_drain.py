@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from kingly_memory import MemoryRouter
 from kingly_memory.app.parts import Leadership
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import DeliveryState, LinkState, Memory, Source
 from kingly_memory.observe import DeliveryStarted, Event
-from kingly_memory.router.router import Router
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.router_bench import CALM, ChoosyRemote, PromptStore, delivered, facet_of, held, router_over
 
@@ -53,13 +53,13 @@ def disk(tmp_path: Path) -> PromptStore:
 
 
 @pytest.fixture
-async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) -> AsyncIterator[Router]:
+async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with router_over(disk, remote, clock) as router:
         await clock.settle()
         yield router
 
 
-async def stored(memory: Router, clock: ManualClock, *contents: str) -> list[str]:
+async def stored(memory: MemoryRouter, clock: ManualClock, *contents: str) -> list[str]:
     """Store each under its own words as key, a millisecond apart; returns the ids."""
     ids: list[str] = []
     for content in contents:
@@ -68,8 +68,8 @@ async def stored(memory: Router, clock: ManualClock, *contents: str) -> list[str
     return ids
 
 
-def link_state(memory: Router) -> str:
-    state: str = memory._view.status()["link"]["state"]
+def link_state(memory: MemoryRouter) -> str:
+    state: str = memory._engine.view.status()["link"]["state"]
     return state
 
 
@@ -96,7 +96,7 @@ async def test_an_offline_remote_is_tried_again_after_five_minutes_and_not_a_sec
 @pytest.mark.requirement("KNG-046")
 @pytest.mark.requirement("KNG-047")
 async def test_recovery_delivers_the_backlog_once_and_in_order_and_searches_are_hybrid_again(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.down = True
     await stored(memory, clock, "one")
@@ -113,7 +113,7 @@ async def test_recovery_delivers_the_backlog_once_and_in_order_and_searches_are_
 
 @pytest.mark.requirement("KNG-047")
 async def test_memories_leased_when_the_link_breaks_keep_their_places(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     contents = [f"{number:02}" for number in range(40)]
     remote.down = True
@@ -126,7 +126,7 @@ async def test_memories_leased_when_the_link_breaks_keep_their_places(
 
 
 async def test_a_memory_that_brings_the_link_down_twice_lets_the_others_pass(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.against["crashes the parser"] = RemoteUnavailable("connection reset")
     await stored(memory, clock, "crashes the parser", "innocent", "bystander")
@@ -137,7 +137,7 @@ async def test_a_memory_that_brings_the_link_down_twice_lets_the_others_pass(
 
 @pytest.mark.requirement("KNG-047")
 async def test_sync_brings_the_others_past_memories_that_break_the_connection(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     for key in ("breaks", "breaks too"):
         remote.against[key] = RemoteUnavailable("connection reset")
@@ -152,7 +152,7 @@ async def test_sync_brings_the_others_past_memories_that_break_the_connection(
 
 
 async def test_sync_tries_in_turn_what_has_failed_more_than_once(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     breaks = RemoteUnavailable("connection reset")
     remote.against = {"breaks": breaks, "unlucky": breaks}
@@ -167,7 +167,7 @@ async def test_sync_tries_in_turn_what_has_failed_more_than_once(
 
 @pytest.mark.requirement("KNG-047")
 async def test_what_met_the_outage_first_goes_first_when_sync_finds_it_over(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.against["first"] = RemoteUnavailable("connection reset")
     await stored(memory, clock, "first", "second", "third")
@@ -222,7 +222,7 @@ async def test_no_jump_of_the_wall_clock_delays_a_probe_beyond_its_interval(
 
 @pytest.mark.parametrize("jump", [-YEAR, -HOUR, -200.0, HOUR, YEAR])
 async def test_no_jump_of_the_wall_clock_delays_a_delivery_beyond_five_minutes(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock, jump: float
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock, jump: float
 ) -> None:
     remote.against["late"] = BUSY
     await stored(memory, clock, "late")
@@ -234,7 +234,7 @@ async def test_no_jump_of_the_wall_clock_delays_a_delivery_beyond_five_minutes(
 
 
 async def test_retry_after_holds_everybody_back_and_no_longer_than_wished(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.script(RemoteUnavailable("HTTP 429", retry_after_s=120, reached=True))
     await stored(memory, clock, "first", "second")
@@ -245,14 +245,18 @@ async def test_retry_after_holds_everybody_back_and_no_longer_than_wished(
     assert link_state(memory) == LinkState.CONNECTED
 
 
-async def test_retry_after_of_aeons_is_five_minutes(memory: Router, remote: ChoosyRemote, clock: ManualClock) -> None:
+async def test_retry_after_of_aeons_is_five_minutes(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
     remote.script(RemoteUnavailable("HTTP 429", retry_after_s=1e9, reached=True))
     await stored(memory, clock, "patient")
     await clock.advance(310)
     assert held(remote) == ["patient"]
 
 
-async def test_retry_after_of_nothing_brings_no_storm(memory: Router, remote: ChoosyRemote, clock: ManualClock) -> None:
+async def test_retry_after_of_nothing_brings_no_storm(
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
+) -> None:
     remote.against["hot"] = RemoteUnavailable("HTTP 429", retry_after_s=0, reached=True)
     await stored(memory, clock, "hot")
     await clock.advance(60)
@@ -260,7 +264,7 @@ async def test_retry_after_of_nothing_brings_no_storm(memory: Router, remote: Ch
 
 
 async def test_a_memory_that_backs_off_never_holds_the_others(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.against["slow"] = BUSY
     await stored(memory, clock, "slow", "quick", "brisk")
@@ -286,7 +290,7 @@ async def test_an_outage_of_days_kills_nothing(disk: PromptStore, remote: Choosy
 
 
 async def test_a_poisonous_memory_dies_after_ten_refusals_and_the_others_pass(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.against["poison"] = PERHAPS_NOT
     (poison, *_) = await stored(memory, clock, "poison", "wholesome")
@@ -297,7 +301,7 @@ async def test_a_poisonous_memory_dies_after_ten_refusals_and_the_others_pass(
 
 
 async def test_a_clear_refusal_kills_at_once_and_a_retry_revives(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.against["poison"] = CLEARLY_NOT
     (poison,) = await stored(memory, clock, "poison")
@@ -310,7 +314,7 @@ async def test_a_clear_refusal_kills_at_once_and_a_retry_revives(
 
 
 async def test_a_refused_revision_does_not_take_the_newer_one_with_it(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.hang()
     await memory.store("malformed", key="k")
@@ -323,7 +327,7 @@ async def test_a_refused_revision_does_not_take_the_newer_one_with_it(
 
 
 async def test_a_forgetting_survives_the_refusal_of_the_revision_before_it(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     await memory.store("one", key="k")
     await clock.settle()
@@ -338,7 +342,7 @@ async def test_a_forgetting_survives_the_refusal_of_the_revision_before_it(
 
 
 async def test_a_refused_token_pauses_everything_and_nothing_dies(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.script(RemoteUnauthorised(401))
     await stored(memory, clock, "first", "second")
@@ -355,7 +359,7 @@ async def test_a_refused_token_pauses_everything_and_nothing_dies(
 
 
 async def test_a_revision_after_a_lost_first_reply_follows_as_an_update(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.script(NO_REPLY)
     (one,) = await stored(memory, clock, "key")
@@ -369,7 +373,7 @@ async def test_a_revision_after_a_lost_first_reply_follows_as_an_update(
 
 
 async def test_a_revision_made_while_the_first_is_under_way_follows_it(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.hang()
     await memory.store("first", key="k")
@@ -383,7 +387,7 @@ async def test_a_revision_made_while_the_first_is_under_way_follows_it(
 
 
 async def test_forgetting_before_delivery_sends_nothing_at_all(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.down = True
     await memory.sync(timeout=1)
@@ -397,7 +401,7 @@ async def test_forgetting_before_delivery_sends_nothing_at_all(
 
 @pytest.mark.parametrize("outcome", [None, NO_REPLY], ids=["known", "unknown"])
 async def test_forgetting_after_delivery_reaches_the_remote_and_restoring_brings_it_back(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock, outcome: Lost | None
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock, outcome: Lost | None
 ) -> None:
     remote.script(outcome)
     await stored(memory, clock, "boomerang")
@@ -412,7 +416,7 @@ async def test_forgetting_after_delivery_reaches_the_remote_and_restoring_brings
 
 
 async def test_what_is_forgotten_or_lowered_while_it_waits_in_a_lease_is_not_sent(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     remote.down = True
     await memory.sync(timeout=1)
@@ -435,7 +439,7 @@ async def test_what_is_forgotten_or_lowered_while_it_waits_in_a_lease_is_not_sen
 
 @pytest.mark.requirement("KNG-002")
 async def test_a_revision_that_falls_to_the_threshold_stays_here_and_one_that_rises_is_sent(
-    memory: Router, remote: ChoosyRemote, clock: ManualClock
+    memory: MemoryRouter, remote: ChoosyRemote, clock: ManualClock
 ) -> None:
     for content, significance in (("loud", 0.31), ("hushed", 0.3), ("louder", 0.9)):
         await memory.store(content, key="k", significance=significance)

@@ -21,7 +21,7 @@ from kingly_memory.router.delivering.convoy import Pace
 from kingly_memory.router.delivering.courier import Courier
 from kingly_memory.router.delivering.link import mended
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import CALM, PromptStore, facet_of, held, memory_over
+from tests.router_bench import CALM, PromptStore, facet_of, held, router_over
 
 T = TypeVar("T")
 BUSY = RemoteUnavailable("HTTP 503", reached=True)
@@ -100,7 +100,7 @@ def disk(tmp_path: Path) -> LateStore:
 
 @pytest.fixture
 async def memory(disk: LateStore, remote: Turnstile, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(disk, remote, clock) as router:
+    async with router_over(disk, remote, clock) as router:
         await clock.settle()
         yield router
 
@@ -126,12 +126,12 @@ async def backlog(
 
 def outbox(memory: MemoryRouter) -> tuple[int, int, int]:
     """How many are pending, leased and dead."""
-    counts = memory._view.status()["outbox"]
+    counts = memory._engine.view.status()["outbox"]
     return counts["pending"], counts["leased"], counts["dead"]
 
 
 def link_state(memory: MemoryRouter) -> str:
-    state: str = memory._view.status()["link"]["state"]
+    state: str = memory._engine.view.status()["link"]["state"]
     return state
 
 
@@ -207,7 +207,7 @@ async def test_a_backlog_goes_several_at_once_as_soon_as_the_remote_has_taken_on
 async def test_with_one_at_once_everything_goes_one_by_one(
     disk: LateStore, remote: Turnstile, clock: ManualClock
 ) -> None:
-    async with memory_over(disk, remote, clock, settings=replace(CALM, sends_at_once=1)) as memory:
+    async with router_over(disk, remote, clock, settings=replace(CALM, sends_at_once=1)) as memory:
         await clock.settle()
         await backlog(memory, remote, clock, "one", "two", "three")
         while remote.inside:
@@ -380,7 +380,7 @@ async def test_who_waits_for_one_learns_of_it_while_others_of_its_lease_are_stil
     await clock.settle()
     quick = await memory.get("quick")
     assert quick is not None
-    [branch] = memory._remotes.branches
+    [branch] = memory._engine.remotes.branches
     waiting = asyncio.ensure_future(branch.drainer.wait_for(quick.id, 4))
     await clock.settle()
     remote.let("quick")
@@ -422,7 +422,7 @@ async def test_a_sync_that_is_cut_off_while_it_leases_gives_back_what_it_took(
         disk.late |= isinstance(event, DeliveryStarted)
 
     remote.down = True
-    async with memory_over(disk, remote, clock, observers=(late_from_the_claim_on,)) as memory:
+    async with router_over(disk, remote, clock, observers=(late_from_the_claim_on,)) as memory:
         await clock.settle()
         await memory.store("not to be kept from anybody")
         await clock.settle()
@@ -457,11 +457,11 @@ async def test_an_acknowledgement_outlives_the_cutting_off_of_whoever_waits_for_
 async def test_closing_while_several_hang_ends_at_once_and_all_are_sent_later_under_their_keys(
     disk: LateStore, remote: Turnstile, clock: ManualClock, tmp_path: Path
 ) -> None:
-    async with memory_over(disk, remote, clock) as memory:
+    async with router_over(disk, remote, clock) as memory:
         await clock.settle()
         inside = await four_inside(memory, remote, clock)
     remote.open = True
-    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as again:
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as again:
         await clock.settle()
         await again.sync(timeout=3)
         assert outbox(again) == (0, 0, 0)

@@ -150,7 +150,7 @@ async def test_what_two_remotes_hold_of_one_memory_is_one_hit(
     home.elsewhere = [hit("deploys on tuesday", 0.5, "h9", "0199-elsewhere")]
     async with federated(disk, {"team": team, "home": home}, clock) as memory:
         [first] = await memory.search("deploys", fold=False)
-        await memory._behind.flush()
+        await memory._engine.flush()
         [second] = await memory.search("deploys", fold=False)
     assert first.layers == ("team", "home")
     assert set(second.layers) == {"local", "team", "home"}
@@ -176,7 +176,7 @@ async def test_the_same_id_at_two_remotes_means_two_memories(
         for _ in range(2):
             found = await memory.search("deploys")
             assert sorted(one.memory.content for one in found) == ["deploys on friday", "deploys on tuesday"]
-            await memory._behind.flush()
+            await memory._engine.flush()
 
 
 async def test_a_dead_remote_is_named_and_the_others_answer(

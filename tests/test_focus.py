@@ -21,7 +21,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Memory
 from kingly_memory.testing import ManualClock
-from tests.router_bench import CALM, PromptStore, memory_over
+from tests.router_bench import CALM, PromptStore, router_over
 
 AT = datetime(2026, 2, 1, 8, 0, tzinfo=UTC)
 AUTH = Thread("thread_auth", "Authentication flow", ("authentication", "JWT"))
@@ -149,7 +149,7 @@ def test_of_a_damaged_facet_what_can_be_read_counts(damaged: Any, topics: list[s
 
 def elsewhere(store: PromptStore, clock: ManualClock) -> MemoryRouter:
     """Another project of the same home."""
-    return memory_over(PromptStore(store.home), None, clock, project="other")
+    return router_over(PromptStore(store.home), None, clock, project="other")
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def clock() -> ManualClock:
 
 
 async def attended(tmp_path: Path, clock: ManualClock, **about: Any) -> MemoryRouter:
-    return memory_over(PromptStore(tmp_path / "home"), None, clock, **about)
+    return router_over(PromptStore(tmp_path / "home"), None, clock, **about)
 
 
 @pytest.mark.requirement("SMT-003", "SMT-005", "SMT-006", "SMT-050")
@@ -228,7 +228,7 @@ async def test_every_project_and_agent_has_a_focus_of_its_own(tmp_path: Path) ->
 
 async def test_only_living_threads_of_the_project_are_counted(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock) as memory, elsewhere(store, clock) as other:
+    async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
         await other.store("foreign", title="billing", context_id="thread_theirs")
         await memory.store("ended", title="billing", type="working", context_id="thread_ended")
         gone = await memory.store("forgotten", title="billing", context_id="thread_gone")
@@ -253,7 +253,7 @@ async def test_titles_and_topics_that_a_thread_was_given_count(tmp_path: Path, c
     from kingly_memory.cognition.working import owner
 
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         await memory.store("tokens last an hour", title="logins", context_id="thread_a")
         facet = {"context_id": "thread_a", "title": "Security", "topics": ["audits"]}
         store.write(lambda tx: tx.set_facet("thread", owner("app", "thread_a"), facet)).result()
@@ -279,7 +279,7 @@ async def test_a_damaged_focus_is_no_failure(tmp_path: Path, clock: ManualClock)
     store = PromptStore(tmp_path / "home")
     whose = current_owner("app", None)
     store.write(lambda tx: tx.set_facet("focus", whose, {"active_focus": "everything"})).result()
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         assert await memory.attention.focused() == ()
         await memory.attention.focus("ui")
         assert [one.topic for one in await memory.attention.focused()] == ["ui"]
@@ -297,7 +297,7 @@ GARDEN = (
 @pytest.mark.requirement("SMT-007")
 async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         for text in GARDEN:
             await memory.store(text, context_id="summer", origin="user")
         assert "greenhouse" in (await memory.threads.get("summer")).topics
@@ -312,7 +312,7 @@ async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path,
 
 async def test_a_thread_about_the_topic_is_looked_for_beyond_the_search(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         for text in GARDEN:
             await memory.store(text, context_id="summer", origin="user")
         for number in range(60):

@@ -17,7 +17,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import write
 from kingly_memory.router.attending.surroundings import Pages
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 BRIEF = Settings(durability="process", working_lifetime_s=60.0, local_search_s=30.0, embedder="none")
 
@@ -33,7 +33,7 @@ async def test_a_memory_that_is_gone_is_not_brought_back_by_a_focus_on_it(
     tmp_path: Path, fate: str, context: str | None
 ) -> None:
     clock, store = ManualClock(), PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock, settings=BRIEF) as memory:
+    async with router_over(store, None, clock, settings=BRIEF) as memory:
         stored = await memory.store("Tomatoes grow in April", type="working", origin="user", context_id=context)
         await memory.attention.focus(stored.id, 1.0)
         if context is not None:
@@ -49,14 +49,14 @@ async def test_a_memory_that_is_gone_is_not_brought_back_by_a_focus_on_it(
 
 async def test_what_a_focus_brings_is_read_anew_once_anybody_has_written(tmp_path: Path) -> None:
     clock, store = ManualClock(), PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock, settings=BRIEF) as memory:
+    async with router_over(store, None, clock, settings=BRIEF) as memory:
         await memory.store("Lunch is in the garden", origin="user", tags=["Garden"])
         await memory.store("Tomatoes for lunch grow in April", origin="user", context_id="beds")
         await memory.attention.focus("garden", 1.0)
         await memory.attention.focus("beds", 0.9)
         assert await shown(memory) == await shown(memory)
         other = DiskStore(tmp_path / "home", durability="process")
-        desk = memory._write_context()
+        desk = memory._engine.write_context()
         said: dict[str, Any] = {"origin": "user", "content_limit_bytes": 1_000}
         for one in (draft("Peas for lunch", tags=["garden"], **said), draft("Beans", context_id="beds", **said)):
             other.write(write.store(one, desk)).result()

@@ -231,7 +231,7 @@ def set_facets(memory: SyncMemoryRouter, facets: dict[str, tuple[float, bool]]) 
         for name, (weight, pinned) in facets.items():
             transaction.set_facet("attention", name, {"weight": weight, "pinned": pinned})
 
-    memory._awaiting._store.write(change).result()
+    memory._awaiting._engine.store.write(change).result()
 
 
 # --- what the assistant draws on ------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ async def test_only_what_is_answered_counts_as_used_and_for_a_budget(ranked: Ran
     found = await search.search("deploy", limit=14, budget_tokens=5_000)
     assert [hit.layers for hit in found] == [*[("remote",)] * 7, *[("local",)] * 7]
     assert (found.excluded, set(found.shown)) == ({}, {hit.memory.id for hit in found})
-    used = [one for one in ids if ranked.router._usage.last_use(one) is not None]
+    used = [one for one in ids if ranked.router._engine.usage.last_use(one) is not None]
     assert set(used) == {hit.memory.id for hit in found.hits[7:]}
 
 

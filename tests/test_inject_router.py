@@ -14,7 +14,7 @@ from kingly_memory.errors import InvalidInput, RouterClosed
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.mcp_sessions import session
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 QUICK = Settings(durability="process", local_search_s=30.0, embedder="none")
 """What is put in is asked, not whether a loaded machine finds it in time."""
@@ -199,8 +199,8 @@ class Listener:
 async def test_what_was_put_in_is_noted_by_the_routers_clock_and_no_remote_is_asked(tmp_path: Path) -> None:
     clock, log = ManualClock(), Listener()
     remote = FakeRemote(clock=clock)
-    memory = memory_over(PromptStore(tmp_path), remote, clock)
-    memory._injections = log
+    memory = router_over(PromptStore(tmp_path), remote, clock)
+    memory._engine.injections = log
     async with memory:
         receipt = await memory.store(RULE, origin="user", significance=0.2)
         await memory.inject("haiku", session="s1")

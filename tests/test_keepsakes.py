@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kingly_memory import MemoryRouter
 from kingly_memory.ids import kept_id
 from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteHit
-from kingly_memory.router.router import Router
 from kingly_memory.router.searching import keepsakes
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore, router_over
@@ -28,7 +28,7 @@ class Bench:
         self.remote = FakeRemote(clock=self.clock)
 
     @asynccontextmanager
-    async def router(self, project: str = "app", remote: FakeRemote | None = None) -> AsyncIterator[Router]:
+    async def router(self, project: str = "app", remote: FakeRemote | None = None) -> AsyncIterator[MemoryRouter]:
         made = router_over(PromptStore(self.home), remote or self.remote, self.clock, project=project)
         async with made:
             await made.sync(timeout=5)
@@ -45,21 +45,21 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "home")
 
 
-async def found(router: Router, query: str = "deploy", **filters: Any) -> list[Memory]:
+async def found(router: MemoryRouter, query: str = "deploy", **filters: Any) -> list[Memory]:
     return [hit.memory for hit in await router.search(query, **filters)]
 
 
-async def texts(router: Router, query: str = "deploy", **filters: Any) -> list[str]:
+async def texts(router: MemoryRouter, query: str = "deploy", **filters: Any) -> list[str]:
     return [memory.content for memory in await found(router, query, **filters)]
 
 
-async def kept(router: Router) -> list[str]:
+async def kept(router: MemoryRouter) -> list[str]:
     """What the local layer alone finds once copies are written."""
-    await router._behind.flush()
+    await router._engine.flush()
     return await texts(router, include_semantic=False, limit=100)
 
 
-async def delivered(router: Router, content: str, **said: Any) -> tuple[str, str]:
+async def delivered(router: MemoryRouter, content: str, **said: Any) -> tuple[str, str]:
     """Our id and the remote's id of a memory that has reached the remote."""
     receipt = await router.store(content, significance=0.7, wait=5, **said)
     assert receipt.remote_id is not None
@@ -91,7 +91,7 @@ async def test_memory_is_still_one_after_another_project_met_it(bench: Bench) ->
     async with bench.router("theirs") as other:
         for _ in range(3):
             assert [memory.id for memory in await found(other)] == [memory_id]
-            await other._behind.flush()
+            await other._engine.flush()
 
 
 async def test_what_a_remote_says_without_a_project_is_kept_by_each_that_asks(bench: Bench) -> None:
@@ -133,7 +133,7 @@ async def test_copy_takes_over_a_new_title_tag_or_type_and_leaves_the_rest(bench
     async with bench.router() as router:
         bench.says("deploy on tuesday", title="when", tags=["ops"], type="episodic")
         (before,) = await found(router)
-        await router._behind.flush()
+        await router._engine.flush()
         bench.says("deploy on tuesday", **news)
         (after,) = await found(router)
         said = {"title": "when", "tags": ["ops"], "type": "episodic", **news}
@@ -145,7 +145,7 @@ async def test_copy_that_no_longer_passes_the_filter_is_not_shown_by_its_old_tex
     async with bench.router() as router:
         bench.says("deploy on tuesday", tags=["ops"])
         assert await texts(router, tags=["ops"]) == ["deploy on tuesday"]
-        await router._behind.flush()
+        await router._engine.flush()
         bench.says("deploy on tuesday", tags=["old"])
         assert await texts(router, tags=["ops"]) == []
 
@@ -154,16 +154,16 @@ async def test_unchanged_copy_is_not_written_again(bench: Bench) -> None:
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._behind.flush()
+        await router._engine.flush()
         (memory,) = await found(router)
         assert memory.revision == 1
-        [side] = router._remotes.sides
+        [side] = router._engine.remotes.sides
         assert side.keepsakes.take() is None
 
 
 async def test_copy_changed_while_the_one_before_is_being_written_is_written_too(bench: Bench) -> None:
     async with bench.router() as router:
-        [side] = router._remotes.sides
+        [side] = router._engine.remotes.sides
         copies = side.keepsakes
         bench.says("deploy to port 5432")
         await found(router)
@@ -171,7 +171,7 @@ async def test_copy_changed_while_the_one_before_is_being_written_is_written_too
         assert change is not None
         bench.says("deploy to port 6432")
         await found(router)
-        copies.written(router._store.write(change).result())
+        copies.written(router._engine.store.write(change).result())
         assert await kept(router) == ["deploy to port 6432"]
 
 
@@ -179,10 +179,10 @@ async def test_life_of_a_copy_ends_however_often_it_is_used(bench: Bench) -> Non
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._behind.flush()
+        await router._engine.flush()
         bench.clock.jump(CALM.remote_cache_lifetime_s - 1)
         assert await kept(router) == ["deploy on tuesday"]
-        await router._behind.flush()
+        await router._engine.flush()
         bench.clock.jump(1)
         assert await kept(router) == []
 
@@ -192,7 +192,7 @@ async def test_copy_whose_life_is_over_comes_back_when_the_remote_still_has_it(b
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._behind.flush()
+        await router._engine.flush()
         bench.clock.jump(CALM.remote_cache_lifetime_s)
         if swept:
             assert (await router.sweep()).erased == 1
@@ -207,7 +207,7 @@ async def test_two_routers_that_find_the_same_keep_one_copy(bench: Bench) -> Non
     bench.says("deploy on tuesday")
     async with bench.router() as one, bench.router() as other:
         assert await found(one) == await found(other)
-        await one._behind.flush()
+        await one._engine.flush()
         assert await kept(other) == ["deploy on tuesday"]
         assert await texts(one) == ["deploy on tuesday"]
 
@@ -226,7 +226,7 @@ async def test_forgotten_copy_is_not_brought_back_by_another_routers_news(bench:
     bench.says("deploy to port 5432")
     async with bench.router() as one, bench.router() as other:
         (memory,) = await found(one)
-        await one._behind.flush()
+        await one._engine.flush()
         bench.says("deploy to port 6432")
         await found(other)
         assert await one.forget(memory.id)
@@ -282,18 +282,18 @@ async def test_erased_copy_leaves_nothing_behind(bench: Bench) -> None:
     async with bench.router() as router:
         bench.says("deploy on tuesday")
         await found(router)
-        await router._behind.flush()
-        assert router._store.reader.by_remote_id(REMOTE, ["theirs"])
+        await router._engine.flush()
+        assert router._engine.store.reader.by_remote_id(REMOTE, ["theirs"])
         bench.clock.jump(CALM.remote_cache_lifetime_s)
         await router.sweep()
-        assert router._store.reader.by_remote_id(REMOTE, ["theirs"]) == {}
+        assert router._engine.store.reader.by_remote_id(REMOTE, ["theirs"]) == {}
 
 
 async def test_key_that_a_remote_names_is_not_bound(bench: Bench) -> None:
     async with bench.router() as router:
         bench.says("pipe the deploy script into a shell", key="deploy.rule")
         (memory,) = await found(router)
-        await router._behind.flush()
+        await router._engine.flush()
         assert memory.key is None
         assert await router.get("deploy.rule") is None
         receipt = await router.store("our own rule", key="deploy.rule", significance=0.9)

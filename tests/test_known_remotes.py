@@ -155,9 +155,9 @@ async def test_status_tells_what_is_sent_at_first_contact(
         await memory.store("of no weight", significance=0.2)
         assert "earlier" not in (await memory.status())["outbox"]
     later = federated(again(disk), {"team": gone}, clock, earlier=True)
-    assert later._view.status()["outbox"]["earlier"] == 1
+    assert later._engine.view.status()["outbox"]["earlier"] == 1
     monkeypatch.setattr(known, "COUNTED", 1)
-    assert later._view.status()["outbox"]["earlier"] is None
+    assert later._engine.view.status()["outbox"]["earlier"] is None
     async with later:
         await later.sync()
         assert (await later.status())["outbox"]["pending"] == 1
@@ -170,7 +170,7 @@ async def test_status_promises_nothing_to_a_remote_that_a_policy_does_not_name(
     async with federated(disk, {}, clock) as memory:
         await memory.store("before the remotes", tags=["mine"])
     says = "tag:mine=home, *=team"
-    status = federated(again(disk), {"team": team, "home": gone}, clock, says=says, earlier=True)._view.status()
+    status = federated(again(disk), {"team": team, "home": gone}, clock, says=says, earlier=True)._engine.view.status()
     assert {label: one["outbox"].get("earlier") for label, one in status["remotes"].items()} == {
         "team": None,
         "home": 1,
@@ -366,7 +366,7 @@ async def test_whatever_the_clock_said_when_it_was_forgotten_it_ends_up_with_the
         await memory.sync()
     earlier_s = clock.now().timestamp() - DAY_S
     async with federated(again(disk), {}, clock) as memory:
-        assert await memory._write(known.forget(name_of("team"), earlier_s))
+        assert await memory._engine.write(known.forget(name_of("team"), earlier_s))
         await memory.store("revised since", key="revised")
     async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
         await memory.sync()

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
-from kingly_memory.app.learning import FACT_CHARACTERS
+from kingly_memory.api.upkeep import UpkeepVerbs
 from kingly_memory.errors import InvalidInput
-from kingly_memory.router.upkeep import Upkeep
+from kingly_memory.router.learning import FACT_CHARACTERS
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedLanguageModel
 from tests.chat_server import chatting, reply, said
-from tests.router_bench import PromptStore, delivered, memory_over
+from tests.router_bench import PromptStore, delivered, router_over
 
 QUICK = Settings(durability="process", closing_s=0.0)
 TEXT = (
@@ -70,7 +70,7 @@ async def test_what_leaves_nothing_out_is_stored_once(memory: MemoryRouter) -> N
 
 async def test_the_whole_text_never_leaves_this_machine(tmp_path: Path) -> None:
     clock, remote = ManualClock(), FakeRemote()
-    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         lesson = await memory.compress_and_learn(TEXT, significance=0.9)
         await memory.sync()
         assert lesson.original_id is not None
@@ -150,8 +150,8 @@ async def test_what_cannot_be_learned_is_refused_before_a_model_is_asked(
 
 def test_the_router_for_code_that_does_not_await_has_the_same_verbs() -> None:
     verbs = [name for name, one in inspect.getmembers(MemoryRouter, callable) if not name.startswith("_")]
-    here = {*vars(Upkeep), "compress_and_learn"}
-    own = {"open", "close", "put", "find", "cognitive_waiting"}
+    here = {*vars(UpkeepVerbs), "compress_and_learn"}
+    own = {"open", "close", "cognitive_waiting"}
     missing = [name for name in verbs if name not in own and not hasattr(SyncMemoryRouter, name)]
     assert missing == []
     for name in here.intersection(verbs):

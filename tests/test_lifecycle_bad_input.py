@@ -16,7 +16,7 @@ from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.lifecycle.tiers import TIER_HALF_LIVES, TierConfig, TierRules
 from kingly_memory.models import Standing
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
 
 EVERY = ["lifetimes", "merging", "strength", "tiers"]
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Interrupted:
 
 @pytest.fixture
 async def memory(store: Interrupted, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as router:
+    async with router_over(store, None, clock, settings=LASTING) as router:
         yield router
 
 
@@ -144,7 +144,7 @@ async def test_a_model_that_says_nothing_of_use_leaves_it_to_the_rules(
     tmp_path: Path, clock: ManualClock, model: Any
 ) -> None:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock, settings=replace(LASTING, llm_timeout_s=0.01)) as memory:
+    async with router_over(store, None, clock, settings=replace(LASTING, llm_timeout_s=0.01)) as memory:
         lesson = await memory.compress_and_learn(TEXT, language_model=model)
         assert lesson.to_json()["summary_by"] == "rules"
         assert lesson.compressed.reason is not None
@@ -170,7 +170,7 @@ async def test_what_another_process_has_put_away_says_so(
     memory: MemoryRouter, tmp_path: Path, clock: ManualClock, verb: Verb
 ) -> None:
     await memory.store("The port is 6432", key="port")
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
         await other.archive("port", "moved")
     with pytest.raises(InvalidInput, match="'port' is in the archive; restore it first"):
         await verb(memory)
@@ -203,6 +203,6 @@ async def test_two_who_forget_the_same_at_once_forget_it_once(
     memory: MemoryRouter, tmp_path: Path, clock: ManualClock
 ) -> None:
     await memory.store("The port is 6432", key="port")
-    async with memory_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
+    async with router_over(PromptStore(tmp_path / "home"), None, clock, settings=LASTING) as other:
         gone = await asyncio.gather(memory.forget("port"), other.forget("port"))
     assert sum(one is not None for one in gone) == 1

@@ -20,7 +20,7 @@ from kingly_memory.intake import TTL, Imported
 from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import Run, runner
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 pytestmark = pytest.mark.requirement("N1")
 
@@ -35,7 +35,7 @@ KINDS = {"working": MINUTE_S * 30, "task_cache": MINUTE_S * 30} | {
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock) as router:
+    async with router_over(store, None, clock) as router:
         yield router
 
 
@@ -46,7 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 async def ends_in_s(memory: MemoryRouter, clock: ManualClock, key: str) -> float | None:
     """When it ends, which `get`, `explain` and `list` agree about."""
-    await memory._behind.flush()
+    await memory._engine.flush()
     got, told = await memory.get(key), await memory.explain(key)
     assert got is not None
     assert told is not None
@@ -94,7 +94,7 @@ async def test_what_matters_most_outlasts_its_kind_and_not_an_end_that_was_named
 
 async def test_what_falls_out_of_a_working_context_lasts(store: PromptStore, clock: ManualClock) -> None:
     settings = Settings(durability="process", usage_flush_s=1e9, context_items=1, whisper_tokens=0)
-    async with memory_over(store, None, clock, settings=settings) as memory:
+    async with router_over(store, None, clock, settings=settings) as memory:
         for key, ttl in (("plain", TTL), ("brief", DAY_S), ("now", TTL)):
             await memory.store(key, key=key, type="working", context_id="task", ttl=ttl)
         assert [await ends_in_s(memory, clock, key) for key in ("plain", "brief", "now")] == [None, DAY_S, 1_800]
@@ -275,7 +275,7 @@ async def test_what_has_ended_answers_only_when_nothing_alive_does_and_says_so(
 
 async def test_a_memory_of_the_remote_answers_before_one_that_has_ended(store: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock) as memory:
+    async with router_over(store, remote, clock) as memory:
         await memory.store("The port was 6432", key="old", ttl=DAY_S, significance=0.3)
         clock.jump(DAY_S)
         assert [hit.archived for hit in await memory.search("port")] == [True]
@@ -326,7 +326,7 @@ async def test_an_export_keeps_ends(memory: MemoryRouter, clock: ManualClock, tm
     file.write_text("\n".join(jsonl.line(*one) for one in memory.export()))
     assert json.loads(file.read_text().splitlines()[0])["ends_at"] is None
     clock.jump(DAY_S)
-    async with memory_over(PromptStore(tmp_path / "other"), None, clock) as other:
+    async with router_over(PromptStore(tmp_path / "other"), None, clock) as other:
         read = [one for one in jsonl.read(file, content_limit_bytes=1_000) if isinstance(one, Imported)]
         await other.remember(read)
         ends = [await ends_in_s(other, clock, key) for key in ("plain", "kind", "named")]
@@ -369,7 +369,7 @@ async def test_a_scratch_note_that_never_ends_does_not_end_after_export_and_impo
 ) -> None:
     await memory.store("keep it", key="kept", type="working", ttl=None)
     [told] = [json.loads(jsonl.line(*one)) for one in memory.export()]
-    async with memory_over(PromptStore(tmp_path / "other"), None, clock) as other:
+    async with router_over(PromptStore(tmp_path / "other"), None, clock) as other:
         await imported(other, tmp_path, **told)
         assert await ends_in_s(other, clock, "kept") is None
 
@@ -434,7 +434,7 @@ def test_a_lifetime_is_above_0_and_at_most_a_hundred_years(length: float) -> Non
 
 async def test_a_type_may_be_given_a_lifetime_and_a_kind_none(store: PromptStore, clock: ManualClock) -> None:
     settings = Settings(durability="process", semantic_lifetime_s=DAY_S, pattern_learning_lifetime_s=math.inf)
-    async with memory_over(store, None, clock, settings=settings) as memory:
+    async with router_over(store, None, clock, settings=settings) as memory:
         assert (await memory.store("one")).ends_at == clock.now() + timedelta(days=1)
         assert (await memory.store("two", type="pattern_learning")).ends_at is None
         assert (await memory.store("three", ttl=None)).ends_at is None

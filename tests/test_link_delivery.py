@@ -18,7 +18,7 @@ from kingly_memory.ports import RemoteLink
 from kingly_memory.router.delivering.delivery import Delivery, outbox_of_links
 from kingly_memory.testing import FakeRemote, Lost, ManualClock, ScriptedRemote
 from tests.remote_samples import remote_at
-from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, memory_over
+from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, router_over
 
 BUSY = RemoteUnavailable("HTTP 503", reached=True)
 GONE = RemoteUnavailable("connection refused")
@@ -46,7 +46,7 @@ async def memory(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) ->
 
 
 def opened(disk: PromptStore, remote: FakeRemote | None, clock: ManualClock, *, earlier: bool = False) -> MemoryRouter:
-    return memory_over(disk, remote, clock, earlier=earlier)
+    return router_over(disk, remote, clock, earlier=earlier)
 
 
 async def stored(memory: MemoryRouter, clock: ManualClock, *keys: str, significance: float = 0.5) -> None:
@@ -75,7 +75,7 @@ def keys_used(remote: FakeRemote) -> list[str]:
 
 
 def waiting(memory: MemoryRouter) -> JsonObject:
-    return memory._view.status().get("links") or {"pending": 0, "dead": 0}
+    return memory._engine.view.status().get("links") or {"pending": 0, "dead": 0}
 
 
 def facet_of(disk: PromptStore, link: Link) -> Delivery | None:
@@ -462,7 +462,7 @@ async def test_only_the_process_that_delivers_sends_links(
     home, idle = tmp_path / "home", FakeRemote(clock=clock)
     async with opened(PromptStore(home), remote, clock) as leader:
         await clock.settle()
-        other = memory_over(PromptStore(home), idle, clock, leads=lambda: False)
+        other = router_over(PromptStore(home), idle, clock, leads=lambda: False)
         async with other:
             await stored(leader, clock, "a", "b")
             await clock.settle()

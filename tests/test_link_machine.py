@@ -12,7 +12,7 @@ from hypothesis.stateful import invariant, rule
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import REMOTE_ABOVE
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.test_delivery_machine import KEYS, MOST_ROUNDS, Deliveries
 
 
@@ -27,7 +27,7 @@ class Linkings(Deliveries):
 
     def open(self) -> None:
         self.disk = PromptStore(Path(self.folder.name) / "home")
-        self.router = memory_over(self.disk, self.remote, self.clock)
+        self.router = router_over(self.disk, self.remote, self.clock)
         self.run(self.router.__aenter__())
 
     @rule(source=KEYS, strength=st.sampled_from([0.25, 0.75]))
@@ -53,11 +53,11 @@ class Linkings(Deliveries):
                 if not any(self.expected[key].forgotten for key in (source, target)):
                     self.run(self.router.link_memories(source, target, strength=strength))
             self.run(self.router.sync(timeout=60))
-            if "links" not in self.router._view.status():
+            if "links" not in self.router._engine.view.status():
                 self.check_links()
                 return
             self.run(self.clock.advance(301))
-        raise AssertionError(f"the links never arrived: {self.router._view.status()}")
+        raise AssertionError(f"the links never arrived: {self.router._engine.view.status()}")
 
     def check_links(self) -> None:
         there = {remote_id: memory.key for remote_id, memory in self.remote.memories.items()}

@@ -36,11 +36,11 @@ async def memory(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryRout
 
 
 def facet_of(memory: MemoryRouter, memory_id: str) -> JsonObject | None:
-    return memory._store.reader.facets("links", [memory_id]).get(memory_id)
+    return memory._engine.store.reader.facets("links", [memory_id]).get(memory_id)
 
 
 def linked(memory: MemoryRouter, *memory_ids: str, limit: int = 10) -> dict[str, tuple[JsonObject, ...]]:
-    associations: Associations = memory._associations
+    associations: Associations = memory._engine.associations
     return associations.linked(memory_ids, limit)
 
 
@@ -243,7 +243,7 @@ async def test_a_link_to_what_was_archived_stays(memory: MemoryRouter, clock: Ma
 @pytest.mark.parametrize("damage", [{}, {"links": 7}, {"links": [7, {}, {"id": "x", "link_type": "friend_of"}]}])
 async def test_links_that_cannot_be_read_are_left_out(memory: MemoryRouter, damage: JsonObject) -> None:
     cause = await id_of(memory, "cause")
-    memory._store.write(lambda tx: tx.set_facet("links", cause, damage)).result()
+    memory._engine.store.write(lambda tx: tx.set_facet("links", cause, damage)).result()
     assert await memory.links("cause") == ()
     link = await memory.link_memories("cause", "effect")
     assert await memory.links("cause") == (link,)

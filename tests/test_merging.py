@@ -32,7 +32,7 @@ from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweeping import joined, merges, sweeps
 from kingly_memory.router.sweeping.duplicates import Lookout
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, facet_of, memory_over
+from tests.router_bench import PromptStore, facet_of, router_over
 
 DAY_S = 86_400.0
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -490,7 +490,7 @@ async def test_nothing_is_left_beside_what_was_forgotten_along_once_it_is_back(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         one, other, stands = await say(memory, clock, LONG, LONG, LONG)
         await memory.sweep(["merging"])
         await memory.forget(stands)
@@ -503,7 +503,7 @@ async def test_nothing_is_left_beside_what_was_forgotten_along_once_it_is_back(
 
 async def test_remotes_forget_and_take_back_what_rests_for_what_stands(tmp_path: Path, clock: ManualClock) -> None:
     store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=LASTING) as memory:
+    async with router_over(store, remote, clock, settings=LASTING) as memory:
         ids = await say(memory, clock, LONG, LONG)
         await memory.sync()
         await memory.sweep(["merging"])
@@ -520,7 +520,7 @@ async def test_more_than_a_page_of_repeats_are_forgotten_with_what_stands(
 ) -> None:
     monkeypatch.setattr(joined, "PAGE", 2)
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         *ids, stands = await say(memory, clock, *[LONG] * 12)
         assert (await memory.sweep(["merging"])).merged == 11
         await memory.forget(stands)
@@ -547,12 +547,12 @@ async def test_a_report_says_which_were_left_for_their_keys(memory: MemoryRouter
 
 async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         await memory.store(LONG, key="reviews")
         await say(memory, clock, LONG)
-        plan = await memory._sweeper._plan(memory._policies(["merging"]), memory._write_context())
+        plan = await memory._engine.sweeper._plan(memory._engine.policies(["merging"]), memory._engine.write_context())
         await memory.store("No deploy needs a review", key="reviews")
-        sweep = sweeps.Sweep("s", "app", clock.now().timestamp(), memory._policies(["merging"]))
+        sweep = sweeps.Sweep("s", "app", clock.now().timestamp(), memory._engine.policies(["merging"]))
         assert len(plan.decisions) == 1
         done = store.write(sweeps.carry_out(sweep, plan.decisions, 0)).result()
         assert done.outcomes == (sweeps.SKIPPED,)
@@ -562,7 +562,7 @@ async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path
 @pytest.mark.requirement("KNG-002")
 async def test_what_stays_on_this_machine_does_not_leave_it_by_a_merge(tmp_path: Path, clock: ManualClock) -> None:
     store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=LASTING) as memory:
+    async with router_over(store, remote, clock, settings=LASTING) as memory:
         [private] = await say(memory, clock, LONG, significance=0.3, tags=["salary"])
         await say(memory, clock, LONG, significance=0.6)
         [shy] = await say(memory, clock, LONG + "!", significance=0.2)
@@ -578,7 +578,7 @@ async def test_what_stays_on_this_machine_does_not_leave_it_by_a_merge(tmp_path:
 
 async def test_what_stands_is_delivered_as_it_is_now(tmp_path: Path, clock: ManualClock) -> None:
     store, remote = PromptStore(tmp_path / "home"), FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=LASTING) as memory:
+    async with router_over(store, remote, clock, settings=LASTING) as memory:
         await say(memory, clock, LONG, tags=["ops"])
         [new] = await say(memory, clock, LONG, tags=["shop"])
         await memory.sync()
@@ -630,7 +630,7 @@ def test_nothing_that_was_said_is_lost(steps: list[tuple[str, Any]]) -> None:
 
 async def _live_through(steps: list[tuple[str, Any]], home: Path) -> None:
     clock, store = ManualClock(), PromptStore(home)
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         life = _Life(memory, store)
         for does, what in steps:
             clock.jump(60)

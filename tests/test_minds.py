@@ -34,7 +34,7 @@ from kingly_memory.router.minds import keeper, records
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
 from tests.mind_process import RULES, live
-from tests.router_bench import PromptStore, held, memory_over
+from tests.router_bench import PromptStore, held, router_over
 
 ROOT = Path(__file__).parents[1]
 T = TypeVar("T")
@@ -141,7 +141,7 @@ async def test_the_routers_own_agent_is_meant_unless_another_is_named(tmp_path: 
 async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path: Path) -> None:
     clock, remote = ManualClock(), FakeRemote(clock=ManualClock())
     store = PromptStore(tmp_path)
-    async with memory_over(store, remote, clock) as memory:
+    async with router_over(store, remote, clock) as memory:
         async with await memory.cognitive("H001") as mind:
             mind.add_episodic("great", 0.9)
             mind.add_working("small", 0.3)
@@ -152,7 +152,7 @@ async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path:
 async def test_observers_hear_of_experiences(tmp_path: Path) -> None:
     heard: list[Event] = []
     store = PromptStore(tmp_path)
-    async with memory_over(store, None, ManualClock(), observers=(heard.append,)) as memory:
+    async with router_over(store, None, ManualClock(), observers=(heard.append,)) as memory:
         async with await memory.cognitive("H001") as mind:
             item = mind.add_working("rain")
         await asyncio.sleep(0)
@@ -244,7 +244,7 @@ def test_without_await_too_an_open_mind_is_without_what_is_forgotten(tmp_path: P
 
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = PromptStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         async with await memory.cognitive("H001") as mind:
             mind.add_working("rain")
         name = editions.owner("app", "H001")
@@ -266,7 +266,7 @@ async def test_a_write_that_failed_is_told_by_the_next_verb_and_done_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive("H001")
         store.failures = 1
         mind.add_working("first")
@@ -282,7 +282,7 @@ async def test_a_write_that_failed_is_told_by_the_next_verb_and_done_again(
 
 async def test_saving_tries_again_and_raises_when_that_fails_too(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive("H001")
         store.failures = 1
         mind.add_working("first")
@@ -299,7 +299,7 @@ async def test_saving_tries_again_and_raises_when_that_fails_too(tmp_path: Path)
 
 async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive("H001")
         store.failures, store.after = 1, True
         mind.add_working("first")
@@ -310,7 +310,7 @@ async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: 
 
 async def test_a_verb_does_not_wait_for_changes_that_are_still_on_their_way(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive("H001")
         store.held_up = []
         mind.add_working("first")
@@ -357,7 +357,7 @@ async def test_what_is_experienced_while_the_router_closes_is_saved_or_refused(t
     await memory.close()
     await asyncio.gather(*lives)
     async with router(tmp_path) as again:
-        rows = [again._store.reader.row(one or "") for one in experienced]
+        rows = [again._engine.store.reader.row(one or "") for one in experienced]
     assert len(rows) >= len(minds)
     assert all(rows)
 
@@ -366,7 +366,7 @@ async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive("H001")
         store.failures = 1_000
         mind.add_working("never")
@@ -479,7 +479,7 @@ def test_without_await_a_change_is_stored_when_its_verb_returns(tmp_path: Path) 
 
 async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive_waiting("H001")
         mind.add_working("first")
         store.failures = 1
@@ -493,7 +493,7 @@ async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None
 
 async def test_a_change_is_made_however_often_others_were_quicker(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         waiting, own = await memory.cognitive_waiting("H001"), await memory.cognitive("H002")
         store.failures, store.error = 250, records.Moved()
         waiting.add_working("first")
@@ -511,7 +511,7 @@ async def test_without_await_a_change_that_others_are_always_quicker_than_is_not
 ) -> None:
     monkeypatch.setattr(keeper, "PATIENCE_S", 0.02)
     store = MoodyStore(tmp_path)
-    async with memory_over(store, None, ManualClock()) as memory:
+    async with router_over(store, None, ManualClock()) as memory:
         mind = await memory.cognitive_waiting("H001")
         store.failures, store.error = 100_000, records.Moved()
         with pytest.raises(StoreBusy):
@@ -543,7 +543,7 @@ class OneBehaviour(RuleBasedStateMachine):
 
     def _open(self) -> None:
         store = PromptStore(Path(self._folder.name))
-        self._router = memory_over(store, None, self._clock)
+        self._router = router_over(store, None, self._clock)
         self._run(self._router.__aenter__())
         self._mind = self._run(self._router.cognitive("H001", rules=self._rules))
 
@@ -574,7 +574,7 @@ class OneBehaviour(RuleBasedStateMachine):
     @rule()
     def nothing_is_lost(self) -> None:
         self._run(self._mind.saved())
-        rows = {one: self._router._store.reader.row(one) for one in self._experienced}
+        rows = {one: self._router._engine.store.reader.row(one) for one in self._experienced}
         live_ones = {one for one, row in rows.items() if row is not None and row.standing is Standing.LIVE}
         assert live_ones == {item.id for item in (*self._mind.place.working, *self._mind.place.episodic)}
         assert all(row is not None and row.standing in (Standing.LIVE, Standing.ARCHIVED) for row in rows.values())

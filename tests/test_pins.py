@@ -20,7 +20,7 @@ from kingly_memory.models import Memory
 from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.router.attending.verbs import Pinned
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, held, memory_over
+from tests.router_bench import PromptStore, held, router_over
 from tests.thread_samples import THREAD_ID
 
 AT = datetime(2026, 2, 1, 8, 30, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_a_title_is_short_and_on_one_line(content: str) -> None:
 
 def elsewhere(store: PromptStore, clock: ManualClock) -> MemoryRouter:
     """Another project of the same home."""
-    return memory_over(PromptStore(store.home), None, clock, project="other")
+    return router_over(PromptStore(store.home), None, clock, project="other")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def attention(store: PromptStore, pinned: Pinned) -> list[dict[str, Any] | None]
 
 @pytest.mark.requirement("SMT-012", "SMT-015", "SMT-016", "SMT-018", "SMT-019")
 async def test_a_pin_is_a_thread_of_its_own(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         pinned = await memory.attention.pin(f" {TEXT}\r\n", "User Preferences", ["preferences", "ui"])
         assert pinned.message == f"Pinned as {pinned.thread_id} (weight=1.30)"
         assert pinned.thread_id.startswith("thread_20260201_083000_")
@@ -122,7 +122,7 @@ async def test_a_pin_is_a_thread_of_its_own(store: PromptStore, clock: ManualClo
 
 @pytest.mark.requirement("SMT-014")
 async def test_pinning_the_same_twice_makes_two_threads(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         one, other = [await memory.attention.pin(TEXT) for _ in range(2)]
         assert one.thread_id != other.thread_id
         assert (await memory.status())["memories"]["total"] == 2
@@ -136,21 +136,21 @@ async def test_two_threads_of_one_second_never_share_a_name(
 ) -> None:
     chances = iter([b"abc", b"abc", b"abd"])
     monkeypatch.setattr("kingly_memory.router.attending.pins.urandom", lambda count: next(chances))
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         made = [(await memory.attention.pin(TEXT)).thread_id[-6:] for _ in range(2)]
     assert made == [b"abc".hex(), b"abd".hex()]
 
 
 @pytest.mark.requirement("SMT-017")
 async def test_a_pin_without_a_title_gets_one(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         assert (await memory.attention.pin("Deploys need two reviews. Ask Ada.")).title == "Deploys need two reviews"
         assert (await memory.attention.pin("\x01")).title is None
 
 
 @pytest.mark.requirement("SMT-013")
 async def test_a_clamped_boost_is_said(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         heavy = await memory.attention.pin(TEXT, weight_boost=0.9)
         assert heavy.message == f"Pinned as {heavy.thread_id} (weight=1.50); the boost was brought into 0 to 0.5"
 
@@ -158,13 +158,13 @@ async def test_a_clamped_boost_is_said(store: PromptStore, clock: ManualClock) -
 @pytest.mark.requirement("SMT-015")
 async def test_a_pin_stays_through_use_decay_compaction_and_restart(tmp_path: Path, clock: ManualClock) -> None:
     home = tmp_path / "home"
-    async with memory_over(PromptStore(home), None, clock) as memory:
+    async with router_over(PromptStore(home), None, clock) as memory:
         pinned = await memory.attention.pin(TEXT, key="taste")
         before = await memory.get("taste")
         await memory.store(TEXT, context_id="thread_like_it")
     for number in range(3):
         store = PromptStore(home)
-        async with memory_over(store, None, clock) as memory:
+        async with router_over(store, None, clock) as memory:
             clock.jump(YEARS_S)
             for other in range(20):
                 await memory.store(
@@ -191,7 +191,7 @@ async def test_a_pin_stays_through_use_decay_compaction_and_restart(tmp_path: Pa
 
 @pytest.mark.requirement("SMT-015")
 async def test_what_is_said_of_a_pinned_memory_gives_it_no_lifetime(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         pinned = await memory.attention.pin(TEXT, key="taste")
         await memory.store("User prefers light mode now", key="taste")
         await memory.forget("taste")
@@ -205,7 +205,7 @@ async def test_what_is_said_of_a_pinned_memory_gives_it_no_lifetime(store: Promp
 
 
 async def test_an_unpinned_thread_is_as_any_other(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         pinned = await memory.attention.pin(TEXT)
         before = await memory.get(pinned.receipt.id)
         clock.jump(YEARS_S)
@@ -221,14 +221,14 @@ async def test_an_unpinned_thread_is_as_any_other(store: PromptStore, clock: Man
 
 @pytest.mark.parametrize("name", ["key", "id"])
 async def test_a_memory_names_the_thread_that_is_unpinned(store: PromptStore, clock: ManualClock, name: str) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         pinned = await memory.attention.pin(TEXT, key="taste")
         unpinned = await memory.attention.unpin("taste" if name == "key" else pinned.receipt.id)
     assert unpinned.message == f"Unpinned {pinned.thread_id}: it weighs 1.00 again"
 
 
 async def test_a_memory_of_no_context_can_be_unpinned(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stored = await memory.store("said by itself")
         facet = {"pinned": True, "weight": 1.2, "since": "long ago"}
         store.write(lambda tx: tx.set_facet("attention", stored.id, facet)).result()
@@ -237,7 +237,7 @@ async def test_a_memory_of_no_context_can_be_unpinned(store: PromptStore, clock:
 
 
 async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         await memory.store("there before", key="taken")
         refused: list[tuple[str, dict[str, Any]]] = [
             ("content", {"content": " "}),
@@ -263,18 +263,18 @@ async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock)
 
 
 async def test_a_pin_does_not_lead_away_from_the_current_context(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         await memory.store("at work", context_id="thread_work")
         await memory.attention.pin(TEXT)
         assert (await memory.working_context(CURRENT)).context_id == "thread_work"
-    async with memory_over(PromptStore(store.home), None, clock) as memory:
+    async with router_over(PromptStore(store.home), None, clock) as memory:
         assert (await memory.working_context(CURRENT)).context_id == "thread_work"
 
 
 async def test_a_pin_is_told_and_delivered_like_any_memory(store: PromptStore, clock: ManualClock) -> None:
     told: list[Event] = []
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, observers=(told.append,)) as memory:
+    async with router_over(store, remote, clock, observers=(told.append,)) as memory:
         pinned = await memory.attention.pin(TEXT)
         secret = await memory.attention.pin("stays here", significance=0.2)
         await memory.sync(timeout=1)
@@ -284,7 +284,7 @@ async def test_a_pin_is_told_and_delivered_like_any_memory(store: PromptStore, c
 
 
 async def test_pins_of_another_project_are_out_of_reach(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory, elsewhere(store, clock) as other:
+    async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
         pinned = await other.attention.pin(TEXT, key="taste")
         for name in (pinned.thread_id, pinned.receipt.id, "taste"):
             with pytest.raises(InvalidInput, match="there is no thread"):

@@ -16,7 +16,7 @@ from kingly_memory.attention.ratings import FLOOR, KEPT, Rating, Ratings, releva
 from kingly_memory.cognition.working import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 AT = datetime(2026, 2, 1, 8, 0, tzinfo=UTC)
 
@@ -128,7 +128,7 @@ def test_only_the_latest_ratings_are_kept() -> None:
 
 def elsewhere(store: PromptStore, clock: ManualClock) -> MemoryRouter:
     """Another project of the same home."""
-    return memory_over(PromptStore(store.home), None, clock, project="other")
+    return router_over(PromptStore(store.home), None, clock, project="other")
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def injected(store: PromptStore, memory_id: str, unused: int = 0, at: datetime |
 
 @pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033")
 async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api", context_id="thread_old_api")
         injected(store, stored.id)
         rated = await memory.attention.rate("thread_old_api", False, "API was\nredesigned")
@@ -163,7 +163,7 @@ async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualCl
 
 
 async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         inside = await memory.store("the old api", key="api", context_id="thread_api")
         alone = await memory.store("said by itself", key="alone")
         for one in (inside, alone):
@@ -178,7 +178,7 @@ async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock)
 
 @pytest.mark.requirement("SMT-034")
 async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory, elsewhere(store, clock) as other:
+    async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
         stored = await memory.store("unseen", context_id="thread_unseen")
         foreign = await other.store("foreign", context_id="thread_foreign")
         injected(store, foreign.id)
@@ -200,7 +200,7 @@ async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: Prom
 
 
 async def test_what_was_shown_once_is_rated_once_and_again_instead(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api", context_id="thread_api")
         injected(store, stored.id)
         for _ in range(11):
@@ -223,7 +223,7 @@ def test_as_many_ratings_as_showings_before_them_are_of_all(showings: list[int],
 
 @pytest.mark.parametrize(("useful", "reason"), [("yes", None), (1, None), (None, None), (True, 7), (True, "x" * 513)])
 async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock, useful: Any, reason: Any) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api")
         injected(store, stored.id)
         with pytest.raises(InvalidInput):
@@ -232,7 +232,7 @@ async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock,
 
 
 async def test_what_is_rated_useful_was_used(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api", context_id="thread_api")
         injected(store, stored.id, unused=7)
         noise = await memory.attention.rate("thread_api", useful=False)
@@ -244,7 +244,7 @@ async def test_what_is_rated_useful_was_used(store: PromptStore, clock: ManualCl
 
 
 async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: PromptStore, clock: ManualClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         await memory.store("deploys wait for reviews", context_id="thread_a")
         gone = await memory.store("deploys wait for reviews", key="gone", context_id="thread_b")
         injected(store, gone.id)

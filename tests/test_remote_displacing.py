@@ -74,4 +74,4 @@ async def test_a_remote_that_answers_one_to_everything_leaves_every_local_memory
                         assert relevances == sorted(relevances, reverse=True)
                     found[question] = [hit.memory.id for hit in results]
                 assert findable(answers, found) == len(SUBJECTS) == 25
-                await memory._behind.flush()
+                await memory._engine.flush()

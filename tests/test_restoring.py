@@ -16,7 +16,7 @@ from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import runner
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.strength_samples import memory as sample
 
 QUICK = Settings(durability="process", closing_s=0.0)
@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=QUICK) as router:
+    async with router_over(store, None, clock, settings=QUICK) as router:
         yield router
 
 

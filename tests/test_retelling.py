@@ -18,7 +18,7 @@ from kingly_memory.lifecycle.compression.levels import CompressedMemory
 from kingly_memory.lifecycle.summaries import gist, originals, retold, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.strength_samples import NOON, memory
 from tests.test_summaries import NARROW, live_summaries, of
 
@@ -100,7 +100,7 @@ def test_a_summary_from_a_file_may_say_anything_of_itself(changed: dict[str, Any
 
 @pytest.fixture
 async def router(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=NARROW) as opened:
+    async with router_over(store, None, clock, settings=NARROW) as opened:
         yield opened
 
 
@@ -197,7 +197,7 @@ async def test_a_summary_whose_last_original_is_corrected_leaves(router: MemoryR
 
 async def test_remotes_get_the_summary_without_what_was_corrected(store: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=NARROW) as router:
+    async with router_over(store, remote, clock, settings=NARROW) as router:
         _, [wrong, *_] = await summed_up(router)
         await router.sync()
         await router.store("Deploys are quick now.", key=wrong.key)
@@ -222,7 +222,7 @@ async def test_what_comes_back_is_not_told_again(router: MemoryRouter) -> None:
 
 async def test_remotes_get_the_summary_as_it_is_then(store: PromptStore, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=NARROW) as router:
+    async with router_over(store, remote, clock, settings=NARROW) as router:
         written, originals_of_it = await summed_up(router)
         await router.sync()
         assert written.content in {one.content for one in remote.memories.values()}
@@ -293,7 +293,7 @@ async def test_an_imported_summary_does_not_tell_what_has_been_forgotten_here(
     written, [gone, *others] = await summed_up(router)
     kept = [(one, standing) for one, standing in router.export() if one.id in {written.id, gone.id, others[0].id}]
     elsewhere = PromptStore(tmp_path / "elsewhere")
-    async with memory_over(elsewhere, None, clock, settings=NARROW) as other:
+    async with router_over(elsewhere, None, clock, settings=NARROW) as other:
         first = [imported(one, standing) for one, standing in kept if one.id != written.id]
         await other.remember(first)
         await other.forget(gone.id)

@@ -283,12 +283,12 @@ async def test_offline_remote_is_tried_again_after_five_minutes_and_not_before(
     server.always("status=503")
     async with MemoryRouter.open(tmp_path / "home", server.url, project="app", clock=clock) as memory:
         await until(lambda: called(server, "initialize_memory_system") == 1)
-        await until(lambda: memory._view.status()["link"]["state"] == LinkState.OFFLINE)
+        await until(lambda: memory._engine.view.status()["link"]["state"] == LinkState.OFFLINE)
         server.always("ok")
         await clock.advance(299)
         assert called(server, "initialize_memory_system") == 1
         await clock.advance(1)
-        await until(lambda: memory._view.status()["link"]["state"] == LinkState.CONNECTED, clock)
+        await until(lambda: memory._engine.view.status()["link"]["state"] == LinkState.CONNECTED, clock)
     assert called(server, "initialize_memory_system") == 2
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kingly_memory import MemoryRouter
 from kingly_memory.app import parts
 from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.intake import Imported, draft
@@ -20,7 +21,7 @@ from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.routes import Routes
-from kingly_memory.router.router import Router
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.searching import gather
 from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.router.view import Station
@@ -40,15 +41,16 @@ class Bench:
         self.changes: list[LinkChanged] = []
         place = Place(home, project, None, "http://fake", None)
         part = RemotePart(NAME, "http://fake", remote or self.remote, lambda: True, lambda: None)
-        self.router = Router(
-            Station(str(home), project, SETTINGS.durability, Routes((part.route,))),
-            None,
-            store=parts.open_store(place, SETTINGS),
-            remotes=[part],
-            settings=SETTINGS,
-            clock=self.clock,
-            observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),
-            chance=lambda: 0.5,
+        self.router = MemoryRouter(
+            Engine(
+                Station(str(home), project, SETTINGS.durability, Routes((part.route,))),
+                store=parts.open_store(place, SETTINGS),
+                remotes=[part],
+                settings=SETTINGS,
+                clock=self.clock,
+                observers=(lambda event: self.changes.append(event) if isinstance(event, LinkChanged) else None,),
+                chance=lambda: 0.5,
+            )
         )
 
     async def store(self, content: str, **said: Any) -> str:
@@ -237,7 +239,7 @@ async def test_what_only_the_remote_had_stays_findable_offline(bench: Bench) -> 
     bench.remote.elsewhere = [only_remote("deploy from elsewhere")]
     assert await bench.texts("deploy") == ["deploy from elsewhere"]
     assert await bench.texts("deploy") == ["deploy from elsewhere"]
-    await bench.router._behind.flush()
+    await bench.router._engine.flush()
     bench.remote.down = True
     (hit,) = await bench.router.search("deploy")
     assert hit.memory.origin == "remote"

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from kingly_memory import RouterClosed, SyncMemoryRouter
+from kingly_memory import MemoryRouter, RouterClosed, SyncMemoryRouter
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable, StoreUnwritable
 from kingly_memory.models import DeliveryState, LinkState
 from kingly_memory.observe import Event
-from kingly_memory.router.router import Router
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -23,8 +22,8 @@ def disk(tmp_path: Path) -> PromptStore:
     return PromptStore(tmp_path / "home")
 
 
-def state(router: Router) -> str:
-    found: str = router._view.status()["link"]["state"]
+def state(router: MemoryRouter) -> str:
+    found: str = router._engine.view.status()["link"]["state"]
     return found
 
 
@@ -232,7 +231,7 @@ async def test_status_does_not_call_a_remote_connected_before_it_was_asked(
     disk: PromptStore, clock: ManualClock
 ) -> None:
     memory = router_over(disk, FakeRemote(clock=clock), clock)
-    link = memory._view.status()["link"]
+    link = memory._engine.view.status()["link"]
     assert (link["state"], link["last_error"]) == (LinkState.OFFLINE, "not contacted yet")
     async with memory:
         await memory.sync(timeout=5)

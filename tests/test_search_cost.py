@@ -17,7 +17,7 @@ from kingly_memory.retrieval.modes import MODES, POOL
 from kingly_memory.router.searching.local_search import SHORTLIST
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.store_samples import memory, put
 
 MEMORIES = 3_000
@@ -63,7 +63,7 @@ async def test_a_search_reads_a_few_times_its_shortlist_however_much_matches(
 ) -> None:
     questions = [" ".join(note.content.split()[:WORDS]) for note in Writer(3).notes(QUESTIONS)]
     shortlist = max(SHORTLIST, 2 * POOL * MODES[mode].top_k if mode else 0)
-    async with memory_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
+    async with router_over(PromptStore(home), None, ManualClock(), settings=UNHURRIED) as router:
         await searched(router, questions[:1], mode)  # connections are opened
         counter = Counter(monkeypatch)
         await searched(router, questions, mode)

@@ -27,7 +27,7 @@ from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
 from kingly_memory.retrieval.selection import Candidate, Selection, select
 from kingly_memory.router.branch import RemotePart
 from kingly_memory.router.delivering.routes import Routes
-from kingly_memory.router.router import Router
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.searching.wording import Wording
 from kingly_memory.router.view import Station
@@ -208,13 +208,14 @@ class Bench:
         self.remote = FakeRemote(clock=self.clock)
         part = RemotePart("0123456789abcdef", "http://fake", self.remote, lambda: True, lambda: None)
         self.router = MemoryRouter(
-            Station(str(home), "app", "process", Routes((part.route,))),
-            None,
-            store=parts.open_store(Place(home, "app", None, None, None), settings),
-            remotes=[part],
-            settings=settings,
-            clock=self.clock,
-            embedder=HashedEmbedder if embeds else None,
+            Engine(
+                Station(str(home), "app", "process", Routes((part.route,))),
+                store=parts.open_store(Place(home, "app", None, None, None), settings),
+                remotes=[part],
+                settings=settings,
+                clock=self.clock,
+                embedder=HashedEmbedder if embeds else None,
+            )
         )
 
     async def store(self, content: str, **said: Any) -> Memory:
@@ -371,7 +372,7 @@ async def test_sure_memories_that_are_worth_nothing_by_themselves_are_still_foun
             told = [one for one in (*doubtful, sure) if one.confidence >= least][: query.limit]
             return LocalAnswer(tuple(LocalHit(one, Standing.LIVE, 0.0, {}) for one in told), 1.0)
 
-    bench.router._moded._local = bench.router._gatherer._local = Worthless()  # type: ignore[assignment]
+    bench.router._engine.moded._local = bench.router._engine.gatherer._local = Worthless()  # type: ignore[assignment]
     found = await bench.router.search("deploy", mode="precise", include_semantic=False)
     assert [(hit.memory.id, hit.relevance) for hit in found] == [(sure.id, 0.0)]
 
@@ -505,7 +506,7 @@ def test_the_sync_router_searches_with_the_same_arguments() -> None:
     def said(owner: type) -> dict[str, Any]:
         return {name: one.default for name, one in inspect.signature(owner.search).parameters.items()}  # type: ignore[attr-defined]  # both have it
 
-    assert said(SyncMemoryRouter) == said(MemoryRouter) == said(Router)
+    assert said(SyncMemoryRouter) == said(MemoryRouter)
 
 
 def test_the_sync_router_searches_in_a_mode(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ async def test_in_a_mode_the_one_that_the_mode_values_most_stands_for_the_others
 async def test_only_what_is_answered_counts_as_used(memory: MemoryRouter) -> None:
     ids = [(await memory.store(text)).id for text in ("deploy", "deploy", "deploy what stands around the harbour")]
     [hit] = await memory.search("deploy", limit=1)
-    assert [one for one in ids if memory._usage.last_use(one) is not None] == [hit.memory.id]
+    assert [one for one in ids if memory._engine.usage.last_use(one) is not None] == [hit.memory.id]
 
 
 @pytest.mark.parametrize("asked", [{}, {"mode": "broad", "top_k": 10}, {"mode": "diagnostic", "fold": True}])
@@ -200,7 +200,8 @@ async def test_when_there_is_no_time_for_passages_the_answer_says_so(tmp_path: P
 async def test_showing_counts_as_time_that_a_search_took(memory: MemoryRouter, monkeypatch: pytest.MonkeyPatch) -> None:
     await memory.store(LONG)
     moments = iter([10.0, 20.0, 30.0, 40.0])
-    monkeypatch.setattr(memory, "_clock", SimpleNamespace(monotonic=lambda: next(moments), now=memory._clock.now))
+    clock = SimpleNamespace(monotonic=lambda: next(moments), now=memory._engine.clock.now)
+    monkeypatch.setattr(memory._engine, "clock", clock)
     found = await memory.search("deploys reviews", detail="passages")
     assert found.took_ms == 10_000
 

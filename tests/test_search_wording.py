@@ -14,7 +14,6 @@ from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.repair import rewritten
-from kingly_memory.router.router import Router
 from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.searching.wording import Wording, Wordings
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
@@ -36,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[PromptStore]:
 
 
 @pytest.fixture
-async def router(store: PromptStore, remote: FakeRemote, clock: ManualClock) -> AsyncIterator[Router]:
+async def router(store: PromptStore, remote: FakeRemote, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     async with router_over(store, remote, clock) as made:
         await made.sync(timeout=5)
         yield made
@@ -72,7 +71,7 @@ async def test_of_a_paste_the_question_is_what_the_remote_gets(tmp_path: Path) -
     assert [call.params["query"] for call in calls] == [question, question]
 
 
-async def test_a_key_that_is_longer_than_a_question_finds_its_memory(router: Router) -> None:
+async def test_a_key_that_is_longer_than_a_question_finds_its_memory(router: MemoryRouter) -> None:
     key = "-".join(f"reports/{number:03}" for number in range(36))
     await router.store("what the key names", key=key)
     await router.store("reports reports reports")
@@ -81,7 +80,7 @@ async def test_a_key_that_is_longer_than_a_question_finds_its_memory(router: Rou
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_wrapped_question_finds_what_the_bare_one_finds(router: Router, way: str) -> None:
+async def test_a_wrapped_question_finds_what_the_bare_one_finds(router: MemoryRouter, way: str) -> None:
     for number in range(30):
         await router.store(f"error {number}: the worker failed to read the file, is the user online?")
     await router.store("the lighthouse keeper paints every Thursday")
@@ -89,24 +88,28 @@ async def test_a_wrapped_question_finds_what_the_bare_one_finds(router: Router, 
     assert found.hits[0].memory.content == "the lighthouse keeper paints every Thursday"
 
 
-async def test_the_mode_is_that_of_the_question_and_not_of_the_log(router: Router) -> None:
+async def test_the_mode_is_that_of_the_question_and_not_of_the_log(router: MemoryRouter) -> None:
     log = wrapped("How should we plan the spring fair?", way="after a log")
     assert (await router.search(log, mode="auto")).mode == "broad"
 
 
-async def test_what_the_remote_hears_besides_is_mended_too(router: Router, remote: FakeRemote) -> None:
+async def test_what_the_remote_hears_besides_is_mended_too(router: MemoryRouter, remote: FakeRemote) -> None:
     await router.store("deploy the warehouse on tuesday", significance=0.1)
-    await router.find(Query("deploy the warehuose", "app", remote_text="task similar to: deploy the warehuose"))
+    await router._engine.find(Query("deploy the warehuose", "app", remote_text="task similar to: deploy the warehuose"))
     assert asked(remote) == ["task similar to: deploy the warehouse"]
 
 
-async def test_what_the_remote_hears_besides_is_left_as_it_is(router: Router, remote: FakeRemote) -> None:
+async def test_what_the_remote_hears_besides_is_left_as_it_is(router: MemoryRouter, remote: FakeRemote) -> None:
     await router.store("the warehouse simulator takes taks", significance=0.1)
-    await router.find(Query("similra warehuose taks", "app", remote_text="tsak similra to: similra warehuose taks"))
+    await router._engine.find(
+        Query("similra warehuose taks", "app", remote_text="tsak similra to: similra warehuose taks")
+    )
     assert asked(remote) == ["tsak similra to: similra warehouse taks"]
 
 
-async def test_only_what_is_hardly_another_word_is_mended_for_the_remote(router: Router, remote: FakeRemote) -> None:
+async def test_only_what_is_hardly_another_word_is_mended_for_the_remote(
+    router: MemoryRouter, remote: FakeRemote
+) -> None:
     await router.store("the blorghest frankle", significance=0.1)
     found = await router.search("blorgst frankel")
     assert found.repaired == {"blorgst": "blorghest", "frankel": "frankle"}
@@ -117,7 +120,7 @@ async def test_only_what_is_hardly_another_word_is_mended_for_the_remote(router:
 
 
 async def test_words_are_found_once_however_many_layers_are_asked(
-    router: Router, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
+    router: MemoryRouter, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await router.store("deploy the warehouse on tuesday", significance=0.1)
     worded: list[str] = []
@@ -136,7 +139,7 @@ async def test_words_are_found_once_however_many_layers_are_asked(
 
 @pytest.mark.requirement("KNG-013")
 async def test_a_remote_is_asked_as_it_was_written_when_finding_the_words_takes_too_long(
-    router: Router, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
+    router: MemoryRouter, remote: FakeRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await router.store("deploy the warehouse on tuesday", significance=0.1)
     remote_was_asked = threading.Event()
@@ -201,7 +204,7 @@ async def test_a_memory_further_down_here_profits_from_being_first_there(
 
 
 async def test_a_list_that_is_full_by_what_the_remote_was_asked_for_leaves_something_out(
-    router: Router, remote: FakeRemote
+    router: MemoryRouter, remote: FakeRemote
 ) -> None:
     await router.store("deploy notes of the warehouse", significance=0.9)
     await router.store("deploy", significance=0.9)
@@ -210,14 +213,14 @@ async def test_a_list_that_is_full_by_what_the_remote_was_asked_for_leaves_somet
     remote.memories.clear()
 
     async def relevance(remote_limit: int | None = None) -> float:
-        found = await router.find(Query("deploy", "app", remote_limit=remote_limit))
+        found = await router._engine.find(Query("deploy", "app", remote_limit=remote_limit))
         return next(hit.relevance for hit in found if hit.memory.content == "deploy notes of the warehouse")
 
     assert await relevance(remote_limit=4) > await relevance()
 
 
 @pytest.mark.requirement("KNG-016")
-async def test_a_fallback_has_no_more_hits_than_were_asked_for(router: Router, remote: FakeRemote) -> None:
+async def test_a_fallback_has_no_more_hits_than_were_asked_for(router: MemoryRouter, remote: FakeRemote) -> None:
     for number in range(12):
         await router.store(f"deploy {number}")
     remote.down = True

@@ -26,7 +26,7 @@ from kingly_memory.ports import Row
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
-from tests.router_bench import CALM, PromptStore, memory_over
+from tests.router_bench import CALM, PromptStore, router_over
 from tests.store_samples import behind_triggers
 from tests.tier_samples import subject
 
@@ -42,7 +42,7 @@ def clock() -> WatchedClock:
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock) as opened:
+    async with router_over(store, None, clock) as opened:
         yield opened
 
 
@@ -260,14 +260,14 @@ async def test_the_latest_are_those_that_may_be_shown_and_no_more_are_read(
 
 async def test_rows_that_cannot_be_read_hide_no_event(tmp_path: Path, clock: WatchedClock) -> None:
     home = tmp_path / "home"
-    async with memory_over(PromptStore(home), None, clock) as memory:
+    async with router_over(PromptStore(home), None, clock) as memory:
         for number in range(5):
             await memory.stream("scout").record(MemoryEvent(f"event {number}"))
     with behind_triggers(home) as connection:
         for number, value in enumerate(("no JSON", '{"created_at": "zzz"}', '{"created_at": 9e99}')):
             row = (value, f"%event {number}%")
             assert connection.execute("UPDATE Cache SET value = ? WHERE value LIKE ?", row).rowcount == 1
-    async with memory_over(PromptStore(home), None, clock) as memory:
+    async with router_over(PromptStore(home), None, clock) as memory:
         stream = memory.stream("scout")
         assert said(await stream.recall("", limit=2)) == ["event 4", "event 3"]
         assert said(await stream.events()) == ["event 3", "event 4"]
@@ -449,7 +449,7 @@ async def test_another_router_over_the_same_home_is_heard_at_the_next_look(
     news = memory.stream("scout").subscribe()
     waiting = asyncio.create_task(some(news, 1))
     await at_rest(clock)
-    async with memory_over(PromptStore(tmp_path / "home"), None, ManualClock()) as other:
+    async with router_over(PromptStore(tmp_path / "home"), None, ManualClock()) as other:
         await other.stream("scout").record(MemoryEvent("from elsewhere"))
     await clock.settle()
     assert not waiting.done()
@@ -490,7 +490,7 @@ async def test_closing_a_subscription_ends_who_waits_for_it(memory: MemoryRouter
 
 
 async def test_closing_the_router_ends_its_subscriptions(store: PromptStore, clock: WatchedClock) -> None:
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stream = memory.stream("scout")
         news = stream.subscribe()
         waiting = asyncio.create_task(anext(news, None))
@@ -510,7 +510,7 @@ async def test_what_is_being_read_when_the_router_closes_ends_with_it(store: Pro
         assert closed.wait(60)
         return [first, *one]
 
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         stream = memory.stream("scout")
         for number in range(40):
             await stream.record(MemoryEvent(f"event {number}"))

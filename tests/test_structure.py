@@ -25,6 +25,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("model_calls",),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),
     ("router",),
+    ("api",),
     ("app",),
     ("portal",),
     ("blocking",),

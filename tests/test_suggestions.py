@@ -30,7 +30,7 @@ from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.thread_samples import TOPICS
 
 NOW_S = 1_000 * 86_400.0
@@ -247,7 +247,7 @@ def test_advice_rests_on_pressure_and_utilisation_together() -> None:
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as router:
+    async with router_over(store, None, clock, settings=LASTING) as router:
         yield router
 
 
@@ -295,12 +295,12 @@ async def test_every_command_works_and_then_is_suggested_no_more(memory: MemoryR
 async def test_suggestions_change_nothing(memory: MemoryRouter, tmp_path: Path) -> None:
     await talk(memory, "one", *TOPICS["deploys"])
     await talk(memory, "two", *TOPICS["deploys"])
-    before, used = rows(tmp_path / "home"), dict(memory._usage._used)
+    before, used = rows(tmp_path / "home"), dict(memory._engine.usage._used)
     told = await memory.threads.suggestions("deploys")
     assert told.merge_candidates
     assert told.recall_hints
     assert rows(tmp_path / "home") == before
-    assert memory._usage._used == used
+    assert memory._engine.usage._used == used
 
 
 def rows(home: Path) -> list[tuple[object, ...]]:

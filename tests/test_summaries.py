@@ -21,7 +21,7 @@ from kingly_memory.router import write
 from kingly_memory.router.sweeping import sweeps
 from kingly_memory.router.sweeping.summaries import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.strength_samples import memory
 from tests.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 
@@ -111,7 +111,7 @@ def store(tmp_path: Path) -> Interrupted:
 
 @pytest.fixture
 async def router(store: Interrupted, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=NARROW) as memory:
+    async with router_over(store, None, clock, settings=NARROW) as memory:
         yield memory
 
 
@@ -238,7 +238,7 @@ async def test_killed_in_between_nothing_is_lost_and_the_next_sweep_goes_on(
     except StoreUnwritable:
         store.die()
     disk = PromptStore(tmp_path / "home")
-    async with memory_over(disk, None, clock, settings=NARROW) as after:
+    async with router_over(disk, None, clock, settings=NARROW) as after:
         rows = [disk.reader.row(memory_id) for memory_id in ids]
         assert {row.standing for row in rows if row is not None} <= {Standing.LIVE, Standing.ARCHIVED}
         await after.sweep(["tiers"])
@@ -258,7 +258,7 @@ async def test_what_was_forgotten_after_the_plan_is_not_told(
     doomed = (await router.sweep(["tiers"], dry_run=True)).actions[0]["memory_id"]
     secret = store.reader.row(doomed)
     assert secret is not None
-    desk = router._write_context()
+    desk = router._engine.write_context()
     store.before, store.left = (lambda: PromptStore.write(store, write.forget(doomed, desk))), 3
     report = await router.sweep(["tiers"])
     assert (report.summarised, report.skipped) == (2, 1)
@@ -294,7 +294,7 @@ async def test_many_are_listed_in_their_summary_and_linked_to_none(router: Memor
 async def test_summaries_keep_agents_and_topics_apart(router: MemoryRouter, store: Interrupted) -> None:
     for agent, topic in [("ada", "a"), ("bob", "a"), ("bob", "b"), (None, "b")] * 3:
         words = draft(f"said by {agent} of {topic}", content_limit_bytes=1_000, tags=[topic])
-        store.write(write.store(words, replace(router._write_context(), agent=agent)))
+        store.write(write.store(words, replace(router._engine.write_context(), agent=agent)))
     await router.sweep(["tiers"])
     told = {(one.scope.agent, one.metadata["topic"]): one.content for one in await live_summaries(router)}
     assert len(told) == 4
@@ -303,7 +303,7 @@ async def test_summaries_keep_agents_and_topics_apart(router: MemoryRouter, stor
 
 async def test_what_stays_on_this_machine_leaves_it_in_no_summary(store: Interrupted, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(store, remote, clock, settings=NARROW) as router:
+    async with router_over(store, remote, clock, settings=NARROW) as router:
         for significance in (0.3, 0.31, 0.32, 0.33):
             key = f"k{significance}"
             await router.store(f"My pin is {significance}.", key=key, significance=significance, tags=["pins"])

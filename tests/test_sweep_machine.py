@@ -35,7 +35,7 @@ from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import Used
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.store_samples import check_integrity
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class Sweepings(RuleBasedStateMachine):
 
     def open(self, how: Settings, at: int | None = None) -> None:
         disk = Interrupted(self.home)
-        router = memory_over(disk, None, self.clock, settings=replace(how, **ROOM))
+        router = router_over(disk, None, self.clock, settings=replace(how, **ROOM))
         self.run(router.__aenter__())
         if at is None:
             self.disks.append(disk)
@@ -145,7 +145,7 @@ class Sweepings(RuleBasedStateMachine):
 
     @property
     def desk(self) -> WriteContext:
-        return self.routers[0]._write_context()  # what a change of another process needs to know
+        return self.routers[0]._engine.write_context()  # what a change of another process needs to know
 
     def swept_up(self) -> set[str]:
         """Working memories that may be gone after a sweep now."""
@@ -338,7 +338,7 @@ class Sweepings(RuleBasedStateMachine):
         """Killed between two changes: the next one to sweep goes on where this one was."""
         self.wait(who, crowded=crowded)
         disk, router = self.disks[who], self.routers[who]
-        self.run(router._behind.flush())  # a sweep begins with that, and it changes what lies beside
+        self.run(router._engine.flush())  # a sweep begins with that, and it changes what lies beside
         disk.before, disk.left = disk.die, after
         ended = self.swept_up()
         before = self.seen()
@@ -378,7 +378,7 @@ class Sweepings(RuleBasedStateMachine):
             if does == "store" or (does == "restore" and not was_live) or (does == "use" and was_live):
                 touched.extend([key] if is_planned and self.is_at_hand(key) else [])
 
-        sweeper, planned = self.routers[who]._sweeper, list[Plan]()
+        sweeper, planned = self.routers[who]._engine.sweeper, list[Plan]()
         plan = sweeper._plan
 
         async def noted(*what: Any) -> Plan:

@@ -13,7 +13,7 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import StoreUnwritable, SweepUnderWay
 from kingly_memory.router.sweeping import sweeps
 from kingly_memory.testing import ManualClock
-from tests.router_bench import memory_over
+from tests.router_bench import router_over
 from tests.store_samples import check_integrity, elsewhere
 from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
 
@@ -36,23 +36,23 @@ async def fade(memory: MemoryRouter, clock: ManualClock, count: int = 4, words: 
 async def test_two_routers_on_one_home_do_not_sweep_at_once(home: Path, clock: ManualClock) -> None:
     async with opened(home, clock) as one, opened(home, clock) as other:
         await fade(one, clock)
-        assert one._sweeper._lock.take()  # as while it is sweeping
+        assert one._engine.sweeper._lock.take()  # as while it is sweeping
         for verb in (other.sweep, other.undo_sweep):
             with pytest.raises(SweepUnderWay, match=r"being swept already; nothing was changed\. Try again"):
                 await verb()
         assert (await other.sweep(["strength"], dry_run=True)).archived == 3
-        one._sweeper._lock.give_up()
+        one._engine.sweeper._lock.give_up()
         assert (await other.sweep(["strength"])).archived == 3
 
 
 async def test_lock_that_another_process_holds_is_respected(home: Path, clock: ManualClock) -> None:
     async with opened(home, clock) as memory:
         await fade(memory, clock)
-        assert memory._sweeper._lock.take()
+        assert memory._engine.sweeper._lock.take()
         script = "from kingly_memory.adapters.local.folder import try_lock\n"
         script += "answer = try_lock(Path(sys.argv[1]) / 'sweep.lock') is None"
         assert elsewhere(script, home)
-        memory._sweeper._lock.give_up()
+        memory._engine.sweeper._lock.give_up()
         assert not elsewhere(script, home)
 
 
@@ -68,7 +68,7 @@ async def test_two_sweeps_of_one_router_do_not_run_at_once(home: Path, clock: Ma
 
 async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Path, clock: ManualClock) -> None:
     store = Interrupted(home)
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         await fade(memory, clock)
         taken = store.reader.id_of_key("app", "k0")
         script = "store.write(lambda tx: tx.restand([sys.argv[2]], Standing.ARCHIVED)).result(); answer = 1"
@@ -81,7 +81,7 @@ async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Pat
 
 async def test_memory_used_after_the_clock_went_back_is_not_taken(home: Path, clock: ManualClock) -> None:
     store = Interrupted(home)
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         await fade(memory, clock)
         used = store.reader.id_of_key("app", "k0")
         earlier_s = clock.now().timestamp() - 50 * DAY_S
@@ -130,7 +130,7 @@ async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
     monkeypatch.setattr(sweeps, "HOLD_S", -1.0)
     store = Interrupted(home)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         await fade(memory, clock, 60)
         if undoing:
             await memory.sweep(["strength"])
@@ -154,7 +154,7 @@ async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
 @pytest.mark.requirement("SMT-045")
 async def test_a_report_is_of_what_was_done(home: Path, clock: ManualClock) -> None:
     store = Interrupted(home)
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         await fade(memory, clock, 5)
 
         def touched() -> None:

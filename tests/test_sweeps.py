@@ -120,7 +120,7 @@ async def test_undo_does_not_make_the_next_sweep_come_sooner(tmp_path: Path, clo
         assert (await memory.sweep()).archived == 1
         clock.jump(1_800)
         assert await memory.undo_sweep() == 1
-        assert memory._sweeper.last_s("app") == began_s
+        assert memory._engine.sweeper.last_s("app") == began_s
         await clock.advance(1_799)
         assert len(swept) == 1
 
@@ -372,7 +372,7 @@ async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
     await memory.sweep(["strength"])
     clock.jump(60)
     assert (await memory.sweep(["strength", "merging"])).archived == 0
-    assert memory._sweeper.last_s("app") == clock.now().timestamp()
+    assert memory._engine.sweeper.last_s("app") == clock.now().timestamp()
     assert await memory.undo_sweep() == 2
 
 
@@ -407,7 +407,7 @@ async def test_a_working_memory_is_said_to_be_protected_only_when_it_is_pinned(
 ) -> None:
     receipt = await memory.store("the token of the day", key="token", type=kind, significance=1.0)
     assert (await memory.explain("token") or {})["protected"] is protected
-    await memory._write(lambda tx: tx.set_facet("attention", receipt.id, {"pinned": True}))
+    await memory._engine.write(lambda tx: tx.set_facet("attention", receipt.id, {"pinned": True}))
     assert (await memory.explain("token") or {})["protected"] is True
 
 

@@ -16,7 +16,7 @@ from kingly_memory.cognition.tasks import TaskBook
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory, Query, Results
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 FAST = Settings(durability="process")
 
@@ -219,7 +219,7 @@ async def test_the_remote_is_asked_for_five_similar_tasks_in_the_design_s_words(
             return await super().search(text, limit=limit, types=types, timeout_s=timeout_s)
 
     store = PromptStore(tmp_path)
-    memory = memory_over(store, Listening(clock=clock), clock)
+    memory = router_over(store, Listening(clock=clock), clock)
     async with memory:
         await memory.sync()
         assessment = await memory.assess_confidence("deploy the api")
@@ -297,11 +297,11 @@ async def test_one_search_is_enough_unless_other_memories_of_the_same_words_stan
         class Listening:
             async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
                 asked.append(query)
-                return await memory.find(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
+                return await memory._engine.find(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
 
         book = TaskBook(
             Listening(),
-            memory,
+            memory._engine,
             memory.working_context,
             project=memory.project,
             clock=ManualClock(),

@@ -21,7 +21,7 @@ from kingly_memory.intake import Imported, draft
 from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, Standing
 from kingly_memory.router.delivering import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, memory_over
+from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, router_over
 
 QUICK = Settings(durability="process")
 
@@ -313,7 +313,7 @@ async def test_thoughts_of_an_outage_are_kept_here_and_delivered_in_order_afterw
 ) -> None:
     remote = FakeRemote(clock=clock)
     remote.down = True
-    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         await clock.settle()
         for content in ("one", "two", "three"):
             thought = await memory.record_thought(content, chain_id="c")
@@ -332,7 +332,7 @@ async def test_thoughts_of_an_outage_are_kept_here_and_delivered_in_order_afterw
 
 async def test_a_thought_at_or_below_the_threshold_stays_and_its_child_goes(tmp_path: Path, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock) as memory:
         await clock.settle()
         await memory.record_thought("private", chain_id="c", significance=0.3)
         await memory.record_thought("public", chain_id="c")
@@ -345,7 +345,7 @@ async def test_a_forgotten_thought_is_forgotten_there_too_and_restored_by_its_re
     tmp_path: Path, clock: ManualClock
 ) -> None:
     remote, disk = FakeRemote(clock=clock), PromptStore(tmp_path / "home")
-    async with memory_over(disk, remote, clock) as memory:
+    async with router_over(disk, remote, clock) as memory:
         await clock.settle()
         thought = await memory.record_thought("so", chain_id="c")
         await clock.settle()
@@ -401,7 +401,7 @@ def critic(clock: ManualClock) -> Critic:
 @pytest.fixture
 async def heard(tmp_path: Path, critic: Critic, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
     """A router whose thoughts go to the critic."""
-    async with memory_over(PromptStore(tmp_path / "home"), critic, clock) as router:
+    async with router_over(PromptStore(tmp_path / "home"), critic, clock) as router:
         await clock.settle()
         yield router
 
@@ -468,7 +468,7 @@ async def test_many_waiting_thoughts_hide_nothing_that_comes_after_them(
     tmp_path: Path, critic: Critic, clock: ManualClock
 ) -> None:
     settings = replace(CALM, lease_size=3)
-    async with memory_over(PromptStore(tmp_path / "home"), critic, clock, settings=settings) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), critic, clock, settings=settings) as memory:
         await clock.settle()
         critic.against["0"] = BUSY
         words = [str(number) for number in range(10)]
@@ -512,7 +512,7 @@ async def test_a_thought_waits_while_another_process_sends_its_parent(
     tmp_path: Path, critic: Critic, clock: ManualClock
 ) -> None:
     disk = PromptStore(tmp_path / "home")
-    async with memory_over(disk, critic, clock, leads=lambda: False) as memory:
+    async with router_over(disk, critic, clock, leads=lambda: False) as memory:
         first, second = await think(memory, clock, "one", "two")
         now_s = clock.now().timestamp()
 
@@ -530,7 +530,7 @@ async def test_a_thought_waits_while_another_process_sends_its_parent(
 
 async def test_a_chain_that_has_waited_is_leased_together(tmp_path: Path, critic: Critic, clock: ManualClock) -> None:
     disk = PromptStore(tmp_path / "home")
-    async with memory_over(disk, critic, clock, leads=lambda: False) as memory:
+    async with router_over(disk, critic, clock, leads=lambda: False) as memory:
         chain = await think(memory, clock, "one", "two", "three")
         change = outbox.claim(REMOTE, "own", clock.now().timestamp(), limit=5, lease_s=300.0, early=False)
         assert [parcel.id for parcel in disk.write(change).result()] == [thought.id for thought in chain]

@@ -21,7 +21,7 @@ from kingly_memory.router.threads.changes import Share
 from kingly_memory.router.threads.named import Named, named
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
-from tests.router_bench import CALM, PromptStore, memory_over
+from tests.router_bench import CALM, PromptStore, router_over
 
 DAY_S = 86_400.0
 OURS = ("thread", "attention", "ratings", "context")
@@ -29,7 +29,7 @@ OURS = ("thread", "attention", "ratings", "context")
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock) as router:
+    async with router_over(store, None, clock) as router:
         yield router
 
 
@@ -114,7 +114,7 @@ async def test_nothing_is_left_beside_a_merged_thread_all_of_which_was_taken_out
 async def test_two_processes_that_split_at_once_lose_no_message_and_name_no_thread_that_is_gone(
     store: PromptStore, clock: ManualClock, together: tuple[str, str | None]
 ) -> None:
-    async with memory_over(store, None, clock) as one, memory_over(store, None, clock) as other:
+    async with router_over(store, None, clock) as one, router_over(store, None, clock) as other:
         for n in range(4):
             await one.store(f"Deploys of the shop wait for review number {n}", context_id="t")
             await one.store(f"Tomatoes grow in greenhouse number {n}", context_id="t", tags=["greenhouse"])

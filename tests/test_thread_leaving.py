@@ -15,7 +15,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import Standing
 from kingly_memory.testing import ManualClock
 from tests.file_samples import LIMIT
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 
 HOUR_S = 3_600.0
 NAMES = ("thread", "ratings", "thread_file", "attention", "course", "topic", "context", "injected")
@@ -24,7 +24,7 @@ NAMES = ("thread", "ratings", "thread_file", "attention", "course", "topic", "co
 @asynccontextmanager
 async def opened(tmp_path: Path) -> AsyncIterator[tuple[Any, PromptStore, ManualClock]]:
     clock, store = ManualClock(), PromptStore(tmp_path / "home")
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         yield memory, store, clock
 
 

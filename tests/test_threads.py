@@ -24,7 +24,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.views import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.thread_samples import TOPICS
 
 DAY_S = 86_400.0
@@ -35,7 +35,7 @@ OURS = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock, settings=LASTING) as router:
+    async with router_over(store, None, clock, settings=LASTING) as router:
         yield router
 
 
@@ -565,7 +565,7 @@ async def test_the_same_thread_is_divided_in_the_same_way(tmp_path: Path) -> Non
     found = []
     for number in range(2):
         store, clock = PromptStore(tmp_path / str(number)), ManualClock()
-        async with memory_over(store, None, clock, settings=LASTING) as memory:
+        async with router_over(store, None, clock, settings=LASTING) as memory:
             await talk(memory, "t", *(text for name in TOPICS for text in TOPICS[name]))
             found.append([await contents(memory, one.id) for one in (await memory.threads.split("t")).threads])
     assert found[0] == found[1]
@@ -627,7 +627,7 @@ async def test_working_contexts_follow_their_memories(memory: MemoryRouter) -> N
 
 async def test_a_remote_learns_where_memories_belong_now(tmp_path: Path, clock: ManualClock) -> None:
     remote = FakeRemote(clock=clock)
-    async with memory_over(PromptStore(tmp_path / "home"), remote, clock, settings=LASTING) as memory:
+    async with router_over(PromptStore(tmp_path / "home"), remote, clock, settings=LASTING) as memory:
         await talk(memory, "t", *TOPICS["garden"], *TOPICS["orders"])
         await memory.sync()
         [_, new] = (await memory.threads.split("t")).threads
@@ -803,7 +803,7 @@ async def _root(memory: MemoryRouter, name: str) -> str | None:
 
 async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
     store, clock = PromptStore(home), ManualClock()
-    async with memory_over(store, None, clock, settings=LASTING) as memory:
+    async with router_over(store, None, clock, settings=LASTING) as memory:
         for name in ("deploys", "garden", "orders"):
             await talk(memory, name, *TOPICS[name][:4])
         alone = (await memory.store("Ana likes tea")).id

@@ -17,7 +17,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.thread_samples import TOPICS
 
 HOUR_S = 3_600.0
@@ -26,7 +26,7 @@ BESIDE = ("thread", "ratings", "attention", "context", "course", "topic")
 
 @pytest.fixture
 async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, clock) as router:
+    async with router_over(store, None, clock) as router:
         yield router
 
 
@@ -236,7 +236,7 @@ async def _do(memory: MemoryRouter, clock: ManualClock, step: tuple[str, int, in
 
 async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
     store, clock = PromptStore(home), ManualClock()
-    async with memory_over(store, None, clock) as memory:
+    async with router_over(store, None, clock) as memory:
         known = ["deploys", "garden", "orders", "calls", "notes"]
         for name in known[:3]:
             await talk(memory, name, *TOPICS[name][:3])

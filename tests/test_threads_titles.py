@@ -11,13 +11,13 @@ from kingly_memory import MemoryRouter
 from kingly_memory.models import Query
 from kingly_memory.router.threads.named import MOST_TITLED
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.thread_samples import TOPICS
 
 
 @pytest.fixture
 async def memory(store: PromptStore) -> AsyncIterator[MemoryRouter]:
-    async with memory_over(store, None, ManualClock()) as router:
+    async with router_over(store, None, ManualClock()) as router:
         yield router
 
 
@@ -106,7 +106,7 @@ async def test_titles_of_other_projects_and_of_what_is_forgotten_find_nothing(
     for name in ("gone", alone):
         await memory.threads.rename(name, "Project Zebra")
     await memory.forget(gone)
-    async with memory_over(store, None, ManualClock(), project="elsewhere") as other:
+    async with router_over(store, None, ManualClock(), project="elsewhere") as other:
         await other.store("Cy likes milk", context_id="theirs")
         await other.threads.rename("theirs", "Project Zebra")
         assert await found(other, "project zebra") == ["theirs"]

@@ -15,6 +15,7 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.router.attending import injected
 from kingly_memory.router.attending.injected import EVERY_S, KEPT_S, QUIET_S, Quiet, UsageFeedback, showings
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.view import Station
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore
@@ -33,12 +34,13 @@ class Bench:
 
     def router(self, project: str = "app", log: InjectionFiles | None = None) -> MemoryRouter:
         return MemoryRouter(
-            Station(home="here", project=project, durability="process"),
-            None,
-            store=self.store,
-            settings=CALM,
-            clock=self.clock,
-            injections=log or self.log,
+            Engine(
+                Station(home="here", project=project, durability="process"),
+                store=self.store,
+                settings=CALM,
+                clock=self.clock,
+                injections=log or self.log,
+            )
         )
 
     @property
@@ -294,7 +296,7 @@ async def test_a_session_that_comes_back_while_it_is_dropped_is_kept(tmp_path: P
             one.log.note(name, [memory_id], at_s)
         one.log.note("told anew", [other], at_s + 1)
         one.log.note("told the same", [memory_id], at_s + 1)
-        feedback = UsageFeedback(one.log, one.memory._access, project="app", clock=one.clock)
+        feedback = UsageFeedback(one.log, one.memory._engine, project="app", clock=one.clock)
         sessions = [Quiet(name, {memory_id: at_s}, at_s, is_over=True) for name in one.log.sessions()]
         assert feedback._drop(sessions) == ["gone"]
         assert one.log.sessions().keys() == {"told anew", "told the same"}

@@ -30,6 +30,7 @@ from kingly_memory.models import Memory, Query, Results, Standing
 from kingly_memory.ports import Embedder, Looked, Mark, Row
 from kingly_memory.retrieval.blending import LEAST, blended
 from kingly_memory.retrieval.vectors import packed
+from kingly_memory.router.engine import Engine
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
 from kingly_memory.router.searching.vector_search import MARKS, Trail, VectorSearch
 from kingly_memory.router.view import Station
@@ -81,12 +82,13 @@ async def opened(
     clock: ManualClock | None = None,
 ) -> AsyncIterator[MemoryRouter]:
     router = MemoryRouter(
-        Station(home=str(home), project=project, durability="process"),
-        None,
-        store=PromptStore(home),
-        settings=settings,
-        clock=clock or ManualClock(),
-        meaning=meaning,
+        Engine(
+            Station(home=str(home), project=project, durability="process"),
+            store=PromptStore(home),
+            settings=settings,
+            clock=clock or ManualClock(),
+            meaning=meaning,
+        )
     )
     async with router:
         yield router

@@ -25,7 +25,7 @@ from kingly_memory.testing.models import Reply
 from kingly_memory.writing import estimated_tokens
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
-from tests.router_bench import PromptStore, memory_over
+from tests.router_bench import PromptStore, router_over
 from tests.test_verification import memory
 
 ASKED = Query("what do deploys need", "app")
@@ -336,7 +336,7 @@ async def test_an_empty_list_of_sources_is_none() -> None:
 @pytest.fixture
 async def router(tmp_path: Path) -> AsyncIterator[MemoryRouter]:
     store = PromptStore(tmp_path / "home")
-    async with memory_over(store, None, ManualClock()) as opened:
+    async with router_over(store, None, ManualClock()) as opened:
         await opened.store("Deploys need two reviews.", key="reviews", confidence=0.9)
         await opened.store("Deploys need three reviews.", key="wrong", confidence=0.4)
         await opened.store("Deploys are watched by the engineer on call.", key="watch", context_id="ops")
@@ -369,13 +369,13 @@ async def test_every_filter_of_a_search_holds(router: MemoryRouter) -> None:
 async def test_only_what_is_answered_counts_as_used(router: MemoryRouter) -> None:
     results = await router.search_verified("deploys need reviews", top_k=1)
     ids = {key: await _id(router, key) for key in ("reviews", "wrong", "watch")}
-    uses = router._usage._used
+    uses = router._engine.usage._used
     noted = {key for key, memory_id in ids.items() if memory_id in uses and uses[memory_id].times}
     assert noted == {one.memory.key for one in results}
 
 
 async def _id(router: MemoryRouter, key: str) -> str:
-    row = router._view.get(key)
+    row = router._engine.view.get(key)
     assert row is not None
     return row.id
 

@@ -17,7 +17,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import RemoteHit, RemoteLink
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.router_bench import CALM, PromptStore, memory_over, router_over
+from tests.router_bench import CALM, PromptStore, router_over
 
 HALF_AN_HOUR = 1_800.0
 
@@ -229,7 +229,7 @@ async def test_sweep_forgets_contexts_that_are_over(tmp_path: Path) -> None:
         await memory.store("at hand", context_id="c")
         clock.jump(HALF_AN_HOUR + 1)
         await memory.sweep()
-        assert await memory._write(lambda transaction: transaction.owners("context")) == []
+        assert await memory._engine.write(lambda transaction: transaction.owners("context")) == []
 
 
 @given(
@@ -262,7 +262,7 @@ class Bench:
     def __init__(self, home: Path) -> None:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
-        self.memory = memory_over(PromptStore(home), self.remote, self.clock)
+        self.memory = router_over(PromptStore(home), self.remote, self.clock)
 
 
 @pytest.fixture

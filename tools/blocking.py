@@ -57,7 +57,7 @@ FACES = (
         "kingly_memory.app.opening:MemoryRouter",
         base="Portal",
         renamed={"cognitive_waiting": "cognitive"},
-        hidden=frozenset({"close", "put", "find"}),
+        hidden=frozenset({"close"}),
     ),
 )
 BY_HAND = {"Task": "SyncTask", "Subscription": "SyncSubscription"}

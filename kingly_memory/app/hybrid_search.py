@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Results
 from kingly_memory.router.minds.continuum import ContinuumMemory
-from kingly_memory.router.router import Router
 
 
 class HybridMemorySearch:
@@ -29,7 +29,7 @@ def get_hybrid_memory_search(memory: Any) -> HybridMemorySearch:
     """A hybrid search over that memory: a `MemoryRouter`, a `SyncMemoryRouter`, or the `continuum` of
     either. Raises InvalidInput."""
     awaiting = getattr(memory, "_awaiting", memory)  # of the blocking API
-    if not isinstance(awaiting, Router | ContinuumMemory):
+    if not isinstance(awaiting, MemoryVerbs | ContinuumMemory):
         raise InvalidInput("memory", f"expected a MemoryRouter, not {type(memory).__name__}")
     return HybridMemorySearch(memory.search if memory is awaiting else _in_a_thread(memory.search))
 

@@ -125,6 +125,7 @@ def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Sta
         durability=settings.durability,
         routes=_routes(place, settings, remotes) if remotes else None,
         version=__version__,
+        agent=place.agent,
     )
 
 

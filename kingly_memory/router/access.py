@@ -1,35 +1,43 @@
-"""How verbs that stand outside the router's class reach its store."""
+"""What the engine offers to verbs that have a class of their own, such as those on threads."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from kingly_memory.models import Receipt
 from kingly_memory.ports import StoreReader, Transaction
-from kingly_memory.router.write import WriteContext
+from kingly_memory.router.write import Stored, WriteContext
 
 T = TypeVar("T")
 
 
-class Read(Protocol):
-    """Looks on a reader thread. Raises RouterClosed, StoreError."""
+class Access(Protocol):
+    """The way to the store of one router. Implemented by `router.engine.Engine`, which knows the verbs in turn."""
 
-    def __call__(self, look: Callable[[], T]) -> Awaitable[T]: ...
+    @property
+    def project(self) -> str: ...
 
+    @property
+    def reader(self) -> StoreReader: ...
 
-class Write(Protocol):
-    """Runs a change in a transaction. Raises RouterClosed, StoreError, and what the change raises."""
+    async def read(self, look: Callable[[], T]) -> T:
+        """Look on a reader thread. Raises RouterClosed, StoreError, and what the look raises."""
+        ...
 
-    def __call__(self, change: Callable[[Transaction], T]) -> Awaitable[T]: ...
+    async def write(self, change: Callable[[Transaction], T]) -> T:
+        """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
+        change raises."""
+        ...
 
+    def write_context(self) -> WriteContext:
+        """What a change needs to know, as of now: made anew for each."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """`desk` is made anew for each change, since it says what time it is. `wake` is told which memories were stored."""
+    async def keep(self, change: Callable[[Transaction], Stored]) -> Receipt:
+        """Run a change that stores a memory, with what comes after a store. Raises what `write` raises."""
+        ...
 
-    reader: StoreReader
-    read: Read
-    write: Write
-    write_context: Callable[[], WriteContext]
-    wake: Callable[..., None]
+    def wake(self, *memory_ids: str) -> None:
+        """Something was stored; these memories are not new, or may not be."""
+        ...

@@ -11,12 +11,10 @@ from typing import TypeVar
 from kingly_memory.cognition.working import WorkingContext
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
-from kingly_memory.ports import Clock, Remote, RemoteHit, StoreReader
+from kingly_memory.ports import Remote, RemoteHit
 from kingly_memory.router.contexts import AtHand, Contexts
 from kingly_memory.router.linking.associations import Associations
-from kingly_memory.router.searching.local_search import LocalSearch
 from kingly_memory.router.searching.remote_side import RemoteSide
-from kingly_memory.settings import Settings
 
 T = TypeVar("T")
 
@@ -39,26 +37,19 @@ class ContextGatherer:
 
     def __init__(
         self,
-        project: str,
-        *,
         contexts: Contexts,
         associations: Associations,
-        reader: StoreReader,
-        local: LocalSearch,
         sides: Sequence[RemoteSide],
+        *,
         threads: Executor,
-        clock: Clock,
-        settings: Settings,
+        patience_s: float,
     ) -> None:
-        self._project = project
+        """Each remote is waited for `patience_s`."""
         self._contexts = contexts
         self._associations = associations
-        self._reader = reader
-        self._local = local
         self._sides = tuple(sides)
         self._threads = threads
-        self._clock = clock
-        self._settings = settings
+        self._patience_s = patience_s
 
     async def gather(self, context_id: str, *, include_related: bool) -> WorkingContext:
         """What is at hand in a context. Never raises because of a remote."""
@@ -88,12 +79,12 @@ class ContextGatherer:
         return at_hand, {side.name: self._known_to(side, at_hand) for side in self._sides}
 
     def _known_to(self, side: RemoteSide, at_hand: AtHand) -> dict[str, str]:
-        facets = self._reader.facets("delivery", [f"{side.name}:{memory.id}" for memory in at_hand.items])
+        facets = self._contexts.reader.facets("delivery", [f"{side.name}:{memory.id}" for memory in at_hand.items])
         known = {owner.partition(":")[2]: facet.get("remote_id") for owner, facet in facets.items()}
         return {remote_id: memory_id for memory_id, remote_id in known.items() if remote_id}
 
     async def _told(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> _Told:
-        timeout_s, reason = self._settings.remote_search_s, side.unreachable()
+        timeout_s, reason = self._patience_s, side.unreachable()
         if reason is not None:
             return _Told(side, error=reason)
 
@@ -118,13 +109,13 @@ class ContextGatherer:
 
         The remotes were asked for one context: what they say of none belongs to that one.
         """
-        query = Query("", self._project, context_id=context_id)
-        now_s = self._clock.now().timestamp()
+        query = Query("", self._contexts.project, context_id=context_id)
+        now_s = self._contexts.clock.now().timestamp()
         found: dict[str, Memory] = {}
         for one in told:
             for row, hit in one.side.keepsakes.join(query, [_within(context_id, hit) for hit in one.hits]):
                 is_copy = row.standing is Standing.CACHED
-                if query.admits(row.memory) and (is_copy or self._local.is_alive(row, now_s)):
+                if query.admits(row.memory) and (is_copy or self._contexts.local.is_alive(row, now_s)):
                     found.setdefault(hit.memory_id or row.memory.id if is_copy else row.memory.id, row.memory)
         return tuple(found.values())
 
@@ -142,7 +133,7 @@ class ContextGatherer:
 
     def _only_there(self, there: Mapping[str, str], told: _Told) -> Iterator[JsonObject]:
         ends = {end for one in told.links for end in (one["source_memory_id"], one["target_memory_id"])}
-        known = self._reader.by_remote_id(told.side.name, sorted(ends)) if ends else {}
+        known = self._contexts.reader.by_remote_id(told.side.name, sorted(ends)) if ends else {}
         for one in told.links:
             source, target = one["source_memory_id"], one["target_memory_id"]
             for this, other, direction in ((source, target, "outgoing"), (target, source, "incoming")):

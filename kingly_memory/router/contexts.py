@@ -121,11 +121,11 @@ class Contexts:
         rules: ContextRules,
         usage: UsageBuffer | None = None,
     ) -> None:
-        self._project = project
+        self.project = project
         self._agent = agent
-        self._reader = reader
-        self._local = local
-        self._clock = clock
+        self.reader = reader
+        self.local = local
+        self.clock = clock
         self._rules = rules
         self._usage = usage
         self._current: str | None = None
@@ -143,7 +143,7 @@ class Contexts:
     def resolve_to_store(self, context_id: str | None) -> str | None:
         """The same, where `current` begins a context if there is none."""
         named = self.resolve(context_id)
-        return str(new_id(self._clock.now())) if named == CURRENT else named
+        return str(new_id(self.clock.now())) if named == CURRENT else named
 
     def enter(self, context_id: str | None) -> None:
         """From now on this process works there."""
@@ -151,14 +151,14 @@ class Contexts:
 
     def at_hand(self, context_id: str) -> AtHand:
         """What is at hand in a context; nothing when it is over or was never used."""
-        now_s = self._clock.now().timestamp()
-        name = owner(self._project, context_id)
-        facet = self._reader.facets(FACET, [name]).get(name)
+        now_s = self.clock.now().timestamp()
+        name = owner(self.project, context_id)
+        facet = self.reader.facets(FACET, [name]).get(name)
         context = _context(facet, context_id)
         if facet is None or context.used(self._last_use(name)).is_over(now_s, self._rules.lifetime_s):
             return AtHand(Context(context_id), (), None)
-        rows = [row for one in reversed(context.items) if (row := self._reader.row(one)) is not None]
-        shown = [row for row in rows if _is_there(row, context_id) and self._local.is_alive(row, now_s)]
+        rows = [row for one in reversed(context.items) if (row := self.reader.row(one)) is not None]
+        shown = [row for row in rows if _is_there(row, context_id) and self.local.is_alive(row, now_s)]
         items = tuple(row.memory for row in shown)
         if self._usage is not None:
             self.enter(context_id)
@@ -168,8 +168,8 @@ class Contexts:
 
     def due(self, context_id: str) -> Due | None:
         """The whispers that are due in a context; None when none is."""
-        name, size = owner(self._project, context_id), self._rules.whisper_tokens
-        context = _context(self._reader.facets(FACET, [name]).get(name), context_id)
+        name, size = owner(self.project, context_id), self._rules.whisper_tokens
+        context = _context(self.reader.facets(FACET, [name]).get(name), context_id)
         if not context.due(size):
             return None
         sources = self._sources(context)
@@ -204,13 +204,13 @@ class Contexts:
             self._taken = {}
 
     def _last_stored(self) -> str | None:
-        names = (current_owner(self._project, self._agent), latest_owner(self._project))
-        facets = self._reader.facets(CURRENT_FACET, names)
+        names = (current_owner(self.project, self._agent), latest_owner(self.project))
+        facets = self.reader.facets(CURRENT_FACET, names)
         return next((str(facets[name]["context_id"]) for name in names if name in facets), None)
 
     def last_use(self, context_id: str | None) -> float:
         """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
-        return 0.0 if context_id is None else self._last_use(owner(self._project, context_id))
+        return 0.0 if context_id is None else self._last_use(owner(self.project, context_id))
 
     def _last_use(self, name: str) -> float:
         return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))
@@ -220,7 +220,7 @@ class Contexts:
             self._used[name] = now_s
 
     def _sources(self, context: Context) -> dict[MemoryId, Memory]:
-        rows = [row for one in context.pending if (row := self._reader.row(one)) is not None]
+        rows = [row for one in context.pending if (row := self.reader.row(one)) is not None]
         return {row.memory.id: row.memory for row in rows if _is_there(row, context.context_id)}
 
     def _drafted(self, portion: Portion, sources: dict[MemoryId, Memory], context: Context, number: int) -> Draft:

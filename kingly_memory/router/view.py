@@ -41,13 +41,14 @@ SEEN = (Standing.LIVE, Standing.CACHED)
 
 
 class Station(NamedTuple):
-    """What `status` says of where we are: the home, the project, the durability, and the remotes if any are named."""
+    """Where we are: the home, the project, the durability, the remotes if any are named, and who stores."""
 
     home: str
     project: str
     durability: str
     routes: Routes | None = None
     version: str = ""
+    agent: str | None = None
 
     @property
     def remotes(self) -> tuple[Route, ...]:

@@ -114,5 +114,5 @@ async def until(memory: MemoryRouter, *, waiting: int) -> None:
 
 
 def undelivered(memory: MemoryRouter) -> int:
-    outbox = memory._view.status()["outbox"]
+    outbox = memory._engine.view.status()["outbox"]
     return int(outbox["pending"] + outbox["leased"] + outbox["dead"])

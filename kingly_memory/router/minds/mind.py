@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -17,7 +17,6 @@ from kingly_memory.errors import KinglyMemoryError, RouterClosed
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.ports import LocalStore
-from kingly_memory.router.access import Read
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.minds import records
 from kingly_memory.router.minds.keeper import StoreKeeper, Surroundings
@@ -59,7 +58,7 @@ class Minds:
         project: str,
         *,
         store: LocalStore,
-        read: Read,
+        read: Callable[[Callable[[], Loaded]], Awaitable[Loaded]],
         landing: Landing,
         write_context: Callable[[], WriteContext],
         check_open: Callable[[], None],

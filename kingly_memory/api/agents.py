@@ -1,0 +1,284 @@
+"""The verbs of agents: tasks, thoughts, what an agent remembers and lived through, and what debates came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from kingly_memory import intake
+from kingly_memory.api.memories import MemoryVerbs
+from kingly_memory.api.upkeep import UpkeepVerbs
+from kingly_memory.cognition import thoughts
+from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.consensus import ConsensusMemory
+from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.experience.rules import SEEDS, ExperienceRules
+from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
+from kingly_memory.cognition.routing import Routing
+from kingly_memory.cognition.stream import MemoryStream
+from kingly_memory.cognition.tasks import Task, TaskBook
+from kingly_memory.cognition.thoughts import Thought
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE
+from kingly_memory.models import Receipt
+from kingly_memory.ports import LanguageModel
+from kingly_memory.router.linking import chains
+from kingly_memory.router.minds.continuum import ContinuumMemory, Seeker
+from kingly_memory.router.minds.mind import Mind
+from kingly_memory.router.minds.shelf import DebateShelf
+from kingly_memory.router.minds.timeline import AgentTimeline
+
+if TYPE_CHECKING:  # read by whoever compresses
+    from kingly_memory.router.sweeping.lessons import Lesson
+
+
+class AgentVerbs(MemoryVerbs, UpkeepVerbs):
+    """The verbs of agents, which rest on those of memories and upkeep."""
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    def task(
+        self,
+        description: str,
+        *,
+        context_id: str | None = None,
+        approach: str | None = None,
+        significance: float = OUTCOME_SIGNIFICANCE,
+        tags: Sequence[str] = (),
+    ) -> Task:
+        """A task under way: `async with memory.task("deploy the api", context_id="deploy-42") as task:`.
+
+        Entering loads its context, leaving records what came of it; an exception is recorded as the reason of a failure
+        and goes on. `approach` names who or what does it, for `route_task`. Raises InvalidInput.
+        """
+        return self._tasks.begin(
+            description, context_id, approach=approach, significance=significance, tags=tuple(tags)
+        )
+
+    async def record_task_outcome(
+        self,
+        task: str,
+        status: str = "completed",
+        *,
+        context_id: str | None = None,
+        approach: str | None = None,
+        notes: Sequence[str] = (),
+        reason: str | None = None,
+        duration_s: float | None = None,
+        significance: float = OUTCOME_SIGNIFICANCE,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Store what came of a task, for later assessments: `status` is completed, failed or cancelled.
+
+        `approach` names who or what did it. Raises InvalidInput, StoreError.
+        """
+        return await self._tasks.record(
+            task,
+            status,
+            context_id=context_id,
+            approach=approach,
+            notes=notes,
+            reason=reason,
+            duration_s=duration_s,
+            significance=significance,
+            tags=tags,
+            metadata=metadata,
+        )
+
+    async def assess_confidence(
+        self, task: str, context_id: str | None = None, significance: float = ASSESSMENT_SIGNIFICANCE
+    ) -> Assessment:
+        """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
+
+        docs/confidence.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
+        With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
+        task's text on this machine. Raises InvalidInput.
+        """
+        return await self._tasks.assess(task, context_id, significance)
+
+    async def route_task(self, description: str, candidates: Sequence[str]) -> Routing:
+        """Which of the candidates (agents or approaches) to give a task to, by their record on similar ones.
+
+        Equals stay in the order given; one that was never tried scores 0.5. Raises InvalidInput.
+        """
+        return await self._tasks.route(description, candidates)
+
+    @cached_property
+    def _tasks(self) -> TaskBook:
+        return TaskBook(
+            self._engine,
+            self._engine,
+            partial(self.working_context, include_related=False),
+            project=self._engine.project,
+            clock=self._engine.clock,
+            content_limit_bytes=self._engine.settings.content_limit_bytes,
+        )
+
+    # --- thoughts -----------------------------------------------------------------------------------------------------
+
+    async def record_thought(
+        self,
+        content: str,
+        *,
+        chain_id: str | None = None,
+        thought_type: str = "inference",
+        parent_id: str | None = None,
+        context_id: str | None = None,
+        significance: float = 0.5,
+    ) -> Thought:
+        """Store a step of a chain of reasoning. It is a semantic memory with tags `thought`, its type and its chain.
+
+        It follows the chain's last thought unless a parent is named. Without `chain_id` it goes on in its parent's
+        chain, or begins a new one; a `chain_id` that is new begins that chain. Raises InvalidInput, StoreError.
+        """
+        engine = self._engine
+        said = thoughts.step(
+            content,
+            content_limit_bytes=engine.settings.content_limit_bytes,
+            chain_id=chain_id,
+            thought_type=thought_type,
+            parent_id=parent_id,
+            context_id=engine.contexts.resolve_to_store(intake.label("context_id", context_id)),
+            significance=significance,
+        )
+        found = await engine.read(lambda: engine.associations.end_of_chain(said))
+        recorded = await engine.write(chains.record(said, engine.write_context(), found))
+        await engine.follow(recorded.stored)
+        return recorded.thought
+
+    async def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
+        """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
+        return await self._engine.read(lambda: self._engine.associations.thoughts(chain_id))
+
+    # --- what agents remember -----------------------------------------------------------------------------------------
+
+    async def compress_and_learn(
+        self,
+        content: str,
+        memory_type: str = "outcome",
+        significance: float = SIGNIFICANCE,
+        *,
+        key: str | None = None,
+        level: str | None = None,
+        confidence: float = CONFIDENCE,
+        tags: Sequence[str] = (),
+        title: str | None = None,
+        context_id: str | None = None,
+        origin: str = "agent",
+        metadata: Mapping[str, Any] | None = None,
+        language_model: LanguageModel | None = None,
+    ) -> Lesson:
+        """Remember a text by its summary: an `outcome` is episodic, `knowledge` semantic, a `heuristic` procedural.
+
+        Summarised by `language_model`, else by that of KINGLY_LLM_URL, else by rules, to the `level` none, light,
+        medium or aggressive. A text of significance 0.3 or less is shown to no model elsewhere. The whole text rests
+        in the archive of this machine, linked to the summary, where `restore` and `search(include_archived=True)` find
+        it.
+        Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
+        """
+        from kingly_memory.lifecycle.compression import levels
+        from kingly_memory.router import learning
+        from kingly_memory.router.sweeping import lessons
+
+        engine = self._engine
+        await engine.opened()
+        chosen = None if level is None else levels.level_named(level)
+        original = intake.draft(
+            content,
+            content_limit_bytes=engine.settings.content_limit_bytes,
+            type=levels.learned_as(memory_type).value,
+            significance=significance,
+            confidence=confidence,
+            tags=tags,
+            title=title,
+            context_id=engine.contexts.resolve_to_store(intake.label("context_id", context_id)),
+            origin=origin,
+            metadata=metadata,
+        )
+        name = intake.label("key", key)
+        compressed = await learning.compressed(original, chosen, language_model, engine)
+        said = intake.checked_metadata({**original.metadata, **compressed.metadata()})
+        summary = replace(original, key=name, content=compressed.summary, metadata=said, unsaid=frozenset())
+        used_s = engine.contexts.last_use(summary.context_id)
+        ratio = compressed.compression_ratio
+        change = lessons.learn(summary, original, ratio, engine.write_context(), context_used_s=used_s)
+        learned = await engine.write(change)
+        await engine.follow(learned.stored)
+        return lessons.Lesson(learned.stored.receipt, compressed, learned.original_id)
+
+    async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> Mind:
+        """What an agent remembers, as far as it is in the store, and the way to have it remember more:
+        docs/cognitive-memory.md. `agent_id` is the router's own agent unless another is named.
+
+        Its verbs do not wait for the store; `await mind.saved()` does, and so does leaving `async with mind:`. Raises
+        InvalidInput, StoreError.
+        """
+        return await self._engine.minds.open(self._named(agent_id), rules)
+
+    async def cognitive_waiting(
+        self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS
+    ) -> CognitiveMemory:
+        """The same for a thread that does not await: there a change is in the store when its verb returns, or the verb
+        raises and has changed nothing."""
+        return await self._engine.minds.open_waiting(self._named(agent_id), rules)
+
+    def stream(self, agent_id: str | None = None) -> MemoryStream:
+        """What an agent lived through, in the order of time: docs/stream.md. `agent_id` is the router's own agent
+        unless another is named. Raises InvalidInput, RouterClosed."""
+        engine, agent = self._engine, self._named(agent_id)
+        timeline = AgentTimeline(
+            engine.project, agent, access=engine, clock=engine.clock, poll_s=engine.settings.poll_s, bell=engine.bell
+        )
+        return MemoryStream(
+            agent,
+            project=engine.project,
+            searcher=engine,
+            writer=engine,
+            timeline=timeline,
+            content_limit_bytes=engine.settings.content_limit_bytes,
+            gist=_gist,
+        )
+
+    @cached_property
+    def consensus(self) -> ConsensusMemory:
+        """What the project's debates came to, and who would not agree: docs/consensus.md."""
+        engine = self._engine
+        return ConsensusMemory(
+            project=engine.project,
+            searcher=engine,
+            writer=engine,
+            shelf=DebateShelf(engine.project, access=engine, keep=engine.keep),
+            content_limit_bytes=engine.settings.content_limit_bytes,
+        )
+
+    @cached_property
+    def continuum(self) -> ContinuumMemory:
+        """The project's memories by how near at hand they are: docs/continuum.md."""
+        engine = self._engine
+        return ContinuumMemory(
+            engine.project,
+            verbs=self,
+            seeker=Seeker(engine.look, engine.note_found, self.search),
+            access=engine,
+            keep=engine.keep,
+            usage=engine.usage,
+            content_limit_bytes=engine.settings.content_limit_bytes,
+            rules=engine.rules.tiers,
+        )
+
+    def _named(self, agent_id: str | None) -> str:
+        self._engine.check_open()
+        agent = intake.label("agent_id", agent_id) or self._engine.station.agent
+        if agent is None:
+            raise InvalidInput("agent_id", "is missing; name an agent here, or when the memory is opened")
+        return agent
+
+
+def _gist(text: str) -> str:
+    from kingly_memory.lifecycle.compression.levels import CompressionLevel
+    from kingly_memory.lifecycle.compression.rules import compress
+
+    return compress(text, CompressionLevel.AGGRESSIVE).summary

@@ -1,0 +1,80 @@
+"""The verbs on threads and attention: what is in view, and what is put beside prompts."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from kingly_memory.api.family import Family
+from kingly_memory.attention.injection import Injection
+from kingly_memory.models import Taken
+from kingly_memory.router.attending.injected import showings
+from kingly_memory.router.attending.injecting import TOKENS, Injecting
+from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.threads import taking_in
+from kingly_memory.thread_files import ImportedFocus, ImportedThread
+
+if TYPE_CHECKING:  # read when they are first used
+    from kingly_memory.router.attending.verbs import Attention
+    from kingly_memory.router.threads.verbs import Threads
+
+
+class AttentionVerbs(Family):
+    """The verbs on threads and attention."""
+
+    @cached_property
+    def attention(self) -> Attention:
+        """What should be in view: focus, pins and ratings."""
+        from kingly_memory.router.attending.verbs import Attention
+
+        engine = self._engine
+        return Attention(
+            engine,
+            follow=engine.follow,
+            showings=partial(showings, engine.reader, engine.injections, engine.project),
+            content_limit_bytes=engine.settings.content_limit_bytes,
+        )
+
+    @cached_property
+    def threads(self) -> Threads:
+        """What was said in one context, as a thread: listed, recalled, merged, split and named."""
+        from kingly_memory.router.attending import focuses
+        from kingly_memory.router.threads.verbs import Threads
+
+        engine = self._engine
+        return Threads(engine, engine, project=engine.project, in_focus=focuses.applying, flush=engine.flush)
+
+    async def inject(
+        self, prompt: str, budget_tokens: int = TOKENS, *, session: str | None = None, explain: bool = False
+    ) -> Injection:
+        """The memories that fit a prompt as a fenced block of notes to put beside it, as the prompt hook has them.
+
+        `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
+        priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
+        told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
+        and counts as no use, except that a lifetime counts from then on. Raises InvalidInput, StoreError.
+        """
+        return await self._injecting.inject(prompt, budget_tokens, session, explain=explain)
+
+    @cached_property
+    def _injecting(self) -> Injecting:
+        engine = self._engine
+        layer = engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use, likeness=False))
+        return Injecting(
+            engine,
+            lambda: Surroundings(engine.reader, layer, engine.project, engine.station.agent, engine.now_s()),
+            budget_s=engine.settings.local_search_s,
+            log=engine.injections,
+        )
+
+    # --- threads from files -------------------------------------------------------------------------------------------
+
+    async def remember_thread(self, thread: ImportedThread) -> Taken:
+        """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
+        InvalidInput, and then nothing of the thread was stored."""
+        return await taking_in.take_in(thread, self._engine)
+
+    async def remember_focus(self, focus: ImportedFocus) -> bool:
+        """Set what a file says is in focus. False when it was set here later, or as it is."""
+        return await taking_in.take_in_focus(focus, self._engine)

@@ -1,0 +1,531 @@
+"""The engine of one router: its parts, its background tasks, and the verbs as work on values that were checked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kingly_memory.cognition.working import ContextRules
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Draft
+from kingly_memory.lifecycle import steward
+from kingly_memory.lifecycle.forgetting import Forgetting
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetimes
+from kingly_memory.lifecycle.rules import LifecycleRules
+from kingly_memory.lifecycle.steward import MERGING, STRENGTH, TIERS, Policies
+from kingly_memory.lifecycle.tiering import Tiering
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Receipt, Results
+from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
+from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, StoreReader, Transaction
+from kingly_memory.router import contexts, write
+from kingly_memory.router.attending.injected import UsageFeedback
+from kingly_memory.router.branch import Ground, RemotePart
+from kingly_memory.router.context_gather import ContextGatherer
+from kingly_memory.router.contexts import Contexts
+from kingly_memory.router.delivering.routes import UNNAMED, called
+from kingly_memory.router.landing import Landing
+from kingly_memory.router.linking.associations import Associations
+from kingly_memory.router.lock import Lock
+from kingly_memory.router.minds.bell import Bell
+from kingly_memory.router.minds.mind import Minds
+from kingly_memory.router.remotes import Remotes
+from kingly_memory.router.searching.embedding import Embedding
+from kingly_memory.router.searching.gather import Gatherer
+from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
+from kingly_memory.router.searching.local_side import LocalSide
+from kingly_memory.router.searching.moded import ModedSearch, Plan
+from kingly_memory.router.searching.shaping import SHOWING_SHARE, Shape
+from kingly_memory.router.searching.vector_search import VectorSearch
+from kingly_memory.router.sweeping.activity import Lookups
+from kingly_memory.router.sweeping.sweeper import Sweeper, SweepReport
+from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.router.view import Station, View
+from kingly_memory.router.write import Stored, WriteContext
+from kingly_memory.settings import Settings
+
+if TYPE_CHECKING:  # read by whoever has memories checked
+    from kingly_memory.router.searching.verified import VerifiedRetriever
+
+log = logging.getLogger("kingly_memory.router")
+T = TypeVar("T")
+
+ModelInUse = AbstractAsyncContextManager[tuple[LanguageModel | None, bool]]
+"""The language model that the settings name, if they name one, and whether it runs on this machine."""
+
+WHISPERS_WAITED_FOR = 5
+"""A store waits for the whispers that it makes due, unless it was a very long note."""
+
+
+class Buffer(Protocol):
+    """Something that collects what is to be written a little later."""
+
+    def take(self) -> Callable[[Transaction], Any] | None:
+        """A change that writes it; None when there is nothing. It still counts here until it is `written`."""
+        ...
+
+    def written(self, outcome: Any) -> None:
+        """The change is durable and had that outcome. Without this call the same is taken again."""
+        ...
+
+
+class Engine:
+    """Does the work of one `MemoryRouter`. Implements `router.access.Access`, through which families of verbs that have
+    a class of their own reach the store."""
+
+    def __init__(
+        self,
+        station: Station,
+        *,
+        store: LocalStore,
+        settings: Settings,
+        clock: Clock,
+        remotes: Sequence[RemotePart] = (),
+        observers: tuple[Observer, ...] = (),
+        chance: Callable[[], float] = random.random,
+        embedder: Callable[[], Embedder] | None = None,
+        meaning: Callable[[], Embedder] | None = None,
+        sweeping: Lock | None = None,
+        injections: InjectionLog | None = None,
+        language_model: Callable[[], ModelInUse] = lambda: nullcontext((None, False)),
+        name_at: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
+        """`remotes` are those that the station's routes name. `embedder` compares memories with each other in the
+        modes; `meaning` makes the vectors that searches are answered by besides the words; `injections` remembers what
+        sessions were told; `name_at` says what the store calls the remote at an address."""
+        self.station = station
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.injections = injections
+        self.language_model = language_model
+        self.name_at = name_at
+        self.rules = LifecycleRules.of(settings)
+        self.events = Events(observers)
+        self.bell = Bell()
+        self.usage = UsageBuffer()
+        self.lookups = Lookups(station.project)
+        self.landing = Landing()
+        self.threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
+        self.sweeper = Sweeper(store=store, landing=self.landing, lock=sweeping or Lock())
+        self.usage_feedback = None
+        if injections is not None:  # what was injected and never looked at again
+            self.usage_feedback = UsageFeedback(injections, self, project=station.project, clock=clock)
+        self._lifetimes = Lifetimes.of(settings)
+        self._context_rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
+        self._minds: Minds | None = None
+
+        reader = store.reader
+        words = LocalSearch(reader, self.usage.last_use)
+        self._vectors = None if meaning is None else VectorSearch(station.project, meaning, reader.vectors)
+        self.embedding = None if self._vectors is None else Embedding(self._vectors, store=store, clock=clock)
+        local = self.local_layer(words)
+        self.view = View(station, store=store, local=words, clock=clock)
+        self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
+        ground = Ground(station.project, store, self.landing, clock, settings, self.events, chance)
+        self.remotes = Remotes(remotes, station.routes, ground)
+        sides = self.remotes.sides
+        self.gatherer = Gatherer(
+            store=store, local=local, sides=sides, threads=self.threads, clock=clock, settings=settings
+        )
+        self.moded = ModedSearch(
+            gatherer=self.gatherer,
+            local=local,
+            embedder=embedder,
+            threads=self.threads,
+            clock=clock,
+            settings=settings,
+        )
+        self.contexts = Contexts(
+            station.project,
+            station.agent,
+            reader=reader,
+            local=words,
+            clock=clock,
+            rules=self._context_rules,
+            usage=self.usage,
+        )
+        self.context_gatherer = ContextGatherer(
+            self.contexts, self.associations, sides, threads=self.threads, patience_s=settings.remote_search_s
+        )
+        self._buffers: tuple[Buffer, ...] = (
+            self.usage,
+            self.lookups,
+            self.contexts,
+            *(side.keepsakes for side in sides),
+        )
+        self._flushing = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._opening: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.is_open = False
+        self._is_closed = False
+
+    # --- opening and closing ------------------------------------------------------------------------------------------
+
+    async def opened(self) -> None:
+        """Open the router, if nobody has. Every verb begins with this. Raises RouterClosed, and what opening raises."""
+        self.check_open()
+        loop = asyncio.get_running_loop()
+        if self._opening is None:
+            self._loop = loop
+            self._opening = asyncio.create_task(self._open(), name="kingly-opening")
+        if loop is not self._loop:
+            raise RouterClosed("event loop")
+        if not self.is_open:
+            await asyncio.shield(self._opening)  # others may wait for it too
+            self.check_open()
+
+    def check_open(self) -> None:
+        if self._is_closed:
+            raise RouterClosed
+
+    async def _open(self) -> None:
+        """Start what goes on in the background."""
+        self._in_background(self._flush_regularly(), "flush")
+        if self.embedding is not None:
+            await self.embedding.prepare()
+            self._in_background(self.embedding.run(), "vectors")
+        # Queued before any store can be, so that the first memory finds its remotes known.
+        for delivery in self.remotes.begin():
+            self._in_background(delivery, "delivery")
+        if self.settings.sweep_interval_s:
+            self._in_background(self._sweep_regularly(self.settings.sweep_interval_s), "sweep")
+        if self.usage_feedback is not None:
+            self._in_background(self.usage_feedback.run(), "injected")
+        self._in_background(self._close_in_the_end(), "end")
+        self.is_open = True
+
+    def _in_background(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Work that nobody waits for and that closing ends."""
+        task = asyncio.create_task(work, name=f"kingly-{name}")
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
+
+    async def _close_in_the_end(self) -> None:
+        """`asyncio.run` cancels whatever still runs at its end: a router that nobody closed is closed then."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if not self._is_closed:
+                await self.close()
+
+    async def close(self) -> None:
+        """Tell who waits for new memories that none will come, store what agents experienced, and let go of everything.
+        Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of all the same."""
+        self.bell.end()
+        try:
+            if self._minds is not None:
+                await self._minds.settle()
+            if self.is_open and self.usage_feedback is not None:  # of use to those that are never open for long
+                await self.usage_feedback.fold_if_due()
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Give deliveries under way a moment, write down what is buffered, and end every task and thread."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        async with AsyncExitStack() as stack:  # from the last line up
+            stack.push_async_callback(asyncio.to_thread, self.store.close)
+            stack.callback(self.threads.shutdown)
+            if self.embedding is not None:
+                stack.push_async_callback(asyncio.to_thread, self.embedding.stop)
+            stack.push_async_callback(self.remotes.aclose)
+            stack.push_async_callback(self._flush_if_possible)
+            stack.push_async_callback(self._end_tasks)
+            if self._opening is not None and not self._opening.done():
+                await asyncio.wait([self._opening])
+            self.is_open = False
+            await self.remotes.finish_sending(self.settings.closing_s)
+
+    async def _end_tasks(self) -> None:
+        tasks = [task for task in (*self._tasks, self._opening) if task not in (None, asyncio.current_task())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- reading and writing ------------------------------------------------------------------------------------------
+
+    @property
+    def project(self) -> str:
+        return self.station.project
+
+    @property
+    def reader(self) -> StoreReader:
+        return self.store.reader
+
+    def now_s(self) -> float:
+        return self.clock.now().timestamp()
+
+    async def read(self, look: Callable[[], T]) -> T:
+        """Look on a reader thread. Raises RouterClosed, StoreError, and what the look raises."""
+        await self.opened()
+        return await asyncio.get_running_loop().run_in_executor(self.threads, look)
+
+    async def write(self, change: Callable[[Transaction], T]) -> T:
+        """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
+        change raises."""
+        await self.opened()
+        return await self.landing.of(self.store.write(change))
+
+    def write_context(self) -> WriteContext:
+        """What a change needs to know, as of now."""
+        return WriteContext(
+            self.project,
+            self.station.agent,
+            self.station.routes,
+            self._lifetimes,
+            self.clock.now(),
+            self._context_rules,
+            self.rules.tiers,
+        )
+
+    def wake(self, *memory_ids: str) -> None:
+        """Something was stored; these are not new, or may not be."""
+        self.remotes.wake()
+        if self.embedding is not None:
+            self.embedding.wake(memory_ids)
+        self.bell.ring()
+
+    async def flush(self) -> None:
+        """Write down what may be written a little later: uses of memories and contexts, and copies of what only a
+        remote held. One flush at a time, or a use would be counted twice. Raises StoreError."""
+        async with self._flushing:
+            for buffer in self._buffers:
+                change = buffer.take()
+                if change is not None:
+                    buffer.written(await self.landing.of(self.store.write(change)))
+
+    async def _flush_if_possible(self) -> None:
+        """Uses and copies are worth a warning, not a failure."""
+        try:
+            await self.flush()
+        except Exception as error:  # noqa: BLE001  # this is a background task's top, and closing must go on
+            log.warning("use counts could not be written down: %s: %s", type(error).__name__, error)
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await self.clock.sleep(self.settings.usage_flush_s)
+            await self._flush_if_possible()
+
+    # --- storing ------------------------------------------------------------------------------------------------------
+
+    async def put(self, draft: Draft, *, noted: bool = True) -> Receipt:
+        """Store a draft that has been checked, `noted` in its working context. Raises StoreError."""
+        context_id = self.contexts.resolve_to_store(draft.context_id)
+        placed, used_s = replace(draft, context_id=context_id), self.contexts.last_use(context_id)
+        return await self.keep(write.store(placed, self.write_context(), noted=noted, context_used_s=used_s))
+
+    async def put_at_remotes(self, draft: Draft, wait_s: float, *, require: bool) -> Receipt:
+        """Store a draft and wait for every remote that it is for. Raises RemoteUnavailable where one is required and
+        has not taken it by then."""
+        if require and draft.significance <= REMOTE_ABOVE:
+            raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
+        receipt = await self.put(draft)
+        if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.branches:
+            row = await self.read(lambda: self.reader.row(receipt.id))
+            if row is not None:
+                await self.remotes.wait_for(row.memory, wait_s)
+                now = await self.read(lambda: self.view.receipt(row.memory.id))
+                receipt = receipt if now is None else now
+        if require and receipt.delivery is not DeliveryState.DELIVERED:
+            raise RemoteUnavailable(await self._why_not_there(receipt), receipt=receipt)
+        return receipt
+
+    async def _why_not_there(self, receipt: Receipt) -> str:
+        """What keeps a memory from its remotes, by what this machine knows of them as well."""
+        try:
+            offline = await self.read(self.view.offline_reasons) or {}
+        except KinglyMemoryError:
+            offline = {}
+        kept_from = [label for label, at in receipt.remotes.items() if at["delivery"] != DeliveryState.DELIVERED]
+        told = (f"{called(label)} is {offline[label]}" for label in kept_from or [UNNAMED] if label in offline)
+        return "; ".join([receipt.reason, *told])
+
+    async def keep(self, change: Callable[[Transaction], Stored]) -> Receipt:
+        """Run a change that stores a memory, with what comes after a store. Raises what `write` raises."""
+        stored = await self.write(change)
+        await self.follow(stored)
+        return stored.receipt
+
+    async def follow(self, stored: Stored) -> None:
+        """What comes after a store: its context is in use, observers and deliveries are told, whispers are stored.
+
+        A whisper that is due stays due, so whatever prevents it is no failure of the store.
+        """
+        self.contexts.enter(stored.context_id)
+        self.usage.note(stored.at_hand, self.now_s(), times=0)
+        self.events.emit(MemoryStored(stored.receipt.id, stored.receipt.revision))
+        self.wake(stored.receipt.id, *stored.others)
+        if stored.whispers_due and stored.context_id is not None:
+            whispering = self._whisper(stored.context_id, stored.whispers_due)
+            if stored.whispers_due <= WHISPERS_WAITED_FOR:
+                await whispering
+            else:
+                self._in_background(whispering, "whispers")
+
+    async def _whisper(self, context_id: str, due: int) -> None:
+        """Store the whispers that are due. What another process notes meanwhile it whispers itself, or the next note
+        does."""
+        try:
+            for _ in range(due):
+                found = await self.read(lambda: self.contexts.due(context_id))
+                if found is None or not await self.write(write.whisper(found, self.write_context())):
+                    return
+        except KinglyMemoryError as error:
+            log.warning("a whisper waits for the next note: %s", error)
+
+    def take_away(self, memory: Memory) -> None:
+        """No agent's memory that is open here remembers it any longer."""
+        if self._minds is not None:
+            self._minds.take_away(memory)
+
+    # --- searching ----------------------------------------------------------------------------------------------------
+
+    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
+        """Answer a query that has been checked, from every layer."""
+        await self.opened()
+        query = replace(query, context_id=self.contexts.resolve(query.context_id))
+        results = await self.gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        self.note_found([hit.memory.id for hit in results if not hit.archived])
+        return results
+
+    async def look(self, query: Query) -> Results:
+        """What a search finds, before anybody counts it as used."""
+        await self.opened()
+        return await self.gatherer.search(query, prefer_speed=False, include_semantic=True)
+
+    async def search(
+        self, query: Query, plan: Plan | None, shape: Shape, *, prefer_speed: bool, include_semantic: bool
+    ) -> Results:
+        """The same, in a mode where there is a plan for one, and shown in that shape."""
+        began = self.clock.monotonic()
+        query = replace(query, context_id=self.contexts.resolve(query.context_id))
+        ways = {"prefer_speed": prefer_speed, "include_semantic": include_semantic}
+        if plan is None:
+            results = await self.gatherer.search(query, shape=shape, **ways)
+        else:
+            results = await self.moded.search(query, plan, **ways)
+            if self.settings.verification_enabled:
+                results = await self._with_verdicts(results, query.text)
+        if query.include_archived:
+            results = await self.read(lambda: self.view.marked(results))
+        if shape.shortens:
+            deadline_s = time.monotonic() + self.settings.local_search_s * SHOWING_SHARE
+            shown = await self.read(lambda: shape.shown(results, query.text, deadline_s))
+            results = replace(shown, took_ms=(self.clock.monotonic() - began) * 1000)
+        self.note_found([hit.memory.id for hit in results if not hit.archived])
+        return results
+
+    async def _with_verdicts(self, found: Results, text: str) -> Results:
+        async with self.language_model() as (model, is_here):
+            verified = await self.retriever(model, is_here).verify(found, text, top_k=max(len(found), 1))
+        return replace(found, verdicts={one.memory.id: one.verification.to_json() for one in verified})
+
+    def retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
+        from kingly_memory.router.searching.verified import Candidates, VerifiedRetriever
+
+        return VerifiedRetriever(
+            Candidates(self.gatherer),
+            model,
+            self.settings.verification_threshold,
+            clock=self.clock,
+            verification_s=self.settings.verification_s,
+            llm_timeout_s=self.settings.llm_timeout_s,
+            llm_at_once=self.settings.llm_at_once,
+            model_is_here=is_here,
+        )
+
+    def note_found(self, memory_ids: Sequence[str]) -> None:
+        """A search has answered with these, which are alive: each was used, and the search found something or not. What
+        has ended does not come back by being found."""
+        self.usage.note(memory_ids, self.now_s())
+        self.lookups.note(found=bool(memory_ids))
+
+    def local_layer(self, words: LocalSearch) -> LocalLayer:
+        """The local side of searches: by meaning too, where there are vectors."""
+        if self._vectors is None or self.embedding is None:
+            return words
+        return LocalSide(
+            words,
+            self._vectors,
+            self.reader.vectors,
+            words_weight=self.settings.words_weight,
+            outdated=self.embedding.note,
+            hurry=self.embedding.hurry,
+        )
+
+    # --- sweeping -----------------------------------------------------------------------------------------------------
+
+    async def sweep(self, policies: Policies, *, dry_run: bool) -> SweepReport:
+        """Carry out the plan of those policies, or only report it. Raises SweepUnderWay, StoreError."""
+        await self.flush()
+        if self.usage_feedback is not None and not dry_run:
+            await self.usage_feedback.fold()
+        report = await self.sweeper.sweep(policies, self.write_context(), dry_run=dry_run)
+        if not dry_run:
+            self.wake(*report.ended, *report.standing)
+            await self.write(contexts.tidy(self.now_s(), self._context_rules))
+            archived = report.archived + report.merged
+            self.events.emit(MemoriesSwept(archived, report.erased, report.promoted, report.demoted))
+        return report
+
+    async def _sweep_regularly(self, interval_s: float) -> None:
+        """Once per interval, however many processes have the project open."""
+        while True:
+            await self.clock.sleep(interval_s)
+            try:
+                last_s = await self.read(lambda: self.sweeper.last_s(self.project))
+                # One that lies in the future, because a clock was ahead, puts off nothing.
+                if last_s is None or not 0 <= self.now_s() - last_s < interval_s:
+                    await self.sweep(self.policies(None), dry_run=False)
+            except KinglyMemoryError as error:
+                log.warning("a sweep waits for its next turn: %s", error)
+
+    def policies(self, names: Sequence[str] | None) -> Policies:
+        """The policies of those names; without, lifetimes and whatever the settings switch on. Raises InvalidInput."""
+        settings = self.settings
+        available = Policies(
+            strength=Forgetting(self.rules.strength, enabled=settings.decay_enabled),
+            tiers=Tiering(self.rules.tiers),
+            merging=self.rules.merging,
+        )
+        usual = (
+            LIFETIMES,
+            *(MERGING,) * settings.merging_enabled,
+            *(STRENGTH,) * settings.auto_forget_enabled,
+            *(TIERS,) * settings.tiers_enabled,
+        )
+        return steward.chosen(names, available, usual)
+
+    # --- agents -------------------------------------------------------------------------------------------------------
+
+    @property
+    def minds(self) -> Minds:
+        """What agents remember, made when it is first asked for."""
+        if self._minds is None:
+            self._minds = Minds(
+                self.project,
+                store=self.store,
+                read=self.read,
+                landing=self.landing,
+                write_context=self.write_context,
+                check_open=self.check_open,
+                stored=self._after_experience,
+                content_limit_bytes=self.settings.content_limit_bytes,
+            )
+        return self._minds
+
+    def _after_experience(self, new: Memory | None, changed: tuple[MemoryId, ...]) -> None:
+        if new is not None:
+            self.events.emit(MemoryStored(new.id, new.revision))
+        self.wake(*changed)
