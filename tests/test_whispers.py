@@ -18,6 +18,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import write
+from kingly_memory.router.engine import Engine
 from kingly_memory.writing import token_spans
 
 FAST = Settings(durability="process")
@@ -121,7 +122,7 @@ async def test_a_whisper_that_a_crash_prevented_comes_with_the_next_note(
 
     async with open_router(tmp_path) as memory:
         with monkeypatch.context() as patch:
-            patch.setattr(MemoryRouter, "_whisper", crash)
+            patch.setattr(Engine, "_whisper", crash)
             await memory.store("word " * 2_100, context_id="c")
         assert await whispers_of(memory) == []
     async with open_router(tmp_path) as memory:

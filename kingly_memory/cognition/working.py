@@ -37,7 +37,7 @@ class Context:
 
     `tokens` counts everything noted, `whispers` what was distilled. `pending` are the memories of the tokens that no
     whisper covers yet, and `skipped` how many tokens of the first of them one does cover. `used_s` is the last
-    use (a note or a reading), `noted_s` the last note, in Unix seconds.
+    use (a note or a reading), `noted_s` the last note, in Unix seconds. `has_gaps`: some of the items were forgotten.
     """
 
     context_id: str
@@ -48,6 +48,7 @@ class Context:
     whispers: int = 0
     pending: tuple[MemoryId, ...] = ()
     skipped: int = 0
+    has_gaps: bool = False
 
     def to_json(self) -> JsonObject:
         return {
@@ -59,6 +60,7 @@ class Context:
             "whispers": self.whispers,
             "pending": list(self.pending),
             "skipped": self.skipped,
+            **({"has_gaps": True} if self.has_gaps else {}),
         }
 
     @classmethod
@@ -72,6 +74,7 @@ class Context:
             data["whispers"],
             tuple(data["pending"]),
             data["skipped"],
+            data.get("has_gaps", False),
         )
 
     def is_over(self, now_s: float, lifetime_s: float) -> bool:

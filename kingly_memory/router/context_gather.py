@@ -23,7 +23,7 @@ RELATED_LIMIT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class Answer:
     """What a remote holds for a context and how it links it, or why it did not say."""
 
     side: RemoteSide
@@ -54,19 +54,20 @@ class ContextGatherer:
     async def gather(self, context_id: str, *, include_related: bool) -> WorkingContext:
         """What is at hand in a context. Never raises because of a remote."""
         at_hand, there = await self._in_thread(lambda: self._here(context_id))
-        asking = (
-            self._told(side, context_id, tuple(there[side.name]) if include_related else ()) for side in self._sides
-        )
-        told = await asyncio.gather(*asking)
-        remote = await self._in_thread(lambda: self._joined(context_id, told))
+        linked = {name: tuple(known) if include_related else () for name, known in there.items()}
+        told = await asyncio.gather(*(self._ask(side, context_id, linked[side.name]) for side in self._sides))
+        remote = await self._in_thread(lambda: self._merged(context_id, told))
         ids = list(dict.fromkeys(memory.id for memory in (*at_hand.items, *remote)))
         related = await self._in_thread(lambda: self._related(ids, there, told)) if include_related else None
+        source = Source.LOCAL
+        if self._sides:
+            source = Source.HYBRID if any(one.error is None for one in told) else Source.LOCAL_FALLBACK
         return WorkingContext(
             context_id=context_id,
             items=at_hand.items,
             remote=remote,
             related=related,
-            source=self._source(told),
+            source=source,
             last_updated=at_hand.last_updated,
             tokens=at_hand.context.tokens,
             whispers=at_hand.context.whispers,
@@ -75,18 +76,17 @@ class ContextGatherer:
 
     def _here(self, context_id: str) -> tuple[AtHand, dict[str, dict[str, str]]]:
         """What is at hand on this machine, and which memory of it each remote knows under which id."""
-        at_hand = self._contexts.at_hand(context_id)
-        return at_hand, {side.name: self._known_to(side, at_hand) for side in self._sides}
+        at_hand, there = self._contexts.at_hand(context_id), {}
+        for side in self._sides:
+            facets = self._contexts.reader.facets("delivery", [f"{side.name}:{one.id}" for one in at_hand.items])
+            known = {owner.partition(":")[2]: facet.get("remote_id") for owner, facet in facets.items()}
+            there[side.name] = {remote_id: memory_id for memory_id, remote_id in known.items() if remote_id}
+        return at_hand, there
 
-    def _known_to(self, side: RemoteSide, at_hand: AtHand) -> dict[str, str]:
-        facets = self._contexts.reader.facets("delivery", [f"{side.name}:{memory.id}" for memory in at_hand.items])
-        known = {owner.partition(":")[2]: facet.get("remote_id") for owner, facet in facets.items()}
-        return {remote_id: memory_id for memory_id, remote_id in known.items() if remote_id}
-
-    async def _told(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> _Told:
+    async def _ask(self, side: RemoteSide, context_id: str, remote_ids: Sequence[str]) -> Answer:
         timeout_s, reason = self._patience_s, side.unreachable()
         if reason is not None:
-            return _Told(side, error=reason)
+            return Answer(side, error=reason)
 
         async def both(remote: Remote) -> tuple[list[RemoteHit], list[JsonObject]]:
             asked = remote.working_memory(context_id, timeout_s=timeout_s)
@@ -96,15 +96,10 @@ class ContextGatherer:
         try:
             hits, links = await side.ask("for a working context", both)
         except RemoteError as error:
-            return _Told(side, error=error.reason)
-        return _Told(side, tuple(hits), tuple(links))
+            return Answer(side, error=error.reason)
+        return Answer(side, tuple(hits), tuple(links))
 
-    def _source(self, told: Sequence[_Told]) -> Source:
-        if not self._sides:
-            return Source.LOCAL
-        return Source.HYBRID if any(one.error is None for one in told) else Source.LOCAL_FALLBACK
-
-    def _joined(self, context_id: str, told: Sequence[_Told]) -> tuple[Memory, ...]:
+    def _merged(self, context_id: str, told: Sequence[Answer]) -> tuple[Memory, ...]:
         """Each memory once, as this machine knows it where it does: what was forgotten or ended here stays so.
 
         The remotes were asked for one context: what they say of none belongs to that one.
@@ -120,7 +115,7 @@ class ContextGatherer:
         return tuple(found.values())
 
     def _related(
-        self, ids: Sequence[str], there: Mapping[str, Mapping[str, str]], told: Sequence[_Told]
+        self, ids: Sequence[str], there: Mapping[str, Mapping[str, str]], told: Sequence[Answer]
     ) -> tuple[JsonObject, ...]:
         """Memories linked to those that are at hand, each with the one it is `linked_to`.
 
@@ -131,7 +126,7 @@ class ContextGatherer:
         here = [{**one, "linked_to": memory_id} for memory_id, several in linked.items() for one in several]
         return (*here, *(link for one in told for link in self._only_there(there[one.side.name], one)))
 
-    def _only_there(self, there: Mapping[str, str], told: _Told) -> Iterator[JsonObject]:
+    def _only_there(self, there: Mapping[str, str], told: Answer) -> Iterator[JsonObject]:
         ends = {end for one in told.links for end in (one["source_memory_id"], one["target_memory_id"])}
         known = self._contexts.reader.by_remote_id(told.side.name, sorted(ends)) if ends else {}
         for one in told.links:
@@ -151,7 +146,7 @@ class ContextGatherer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
 
-def _reason(told: Sequence[_Told]) -> str | None:
+def _reason(told: Sequence[Answer]) -> str | None:
     """Why remotes did not answer, by name where there are several."""
     silent = [one for one in told if one.error is not None]
     if len(told) == 1:

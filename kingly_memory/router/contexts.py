@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kingly_memory.cognition import whispers
-from kingly_memory.cognition.whispers import Portion
 from kingly_memory.cognition.working import (
     CURRENT,
     Context,
@@ -19,7 +18,7 @@ from kingly_memory.cognition.working import (
     noted,
     owner,
 )
-from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.ids import new_id
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
@@ -64,14 +63,17 @@ def note(
 ) -> Noted:
     """Have a memory that is being stored at hand in its context, which becomes the agent's current one.
 
-    `used_s` is a use of the context that is not written down yet.
+    `used_s` is a use of the context that is not written down yet. In a full context, forgotten items make room first.
     """
     project = memory.scope.project
     name = owner(project, context_id)
     before = _context(transaction.facet(FACET, name), context_id).used(used_s)
     if len(before.items) >= rules.capacity:
-        there = (one for one in before.items if _is_there(transaction.row(one), context_id))
-        before = replace(before, items=tuple(there))
+        # To read every item for every store would take a fifth of its time. Forgetting says that there is a gap, and
+        # what went away otherwise is noticed when it is the oldest.
+        items = before.items if before.has_gaps else before.items[:1]
+        gone = {one for one in items if not _is_there(transaction.row(one), context_id)}
+        before = replace(before, items=tuple(one for one in before.items if one not in gone), has_gaps=False)
     after = noted(before, memory.id, token_count(memory.content), now_s, rules)
     transaction.set_facet(FACET, name, after.context.to_json())
     pointer = {"context_id": context_id}
@@ -81,13 +83,25 @@ def note(
     return after
 
 
+def forgotten(transaction: Transaction, memory: Memory) -> None:
+    """An item is forgotten. It keeps its place, in case it is restored, until a full context needs the room."""
+    context_id = memory.scope.context_id
+    if context_id is None:
+        return
+    name = owner(memory.scope.project, context_id)
+    context = _context(transaction.facet(FACET, name), context_id)
+    if memory.id in context.items and not context.has_gaps:
+        transaction.set_facet(FACET, name, replace(context, has_gaps=True).to_json())
+
+
 def advance(transaction: Transaction, project: str, due: Due) -> bool:
     """Say that the whispers are made. False, and nothing said, when the context has moved on meanwhile."""
     name = owner(project, due.before.context_id)
     now = _context(transaction.facet(FACET, name), due.before.context_id)
     if (now.tokens, now.whispers) != (due.before.tokens, due.before.whispers):
         return False
-    transaction.set_facet(FACET, name, replace(due.after, used_s=now.used_s).to_json())
+    after = replace(due.after, used_s=now.used_s, has_gaps=now.has_gaps)
+    transaction.set_facet(FACET, name, after.to_json())
     return True
 
 
@@ -95,11 +109,8 @@ def tidy(now_s: float, rules: ContextRules) -> Callable[[Transaction], int]:
     """A change that drops what is known of contexts that are over; their memories have lifetimes of their own."""
 
     def change(transaction: Transaction) -> int:
-        over = []
-        for name in transaction.owners(FACET):
-            facet = transaction.facet(FACET, name)
-            if facet is not None and Context.from_json(facet).is_over(now_s, rules.lifetime_s):
-                over.append(name)
+        facets = ((name, transaction.facet(FACET, name)) for name in transaction.owners(FACET))
+        over = [name for name, one in facets if one and Context.from_json(one).is_over(now_s, rules.lifetime_s)]
         for name in over:
             transaction.set_facet(FACET, name, None)
         return len(over)
@@ -108,7 +119,7 @@ def tidy(now_s: float, rules: ContextRules) -> Callable[[Transaction], int]:
 
 
 class Contexts:
-    """The contexts of one project, for one router or reader. Reading one keeps it alive; that is written behind."""
+    """The contexts of one project, for one router. Reading one keeps it alive; that is written down later."""
 
     def __init__(
         self,
@@ -119,13 +130,13 @@ class Contexts:
         local: LocalSearch,
         clock: Now,
         rules: ContextRules,
-        usage: UsageBuffer | None = None,
+        usage: UsageBuffer,
     ) -> None:
         self.project = project
-        self._agent = agent
         self.reader = reader
         self.local = local
         self.clock = clock
+        self._agent = agent
         self._rules = rules
         self._usage = usage
         self._current: str | None = None
@@ -136,9 +147,11 @@ class Contexts:
     def resolve(self, context_id: str | None) -> str | None:
         """The context that is meant. `current` is the last one worked in by this process, else the last in which this
         agent stored something here, else the last in which anybody of the project did."""
-        if context_id == CURRENT:
-            return self._current or self._last_stored() or CURRENT
-        return context_id
+        if context_id != CURRENT or self._current:
+            return self._current if context_id == CURRENT else context_id
+        names = (current_owner(self.project, self._agent), latest_owner(self.project))
+        facets = self.reader.facets(CURRENT_FACET, names)
+        return next((str(facets[name]["context_id"]) for name in names if name in facets), CURRENT)
 
     def resolve_to_store(self, context_id: str | None) -> str | None:
         """The same, where `current` begins a context if there is none."""
@@ -155,28 +168,42 @@ class Contexts:
         name = owner(self.project, context_id)
         facet = self.reader.facets(FACET, [name]).get(name)
         context = _context(facet, context_id)
-        if facet is None or context.used(self._last_use(name)).is_over(now_s, self._rules.lifetime_s):
+        if facet is None or context.used(self.last_use(context_id)).is_over(now_s, self._rules.lifetime_s):
             return AtHand(Context(context_id), (), None)
-        rows = [row for one in reversed(context.items) if (row := self.reader.row(one)) is not None]
-        shown = [row for row in rows if _is_there(row, context_id) and self.local.is_alive(row, now_s)]
-        items = tuple(row.memory for row in shown)
-        if self._usage is not None:
-            self.enter(context_id)
-            self._usage.note([memory.id for memory in items], now_s)
-            self._note_use(name, now_s)
+        rows = (self.reader.row(one) for one in reversed(context.items))
+        there = (row for row in rows if row is not None and _is_there(row, context_id))
+        items = tuple(row.memory for row in there if self.local.is_alive(row, now_s))
+        self.enter(context_id)
+        self._usage.note([memory.id for memory in items], now_s)
+        with self._lock:
+            self._used[name] = now_s
         return AtHand(context, items, datetime.fromtimestamp(context.noted_s, UTC))
+
+    def last_use(self, context_id: str | None) -> float:
+        """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
+        if context_id is None:
+            return 0.0
+        name = owner(self.project, context_id)
+        return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))
 
     def due(self, context_id: str) -> Due | None:
         """The whispers that are due in a context; None when none is."""
         name, size = owner(self.project, context_id), self._rules.whisper_tokens
         context = _context(self.reader.facets(FACET, [name]).get(name), context_id)
-        if not context.due(size):
-            return None
-        sources = self._sources(context)
-        texts = {one: memory.content for one, memory in sources.items()}
         count = min(context.due(size), WHISPERS_AT_ONCE)
+        if not count:
+            return None
+        rows = (self.reader.row(one) for one in context.pending)
+        sources = {row.memory.id: row.memory for row in rows if row is not None and _is_there(row, context_id)}
+        texts = {one: memory.content for one, memory in sources.items()}
         drafts = [
-            self._drafted(portion, sources, context, context.whispers + number)
+            whispers.drafted(
+                portion,
+                [sources[one] for one in portion.sources],
+                context_id=context_id,
+                number=context.whispers + number,
+                size=size,
+            )
             for number, portion in enumerate(whispers.portions(context, texts, size, count), start=1)
             if portion.text
         ]
@@ -202,35 +229,6 @@ class Contexts:
     def written(self, _: None) -> None:
         with self._lock:
             self._taken = {}
-
-    def _last_stored(self) -> str | None:
-        names = (current_owner(self.project, self._agent), latest_owner(self.project))
-        facets = self.reader.facets(CURRENT_FACET, names)
-        return next((str(facets[name]["context_id"]) for name in names if name in facets), None)
-
-    def last_use(self, context_id: str | None) -> float:
-        """The last use that may not be in the store yet, in Unix seconds; 0 for none."""
-        return 0.0 if context_id is None else self._last_use(owner(self.project, context_id))
-
-    def _last_use(self, name: str) -> float:
-        return max(self._used.get(name, 0.0), self._taken.get(name, 0.0))
-
-    def _note_use(self, name: str, now_s: float) -> None:
-        with self._lock:
-            self._used[name] = now_s
-
-    def _sources(self, context: Context) -> dict[MemoryId, Memory]:
-        rows = [row for one in context.pending if (row := self.reader.row(one)) is not None]
-        return {row.memory.id: row.memory for row in rows if _is_there(row, context.context_id)}
-
-    def _drafted(self, portion: Portion, sources: dict[MemoryId, Memory], context: Context, number: int) -> Draft:
-        return whispers.drafted(
-            portion,
-            [sources[one] for one in portion.sources],
-            context_id=context.context_id,
-            number=number,
-            size=self._rules.whisper_tokens,
-        )
 
 
 def _is_there(row: Row | None, context_id: str) -> bool:

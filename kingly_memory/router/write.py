@@ -155,6 +155,7 @@ def forget(key_or_id: str, desk: WriteContext) -> Callable[[Transaction], Gone |
 def _leave(transaction: Transaction, memory: Memory, desk: WriteContext) -> None:
     transaction.save(memory, Standing.FORGOTTEN)
     lifetimes.stop(transaction, memory.id)
+    contexts.forgotten(transaction, memory)
     editions.renew(transaction, memory, new_id(desk.now))
     leave(transaction, [memory])
     told = _remotes(transaction, memory, desk, is_said=False)
