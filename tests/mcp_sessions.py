@@ -16,7 +16,7 @@ from mcp_types import TextContent, TextResourceContents
 from kingly_memory.models import JsonObject
 from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.run import server_of
-from kingly_memory.server.toolsets import TOOLSETS
+from kingly_memory.server.tools import TOOLSETS
 from kingly_memory.settings import Place, Settings
 from tests.cli_runner import environment
 

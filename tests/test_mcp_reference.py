@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.server.reference import page
-from kingly_memory.server.toolsets import DEFAULT, TOOLSETS
+from kingly_memory.server.tools import DEFAULT, TOOLSETS
 from tests.cli_runner import ROOT
 from tests.mcp_sessions import QUICK, session
 

@@ -17,16 +17,16 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, TextContent, Tool
 
+from kingly_memory.api.memories_verbs import MOST_KEYS
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.disclosure import PASSAGE
 from kingly_memory.server import lazy_router
+from kingly_memory.server.answers import SHOWN_CHARACTERS
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.legacy_tools import MOST_KEYS
 from kingly_memory.server.memory_server import MemoryServer
-from kingly_memory.server.results import SHOWN_CHARACTERS
-from kingly_memory.server.toolsets import TOOLSETS, chosen, example, tools
+from kingly_memory.server.tools import TOOLSETS, chosen, tool_verbs, tools
 from kingly_memory.server.wording import UNEXPECTED
 from kingly_memory.testing import ScriptedRemote
 from tests.mcp_sessions import ERAS, QUICK, Session, server, session, wire
@@ -152,7 +152,7 @@ async def test_schemas_are_sound_and_closed_to_arguments_that_are_not_there(tmp_
 
 def test_every_tool_has_an_example_that_its_schema_takes() -> None:
     for tool in tools(cast("LazyRouter", None), TOOLSETS):
-        Draft202012Validator(tool.parameters).validate(json.loads(example(tool)))
+        Draft202012Validator(tool.parameters).validate(json.loads(tool_verbs()[tool.name].told("Example")))
 
 
 async def test_every_tool_has_a_title_and_says_what_it_does_to_memories(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kingly_memory.api.memories_verbs import BUDGET_TOKENS
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
@@ -18,7 +19,6 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Detail, Standing
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.searching.shaping import Shape
-from kingly_memory.server.arguments import BUDGET_TOKENS
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.writing import estimated_tokens

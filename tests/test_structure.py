@@ -27,6 +27,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("router",),
     ("api",),
     ("app",),
+    ("api",),
     ("portal",),
     ("blocking",),
     ("hub", "integrations"),

@@ -18,9 +18,9 @@ def mcp(options: Namespace, out: Output) -> int:
     require("mcp", "`kingly-memory mcp`")
     place = replace(place_of(options, out), remote_use=RemoteUse.ENROL)  # it is how a host is configured
     settings = Settings.from_environment(home=place.home)
-    from kingly_memory.server import run, toolsets  # the SDK, which no other command needs
+    from kingly_memory.server import run, tools  # the SDK, which no other command needs
 
-    offered = toolsets.chosen(options.tools)
+    offered = tools.chosen(options.tools)
     if not options.http:
         run.run_stdio(place, settings, offered)
         return 0

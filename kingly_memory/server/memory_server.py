@@ -11,17 +11,16 @@ from mcp.server.caching import CacheableMethod
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
 from pydantic import Field
 
-from kingly_memory.cognition.working import CURRENT
+from kingly_memory.api.declare import Verb
 from kingly_memory.server import guide
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.resources import add_resources
 from kingly_memory.server.stdio import stdio_streams
-from kingly_memory.server.toolsets import DEFAULT, argument_names, entries, tools
+from kingly_memory.server.tools import DEFAULT, argument_names, tool_verbs, tools
 from kingly_memory.server.wording import NOBODYS, tool_sentence, unknown_arguments, unknown_prompt, unknown_tool
 from kingly_memory.version import __version__
 
@@ -66,11 +65,8 @@ class MemoryServer(MCPServer[None]):
         )
         self.longest_message_bytes = longest_message_bytes
         self._memory = memory
-        self._arguments = {tool.name: frozenset(argument_names(tool)) for tool in offered}
-        self._elsewhere = {entry.name: entry.toolset for entry in entries(memory)}
-        self._shown_arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
+        self._verbs = {tool.name: tool_verbs()[tool.name] for tool in offered}
         self._shared = shared
-        self._contexts = {tool.name: _default(tool, "context_id") for tool in offered}
         add_resources(self, memory, shared=shared)
         if "memory" in toolsets:  # whose tools the prompt names
             self._add_prompt()
@@ -79,16 +75,23 @@ class MemoryServer(MCPServer[None]):
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Every failure is a tool error in one sentence. An unknown tool is a protocol error, as the protocol wants."""
-        if name not in self._arguments:
-            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._arguments, self._elsewhere.get(name)))
-        if strange := arguments.keys() - self._arguments[name]:
-            return _failed(unknown_arguments(name, strange, self._shown_arguments[name]))
-        if self._shared and arguments.get("context_id", self._contexts[name]) == CURRENT:
+        verb = self._verbs.get(name)
+        if verb is None:
+            toolset = tool_verbs()[name].toolset if name in tool_verbs() else None
+            raise MCPError(INVALID_PARAMS, unknown_tool(name, self._verbs, toolset))
+        if strange := arguments.keys() - set(argument_names(verb)):
+            return _failed(unknown_arguments(name, strange, [one.tool_name for one in verb.of("tool")]))
+        if self._shared and self._context(verb, arguments) == "current":
             return _failed(f"context_id: {NOBODYS}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            return _failed(tool_sentence(name, error, arguments.keys()))
+            return _failed(tool_sentence(verb, error, arguments.keys()))
+
+    @staticmethod
+    def _context(verb: Verb, arguments: dict[str, Any]) -> object:
+        default = next((one.default for one in verb.parameters if one.name == "context_id"), None)
+        return arguments.get("context_id", default)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
@@ -126,10 +129,6 @@ class MemoryServer(MCPServer[None]):
             context_id: Annotated[str | None, Field(description="The task or conversation it is for")] = None,
         ) -> str:
             return guide.use_memory(context_id)
-
-
-def _default(tool: Tool, argument: str) -> object:
-    return tool.parameters["properties"].get(argument, {}).get("default")
 
 
 def _failed(sentence: str) -> CallToolResult:

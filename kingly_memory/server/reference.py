@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from mcp.server.mcpserver.tools import Tool
-from pydantic import BaseModel
 
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.toolsets import TOOLSETS, example, spellings, tools
+from kingly_memory.server.tools import TOOLSETS, tool_verbs, tools
 
 BEGIN = "<!-- tools: written by `python -m kingly_memory.server.reference docs/mcp.md` -->"
 END = "<!-- end of tools -->"
@@ -46,15 +44,16 @@ def _toolset(toolset: str) -> Iterator[str]:
 
 
 def _section(tool: Tool) -> Iterator[str]:
+    verb = tool_verbs()[tool.name]
     yield f"#### {tool.name}"
     yield ""
-    answer: type[BaseModel] = inspect.signature(tool.fn, eval_str=True).return_annotation
-    fields = ", ".join(f"`{name}`" for name in answer.model_fields)
+    fields = ", ".join(f"`{name}`" for name in verb.answers if name != "…")
     yield f"{tool.description} {_effect(tool)} Answers {fields}."
     yield ""
-    yield f"    {tool.name} {example(tool)}"
+    yield f"    {tool.name} {verb.told('Example')}"
     yield ""
-    rows = [_row(name, one, tool) for name, one in tool.parameters["properties"].items()]
+    spellings = {one.tool_name: [name for name in one.arg.also if name != one.tool_name] for one in verb.of("tool")}
+    rows = [_row(name, one, tool, spellings[name]) for name, one in tool.parameters["properties"].items()]
     if rows:
         yield from ["| argument | type | default | meaning |", "|---|---|---|---|", *rows, ""]
 
@@ -66,10 +65,10 @@ def _effect(tool: Tool) -> str:
     return "*Replaces or takes away.*" if hints.destructive_hint else "*Adds.*"
 
 
-def _row(name: str, schema: dict[str, Any], tool: Tool) -> str:
+def _row(name: str, schema: dict[str, Any], tool: Tool, spellings: list[str]) -> str:
     required = name in tool.parameters.get("required", ())
     default = "required" if required else _literal(schema.get("default"))
-    others = ", ".join(f"`{other}`" for other in spellings(tool).get(name, ()))
+    others = ", ".join(f"`{other}`" for other in spellings)
     meaning = schema.get("description", "") + (f"; also accepted as {others}" if others else "")
     return f"| `{name}` | {_type(schema)} | {default} | {meaning} |"
 

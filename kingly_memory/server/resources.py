@@ -9,12 +9,11 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver.resources import ResourceSecurity
 
-from kingly_memory.cognition.working import CURRENT
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
+from kingly_memory.server.answers import context_shown
 from kingly_memory.server.lazy_router import LazyRouter
-from kingly_memory.server.memory_tools import context_shown
 from kingly_memory.server.wording import NOBODYS, resource_error
 
 STATUS = "kingly://status"
@@ -52,9 +51,10 @@ def add_resources(server: MCPServer[Any], memory: LazyRouter, *, shared: bool) -
     )
     async def working_context(context_id: str) -> str:
         async def read() -> JsonObject:
-            if shared and context_id == CURRENT:
+            if shared and context_id == "current":
                 raise InvalidInput("context_id", NOBODYS)
-            return (await context_shown(await memory.get(), context_id)).model_dump()
+            found = await (await memory.get()).working_context(context_id)
+            return context_shown(found, {"context_id": context_id})
 
         return await _told(CONTEXT, read)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from pydantic import ValidationError
 
+from kingly_memory.api.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
 from kingly_memory.intake import mended, shown
 
@@ -20,37 +21,32 @@ UNEXPECTED = "something unexpected happened in the memory server; what was store
 
 NOBODYS = "'current' is nobody's here, since all clients of this server share it; name the context"
 
-_TOOLS_WORDS: Mapping[str, tuple[str, ...]] = {
-    "type": ("memory_type",),
-    "types": ("memory_types",),
-    "task": ("task_description", "taskDescription"),
-    "key_or_id": ("key", "memory_id"),
-    "content": ("value",),
-}
-"""What tools call what the library calls by another name."""
 _PROBLEMS = 3
 _NAME_CHARACTERS = 60
 
 
-def tool_sentence(tool: str, error: ToolError, given: Collection[str] = ()) -> str:
+def tool_sentence(verb: Verb, error: ToolError, given: Collection[str] = ()) -> str:
     """The sentence for a failed call with the given arguments. What nobody foresaw is logged by its kind and place,
     never by its text."""
     cause = error.__cause__
     if isinstance(cause, ValidationError):
         return _invalid(cause)
     if isinstance(cause, InvalidInput):
-        return mended(f"{_as_called(cause.field, given)}: {cause.problem}")
+        return mended(f"{_as_called(verb, cause.field, given)}: {cause.problem}")
     if isinstance(cause, KinglyMemoryError | ToolError):
         return mended(str(cause))
     if cause is None:
         return mended(str(error))
-    report("McpToolFailed", tool, cause)
+    report("McpToolFailed", str(verb.tool), cause)
     return UNEXPECTED
 
 
-def _as_called(field: str, given: Collection[str]) -> str:
-    """The name that the caller used."""
-    return next((name for name in (field, *_TOOLS_WORDS.get(field, ())) if name in given), field)
+def _as_called(verb: Verb, field: str, given: Collection[str]) -> str:
+    """The name that the caller used for what the library calls by that one."""
+    if field in given:
+        return field
+    one = next((one for one in verb.of("tool") if field in (one.name, *one.arg.also)), None)
+    return field if one is None else next((name for name in one.arg.also if name in given), one.tool_name)
 
 
 def resource_error(name: str, error: Exception) -> ResourceError:

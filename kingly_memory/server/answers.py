@@ -1,0 +1,383 @@
+"""What the tools answer, as JSON: the seed's names come first, and texts are cut to what a host's context holds.
+
+An answer has the fields that its verb declares, or more where it declares `…`. Where the result's own JSON has them,
+nothing more is needed; the tools that answer something else have a function here, by the tool's name in `ANSWERS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kingly_memory.api.declare import NothingUnder, Verb
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import shown
+from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source, moment_text
+from kingly_memory.writing import estimated_tokens
+
+if TYPE_CHECKING:  # read after the handshake, like everything that the router brings
+    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.attention.injection import Injection
+    from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.thoughts import Thought
+    from kingly_memory.cognition.working import WorkingContext
+    from kingly_memory.lifecycle.forgetting import WeakMemories
+    from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
+    from kingly_memory.router.sweeping.sweeper import SweepReport
+    from kingly_memory.router.threads.verbs import Merged, Recalled, Split
+    from kingly_memory.router.threads.views import ThreadView
+
+SHOWN_CHARACTERS = 4_000
+"""How much of one memory a list shows: a host's context is small, and `memory_get` shows all."""
+GOT_CHARACTERS = 16_000
+"""How much of each memory `memory_get` shows when it is asked for several."""
+MESSAGE_CHARACTERS = 600
+"""How much of a thread's message is shown."""
+VERDICTS_SHARE = 0.5
+"""Of a budget: what verdicts leave for the memories that they are about."""
+LATEST_THOUGHTS = 20
+MOST_WEAK = 100
+"""Memories that each list of weak ones shows; the counts are of all."""
+MOST_ACTIONS = 50
+
+
+async def answer(verb: Verb, memory: MemoryRouter, said: JsonObject) -> JsonObject:
+    """Call the verb and word what came of it."""
+    result = verb.function(memory, **said)
+    if inspect.isawaitable(result):
+        result = await result
+    shape = ANSWERS.get(str(verb.tool))
+    told = _json(result) if shape is None else shape(result, said, memory)
+    if inspect.isawaitable(told):
+        told = await told
+    if not verb.answers or "success" in verb.answers:
+        told = {"success": True, **told}
+    if not verb.answers or "…" in verb.answers:
+        return told
+    return {name: told[name] for name in verb.answers if name in told}
+
+
+def _json(result: Any) -> JsonObject:
+    told: JsonObject = result if isinstance(result, dict) else result.to_json()
+    return told
+
+
+def stored(receipt: Receipt, *_: Any) -> JsonObject:
+    told = {
+        "local_id": receipt.id,
+        "mcp_id": receipt.remote_id,
+        "storage_layers": list(receipt.layers),
+        "key": receipt.key,
+        "revision": receipt.revision,
+        "delivery": receipt.delivery.value,
+        "reason": receipt.reason,
+    }
+    return told if receipt.ends_at is None else {**told, "ends_at": moment_text(receipt.ends_at)}
+
+
+def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> JsonObject:
+    """A memory with so many characters of its text, or with all of it."""
+    most = len(memory.content) if characters is None else characters
+    told = memory.to_json()
+    scope = told.pop("scope")
+    return {
+        **{name: told[name] for name in ("id", "key")},
+        "content": memory.content[:most],
+        "cut": len(memory.content) > most,
+        "memory_type": told["type"],
+        **{name: told[name] for name in ("title", "tags", "significance", "confidence")},
+        "context_id": scope["context_id"],
+        "agent": scope["agent"],
+        **{name: told[name] for name in ("origin", "created_at", "updated_at")},
+        **({} if memory.ends_at is None else {"ends_at": moment_text(memory.ends_at)}),
+        "metadata": memory.metadata,
+    }
+
+
+def found(results: Results, *_: Any) -> JsonObject:
+    return {"results": [_hit(results, hit) for hit in results], **_how(results)}
+
+
+def found_in_mode(results: Results, said: Mapping[str, Any], _: object) -> JsonObject:
+    hits = [
+        {
+            **_hit(results, hit),
+            **_filled(
+                scores={name: round(value, 4) for name, value in hit.scores.items()} if said["explain"] else None,
+                cluster=results.clusters.get(hit.memory.id),
+                verification=results.verdicts.get(hit.memory.id),
+            ),
+        }
+        for hit in results
+    ]
+    unsure = results.excluded.get("low_confidence", 0)
+    several, them = ("1 memory is", "it") if unsure == 1 else (f"{unsure} memories are", "them")
+    hint = f"{several} less sure than was asked for; a lower min_confidence shows {them}" if unsure else None
+    mode = {"mode": str(results.mode), "mode_reason": results.mode_reason or "", "hint": hint}
+    return {"results": hits, **_how(results), **mode}
+
+
+def _hit(results: Results, hit: Hit) -> JsonObject:
+    """One hit in as much as there is room for. What has no value is left out."""
+    one = hit.memory.id
+    told = results.shown[one].to_json(hit)
+    return {
+        **{"memory_type" if name == "type" else name: value for name, value in told.items()},
+        "layers": list(hit.layers),
+        **_repeats(results, one),
+        **_filled(linked=list(results.linked.get(one, ())) or None),
+    }
+
+
+def _repeats(results: Results, memory_id: str) -> JsonObject:
+    return _filled(
+        repeats=list(results.folded.get(memory_id, ())) or None, more_repeats=results.more_folded.get(memory_id)
+    )
+
+
+def _filled(**facts: Any) -> JsonObject:
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _how(results: Results) -> JsonObject:
+    return {
+        "count": len(results),
+        "excluded": dict(results.excluded),
+        "source": results.source.value,
+        "failures": dict(results.failures),
+        "repaired": dict(results.repaired),
+        "asked": results.asked,
+        "took_ms": round(results.took_ms, 2),
+    }
+
+
+async def found_verified(results: VerifiedResults, said: Mapping[str, Any], _: object) -> JsonObject:
+    # Passages are looked for in long texts, so no event loop should wait for it.
+    return await asyncio.to_thread(_verified, results, said["budget_tokens"])
+
+
+def _verified(results: VerifiedResults, budget_tokens: int) -> JsonObject:
+    """As much as the budget holds, by status."""
+    from kingly_memory.router.searching.shaping import BEYOND_BUDGET, shape
+
+    said = results.metadata
+    judged, room = _with_room_for_verdicts(list(results), budget_tokens)
+    hits = tuple(Hit(one.memory, one.retrieval_score, ()) for one in judged)
+    plain = Results(
+        hits,
+        Source(said["source"]),
+        said["took_ms"],
+        {"local": LayerReport(0.0, len(hits))},
+        repaired=said["repaired"],
+        folded={one: tuple(others) for one, others in said["folded"].items()},
+    )
+    told = shape(budget_tokens=room).shown(plain, said["query"])
+    lists: JsonObject = {status: [] for status in said["counts"]}
+    verdicts = {one.memory.id: one.verification for one in judged}
+    for hit in told:
+        verdict = verdicts[hit.memory.id]
+        memory = _hit(told, hit)
+        del memory["layers"]
+        memory["retrieval_score"] = memory.pop("relevance")
+        lists[verdict.status.value].append(
+            {
+                **memory,
+                "verification_confidence": round(verdict.confidence, 4),
+                "reason": verdict.reason,
+                **_filled(contradicting_source=verdict.contradicting_source),
+                "judge": verdict.judge.value,
+            }
+        )
+    beyond = len(results) - len(told)
+    excluded = {**said.get("excluded", {}), **({BEYOND_BUDGET: beyond} if beyond else {})}
+    return {**said, **lists, "excluded": excluded}
+
+
+def _with_room_for_verdicts(results: Sequence[VerifiedMemory], budget_tokens: int) -> tuple[list[VerifiedMemory], int]:
+    """The first memories, as many as have verdicts that take half of a budget together, and what is left of it."""
+    room = budget_tokens
+    kept: list[VerifiedMemory] = []
+    for one in results:
+        needed = estimated_tokens(json.dumps(one.verification.to_json(), ensure_ascii=False))
+        if kept and room - needed < budget_tokens * VERDICTS_SHARE:
+            break
+        room -= needed
+        kept.append(one)
+    return kept, max(room, 1)
+
+
+def got(result: Memory | dict[str, Memory | None] | None, said: Mapping[str, Any], _: object) -> JsonObject:
+    if not isinstance(result, dict):
+        return {"memory": memory_shown(_there(result, said["key_or_id"]), None)}
+    return {
+        "memories": [memory_shown(one, GOT_CHARACTERS) for one in result.values() if one is not None],
+        "missing": [name for name, one in result.items() if one is None],
+    }
+
+
+def _there(memory: Memory | None, key_or_id: str) -> Memory:
+    if memory is None:
+        raise NothingUnder(key_or_id)
+    return memory
+
+
+def forgotten(result: Memory | None, said: Mapping[str, Any], _: object) -> JsonObject:
+    memory = _there(result, said["key_or_id"])
+    return {"id": memory.id, "key": memory.key, "restore": f"kingly-memory restore {memory.id}"}
+
+
+def restored(result: Memory | None, said: Mapping[str, Any], _: object) -> JsonObject:
+    if result is None:
+        raise NothingUnder(said["key_or_id"], "ever stored")
+    return {"id": result.id, "key": result.key, "memory_type": result.type.value}
+
+
+def context_shown(context: WorkingContext, said: Mapping[str, Any], _: object = None) -> JsonObject:
+    """What is at hand, for a tool or a resource. Raises InvalidInput when nothing is known of a context."""
+    if not len(context) and context.reason is None and said["context_id"] != "current":
+        problem = f"nothing is at hand in {shown(said['context_id'])!r}: it is new, or was left too long ago"
+        raise InvalidInput("context_id", f"{problem}. Search instead, or leave it out for the last one")
+    updated = context.last_updated
+    return {
+        "working_memory": [memory_shown(memory) for memory in context.remote],
+        "local_state": [memory_shown(memory) for memory in context.items],
+        "context_id": context.context_id,
+        "last_updated": None if updated is None else round(updated.timestamp() * 1000),
+        "memory_count": len(context),
+        "related_memories": None if context.related is None else list(context.related),
+        "source": context.source.value,
+        "tokens": context.tokens,
+        "whispers": context.whispers,
+        "reason": context.reason,
+    }
+
+
+def assessed(assessment: Assessment, *_: Any) -> JsonObject:
+    return {
+        **assessment.to_json(),
+        "context": [memory_shown(memory) for memory in assessment.context],
+    }
+
+
+async def thought(recorded: Thought, said: Mapping[str, Any], memory: MemoryRouter) -> JsonObject:
+    chain = (await memory.thoughts(recorded.chain_id))[-LATEST_THOUGHTS:]
+    receipt = stored(recorded.receipt)
+    return {
+        **recorded.to_json(),
+        **{name: receipt[name] for name in ("mcp_id", "storage_layers", "delivery")},
+        "chain": [
+            {"position": one.position, "thought_type": one.thought_type, "content": one.content[:SHOWN_CHARACTERS]}
+            for one in chain
+        ],
+    }
+
+
+def reinforced(told: JsonObject, *_: Any) -> JsonObject:
+    return {**told, "new_strength": told["strength"], "access_count": told["accesses"]}
+
+
+def weak(result: WeakMemories, said: Mapping[str, Any], _: object) -> JsonObject:
+    """Each list weakest first and cut after 100."""
+    lists = {
+        "forgettable": result.forgettable,
+        "recoverable": result.recoverable,
+        "protected": result.protected,
+    }
+    recoverable = [
+        {"memory_id": one.memory_id, "strength": round(one.strength, 4)} for one in result.recoverable[:MOST_WEAK]
+    ]
+    return {
+        "forgettable": [one.memory_id for one in result.forgettable[:MOST_WEAK]],
+        "recoverable": recoverable if said["include_recoverable"] else None,
+        "protected": [one.memory_id for one in result.protected[:MOST_WEAK]],
+        "counts": {name: len(several) for name, several in lists.items()},
+    }
+
+
+def swept(report: SweepReport, *_: Any) -> JsonObject:
+    told = report.to_json()
+    first = {name: told[name][:MOST_ACTIONS] for name in ("actions", "twins")}
+    return {**told, **first, "undo": "kingly-memory sweep --undo" if report.can_be_undone else None}
+
+
+def _thread(one: ThreadView) -> JsonObject:
+    return {
+        "thread_id": one.id,
+        "title": one.title,
+        "topics": list(one.topics),
+        "status": one.status,
+        "weight": round(one.weight, 4),
+        "pinned": one.pinned,
+        "relevance_score": round(one.relevance, 4),
+        "drift_history": list(one.drift_history),
+        "last_active": one.last_active.isoformat(timespec="seconds"),
+        "recalls": one.recalls,
+        "message_count": one.message_count,
+        "archived_count": one.archived_count,
+        "messages": [
+            {
+                "id": message.memory.id,
+                "key": message.memory.key,
+                "content": _cut(message.memory.content),
+                "created_at": message.memory.created_at.isoformat(timespec="seconds"),
+                "archived": message.archived,
+            }
+            for message in one.messages
+        ],
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
+
+
+def threads(result: Recalled | Split, *_: Any) -> JsonObject:
+    return {**result.to_json(), "threads": [_thread(one) for one in result.threads]}
+
+
+def merged(done: Merged, *_: Any) -> JsonObject:
+    return {"message": done.message, "merged": done.gone, "thread": _thread(done.thread)}
+
+
+def renamed(named: ThreadView, *_: Any) -> JsonObject:
+    return {"message": f'Renamed {named.id} to "{named.title}"', "thread_id": named.id, "title": named.title}
+
+
+def injected(notes: Injection, said: Mapping[str, Any], _: object) -> JsonObject:
+    reasons = [why.value for why in notes.left_out.values()]
+    told = notes.to_json()
+    seen = len(notes.put_in) + len(reasons)
+    return {
+        "message": f"Put in {len(notes.put_in)} of {seen} memories looked at, about {told['tokens']} tokens.",
+        **told,
+        "left_out": {why: reasons.count(why) for why in dict.fromkeys(reasons)},
+        **({"considered": told.get("considered", [])} if said["explain"] else {}),
+    }
+
+
+ANSWERS: Mapping[str, Callable[[Any, JsonObject, Any], Any]] = {
+    "memory_intelligent_store": stored,
+    "record_task_outcome": stored,
+    "memory_hybrid_search": found,
+    "alma_retrieve_for_mode": found_in_mode,
+    "alma_retrieve_verified": found_verified,
+    "memory_get": got,
+    "memory_forget": forgotten,
+    "memory_restore": restored,
+    "memory_get_working_context": context_shown,
+    "assess_task_confidence": assessed,
+    "record_thought": thought,
+    "alma_reinforce": reinforced,
+    "alma_get_weak_memories": weak,
+    "memory_sweep": swept,
+    "ai_focus": lambda done, *_: {"thread_id": None, **done.to_json()},
+    "ai_unfocus": lambda done, *_: {"for_everyone": [], **done.to_json()},
+    "ai_recall": threads,
+    "ai_split": threads,
+    "ai_merge": merged,
+    "ai_rename": renamed,
+    "memory_inject": injected,
+}
