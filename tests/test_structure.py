@@ -27,7 +27,6 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("router",),
     ("api",),
     ("app",),
-    ("api",),
     ("portal",),
     ("blocking",),
     ("hub", "integrations"),

@@ -10,7 +10,7 @@ from kingly_memory.intake import RESULTS_LIMIT, required
 from kingly_memory.models import JsonObject
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 MOST_RETRIEVED = 5
 LATEST_YEAR = 1_000_000

@@ -8,7 +8,7 @@ from kingly_memory.api.declare import Answer, Arg, Reason, ThreadId, verb
 from kingly_memory.intake import MOST_TOKENS
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 
 @verb("focus", "ai_focus", "ai", title="Focus on a topic", repeatable=True)

@@ -14,11 +14,34 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
 from kingly_memory.models import KINDS, MemoryType
+
+if TYPE_CHECKING:
+    from kingly_memory.api.agents import AgentVerbs
+    from kingly_memory.api.attention import AttentionVerbs
+    from kingly_memory.api.remotes import RemoteVerbs
+
+    class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
+        """What the body of a verb sees of a router: all public verbs."""
+
+        project: str
+        agent: str | None
+
 
 FAMILIES = ("memories", "tasks", "threads", "attention", "lifecycle", "remotes", "agents")
 """The files `<family>_verbs.py` of this folder, in the order in which help and docs list their verbs."""

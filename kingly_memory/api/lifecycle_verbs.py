@@ -10,7 +10,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import SIGNIFICANCE, shown
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 
 @verb(

@@ -38,7 +38,7 @@ from kingly_memory.intake import (
 from kingly_memory.models import KINDS, JsonObject, MemoryType, RetrievalMode
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 BUDGET_TOKENS = 2_000
 """What a search may take of a model's context unless it is told: ten usual memories, whole."""

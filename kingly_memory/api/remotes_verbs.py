@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from kingly_memory.api.declare import Answer, Arg, RemoteName, verb
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 STATES = ("pending", "leased", "dead")
 

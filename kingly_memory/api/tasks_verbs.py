@@ -15,7 +15,7 @@ from kingly_memory.api.declare import (
 )
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 TASKS = ("task_description", "taskDescription", "task")
 """The names of the seeds for a task."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from kingly_memory.api.declare import Answer, Arg, ThreadId, verb
 
 if TYPE_CHECKING:
-    from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.api.declare import MemoryRouter
 
 WITHIN_S = 2.0
 """How long suggestions may take. At its first call a process reads some hundred threads in that time; `unread` says
