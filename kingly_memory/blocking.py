@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.attending.verbs import Attention, Focused, Pinned, Unfocused, Unpinned
-    from kingly_memory.router.delivering.drain import SyncReport
-    from kingly_memory.router.delivering.known import KnownRemote
-    from kingly_memory.router.delivering.outbox import OutboxEntry
+    from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.minds.continuum import ContinuumMemory
+    from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.sender import SyncReport
     from kingly_memory.router.sweeping.condition import ArchivePage
     from kingly_memory.router.sweeping.lessons import Lesson
     from kingly_memory.router.sweeping.sweeper import SweepReport

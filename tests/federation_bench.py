@@ -9,11 +9,10 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.models import RemoteUse
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote
-from kingly_memory.router.branch import RemotePart
-from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.policy import policy
-from kingly_memory.router.delivering.routes import Routes
+from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.engine import Engine
+from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.routes import Routes, policy
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock

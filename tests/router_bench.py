@@ -14,10 +14,10 @@ from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Memory
 from kingly_memory.observe import Observer
 from kingly_memory.ports import Remote, Transaction
-from kingly_memory.router.branch import RemotePart
-from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.routes import Routes
+from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.engine import Engine
+from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.routes import Routes
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock

@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
 from kingly_memory.hub.__main__ import main as hub_main
 from kingly_memory.models import DeliveryState
-from kingly_memory.router.delivering import delivery, outbox
+from kingly_memory.router import delivery, known_remotes, outbox
 from kingly_memory.settings import Settings, hub_token
 from tests.remote_samples import remote_at, stored
 from tests.store_samples import NOON_S, REMOTE, memory, put, set_facet
@@ -138,29 +138,29 @@ def store(tmp_path: Path) -> Iterator[DiskStore]:
 
 
 def test_backlog_is_read_once_however_many_batches_it_takes(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "ENROLMENT_BATCH", 2)
+    monkeypatch.setattr(known_remotes, "AT_ONCE", 2)
     notes = [memory(f"note {number}") for number in range(5)]
     put(store, *notes)
-    store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
+    store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
     places: list[str | None] = [""]
     while (after := places[-1]) is not None:
-        places.append(store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result().last)
+        places.append(store.write(known_remotes.backfill(REMOTE, "alpha", NOON_S, after)).result().last)
     ids = [one.id for one in notes]
     assert places == ["", ids[1], ids[3], ids[4], None]
     assert store.reader.outbox_counts(REMOTE)["pending"] == 5
 
 
 def test_backlog_goes_on_after_a_kill_with_what_was_left(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "ENROLMENT_BATCH", 2)
+    monkeypatch.setattr(known_remotes, "AT_ONCE", 2)
     put(store, *(memory(f"note {number}") for number in range(4)))
-    assert store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
-    store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, "")).result()
-    assert store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
+    assert store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S, earlier=True)).result()
+    store.write(known_remotes.backfill(REMOTE, "alpha", NOON_S, "")).result()
+    assert store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
     after: str | None = ""
     while after is not None:
-        after = store.write(outbox.enrol_backlog(REMOTE, "alpha", NOON_S, after)).result().last
+        after = store.write(known_remotes.backfill(REMOTE, "alpha", NOON_S, after)).result().last
     assert store.reader.outbox_counts(REMOTE)["pending"] == 4
-    assert not store.write(outbox.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
+    assert not store.write(known_remotes.enrol(REMOTE, "fake", "alpha", NOON_S)).result()
 
 
 @pytest.mark.parametrize(
@@ -174,14 +174,14 @@ def test_delivery_that_cannot_be_read_is_dead_and_holds_up_no_other(
     facet = delivery.wanted(None, 1, NOON_S).to_json()
     set_facet(store, "delivery", f"{REMOTE}:{first.id}", {**facet, **odd})
     set_facet(store, "delivery", f"{REMOTE}:{second.id}", {**facet, "field_of_a_later_version": 1})
-    claim = outbox.claim(REMOTE, "me", NOON_S + 1, limit=10, lease_s=60, early=False)
-    assert [parcel.memory for parcel in store.write(claim).result()] == [second]
+    claim = outbox.Claim(REMOTE, "me", NOON_S + 1, 60).memories(10)
+    assert [item.subject for item in store.write(claim).result()] == [second]
     assert store.write(claim).result() == []
     assert [record.getMessage() for record in caplog.records if first.id in record.getMessage()] == [
         f"the delivery of memory {first.id} is dead: {delivery.UNREADABLE}"
     ]
     assert store.write(outbox.retry(REMOTE, [first.id], NOON_S)).result() == 1
-    assert [parcel.memory for parcel in store.write(claim).result()] == [first]
+    assert [item.subject for item in store.write(claim).result()] == [first]
 
 
 def test_delivery_that_lacks_a_field_it_needs_is_dead() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.models import DeliveryState
-from kingly_memory.router.delivering import delivery
-from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.link import Link, broken, mended, probe_is_due
+from kingly_memory.router import delivery
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.link import Link, broken, mended, probe_is_due
 
 NOW = 1_000_000.0
 LEASE_S = 60.0

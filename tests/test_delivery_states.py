@@ -18,11 +18,10 @@ from kingly_memory.intake import Draft, draft
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import write
-from kingly_memory.router.delivering import delivery, outbox
-from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.outbox import Parcel, delivery_of, set_delivery
-from kingly_memory.router.delivering.routes import Route, Routes
+from kingly_memory.router import delivery, known_remotes, outbox, write
+from kingly_memory.router.delivery import Delivery, Leased
+from kingly_memory.router.outbox import delivery_of, set_delivery
+from kingly_memory.router.routes import Route, Routes
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Settings
 
@@ -93,6 +92,11 @@ class Shelf:
         return []
 
 
+def said_by(item: Leased) -> Memory:
+    assert isinstance(item.subject, Memory)
+    return item.subject
+
+
 @dataclass(frozen=True)
 class There:
     """The remote: which idempotency keys it has seen, and the content it holds."""
@@ -100,12 +104,12 @@ class There:
     seen: frozenset[str] = frozenset()
     content: str | None = None
 
-    def after(self, parcel: Parcel) -> There:
-        if parcel.forgotten:
+    def after(self, item: Leased) -> There:
+        if item.forgotten:
             return replace(self, content=None)
-        if parcel.idempotency_key in self.seen:
+        if item.idempotency_key in self.seen:
             return self
-        return There(self.seen | {parcel.idempotency_key}, parcel.memory.content)
+        return There(self.seen | {item.idempotency_key}, said_by(item).content)
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class State:
     rows: frozenset[tuple[str, tuple[str, Standing]]]
     facets: frozenset[tuple[str, str]]
     there: There = There()
-    parcel: tuple[str, Parcel] | None = None
+    item: tuple[str, Leased] | None = None
 
     @property
     def shelf(self) -> Shelf:
@@ -136,23 +140,23 @@ class State:
         return delivery_of(self.shelf, REMOTE, self.memory_id)
 
     @property
-    def sent(self) -> Parcel | None:
-        return None if self.parcel is None else self.parcel[1]
+    def sent(self) -> Leased | None:
+        return None if self.item is None else self.item[1]
 
     def changed(self, change: Callable[[Transaction], object]) -> State:
         shelf = self.shelf
         change(shelf)
         return replace(self, rows=frozenset(shelf.rows.items()), facets=frozenset(_plain(shelf).beside.items()))
 
-    def sending(self, parcel: Parcel | None) -> State:
-        return replace(self, parcel=None if parcel is None else (_fingerprint(parcel), parcel))
+    def sending(self, item: Leased | None) -> State:
+        return replace(self, item=None if item is None else (_fingerprint(item), item))
 
     def __hash__(self) -> int:
-        return hash((self.rows, self.facets, self.there, None if self.parcel is None else self.parcel[0]))
+        return hash((self.rows, self.facets, self.there, None if self.item is None else self.item[0]))
 
 
-def _fingerprint(parcel: Parcel) -> str:
-    return json.dumps([parcel.memory.to_json(), parcel.forgotten, parcel.before.to_json(), parcel.leased.to_json()])
+def _fingerprint(item: Leased) -> str:
+    return json.dumps([said_by(item).to_json(), item.forgotten, item.before.to_json(), item.leased.to_json()])
 
 
 def _plain(shelf: Shelf) -> Shelf:
@@ -171,14 +175,14 @@ def words(number: int, significance: float) -> Draft:
 
 
 def first() -> State:
-    empty = State(frozenset(), frozenset()).changed(outbox.enrol(REMOTE, "fake", "app", DESK.now_s))
+    empty = State(frozenset(), frozenset()).changed(known_remotes.enrol(REMOTE, "fake", "app", DESK.now_s))
     return empty.changed(write.store(words(1, 0.9), DESK))
 
 
 def settle(state: State, move: Callable[[Delivery], Delivery]) -> State:
-    parcel = state.sent
-    assert parcel is not None
-    return state.changed(outbox.settle(REMOTE, parcel, "me", move)).sending(None)
+    item = state.sent
+    assert item is not None
+    return state.changed(outbox.settle(item, "me", move)).sending(None)
 
 
 def user_does(state: State) -> Iterator[State]:
@@ -193,43 +197,43 @@ def user_does(state: State) -> Iterator[State]:
 
 def process_does(state: State) -> Iterator[State]:
     """Lease, and be killed; send, with every outcome the remote can have."""
-    parcel = state.sent
-    if parcel is None:
+    item = state.sent
+    if item is None:
         yield leased(state)
         return
     yield state.changed(outbox.reclaim(REMOTE, [state.memory_id], "another", DESK.now_s)).sending(None)
-    if state.facet != parcel.leased:
-        yield state.changed(outbox.give_back(REMOTE, [parcel], "me")).sending(None)
-    done = replace(state, there=state.there.after(parcel))
+    if state.facet != item.leased:
+        yield state.changed(outbox.give_back([item], "me")).sending(None)
+    done = replace(state, there=state.there.after(item))
     later = partial(delivery.postponed, reason="later", due=DESK.now_s)
     yield acknowledged(state)
     yield settle(done, later)
     yield settle(state, later)
-    refusal = partial(delivery.refused, change=parcel.leased.wanted, reason="HTTP 422", limit=10, due=DESK.now_s)
+    refusal = partial(delivery.refused, change=item.leased.wanted, reason="HTTP 422", limit=10, due=DESK.now_s)
     yield settle(state, partial(refusal, clear=True))
     killed = done.changed(outbox.reclaim(REMOTE, [state.memory_id], "another", DESK.now_s))
     yield killed.sending(None)
 
 
 def leased(state: State) -> State:
-    parcels: list[Parcel] = []
-    claim = outbox.claim(REMOTE, "me", DESK.now_s, limit=1, lease_s=60, early=True)
-    state = state.changed(lambda transaction: parcels.extend(claim(transaction)))
-    if not parcels:
+    items: list[Leased] = []
+    claim = outbox.Claim(REMOTE, "me", DESK.now_s, 60, early=True).memories(1)
+    state = state.changed(lambda transaction: items.extend(claim(transaction)))
+    if not items:
         return state
-    (parcel,) = parcels
-    assert parcel.forgotten or parcel.memory.significance > REMOTE_ABOVE
+    (item,) = items
+    assert item.forgotten or said_by(item).significance > REMOTE_ABOVE
     facet = state.facet
     assert facet is not None
-    return state.sending(replace(parcel, leased=facet))
+    return state.sending(replace(item, leased=facet))
 
 
 def acknowledged(state: State) -> State:
-    parcel = state.sent
-    assert parcel is not None
-    remote_id = parcel.leased.remote_id if parcel.forgotten else "remote-1"
-    done = replace(state, there=state.there.after(parcel))
-    return settle(done, lambda facet: delivery.acknowledged(facet, parcel.confirms, remote_id, DESK.now_s))
+    item = state.sent
+    assert item is not None
+    remote_id = item.leased.remote_id if item.forgotten else "remote-1"
+    done = replace(state, there=state.there.after(item))
+    return settle(done, lambda facet: delivery.acknowledged(facet, item.confirms, remote_id, DESK.now_s))
 
 
 def delivered(state: State) -> State:

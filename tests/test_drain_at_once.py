@@ -17,9 +17,8 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import DeliveryState, LinkState, Memory
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.ports import Transaction
-from kingly_memory.router.delivering.convoy import Pace
-from kingly_memory.router.delivering.courier import Courier
-from kingly_memory.router.delivering.link import mended
+from kingly_memory.router.link import mended
+from kingly_memory.router.sender import Pace, Sender
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, facet_of, held, router_over
 
@@ -163,15 +162,15 @@ async def test_order_holds_when_another_process_connects_while_the_failure_is_wr
     await backlog(memory, remote, clock, "first", "second", "third", "last", context_id="one")
     remote.let("first")
     await clock.settle()
-    settle = Courier._settle
+    settle = Sender._settle
 
-    async def and_then_somebody_connects(courier: Courier[Any], *arguments: Any) -> Any:
-        moved = await settle(courier, *arguments)
-        if not courier._link.is_connected:
-            await courier._link._change(lambda _: mended("exactly_once", "the same"))
+    async def and_then_somebody_connects(sender: Sender, *arguments: Any) -> Any:
+        moved = await settle(sender, *arguments)
+        if not sender._link.is_connected:
+            await sender._link._change(lambda _: mended("exactly_once", "the same"))
         return moved
 
-    monkeypatch.setattr(Courier, "_settle", and_then_somebody_connects)
+    monkeypatch.setattr(Sender, "_settle", and_then_somebody_connects)
     clock.tick(1)
     remote.let("second", RemoteUnavailable("cut off"))
     remote.open = True
@@ -380,8 +379,8 @@ async def test_who_waits_for_one_learns_of_it_while_others_of_its_lease_are_stil
     await clock.settle()
     quick = await memory.get("quick")
     assert quick is not None
-    [branch] = memory._engine.remotes.branches
-    waiting = asyncio.ensure_future(branch.drainer.wait_for(quick.id, 4))
+    [connection] = memory._engine.remotes.connections
+    waiting = asyncio.ensure_future(connection.sender.wait_for(quick.id, 4))
     await clock.settle()
     remote.let("quick")
     await clock.settle()

@@ -17,8 +17,8 @@ from kingly_memory import InvalidInput
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, MemoryType, Query, Standing
 from kingly_memory.ports import RemoteHit, RemoteInfo, Transaction
-from kingly_memory.router.delivering import known, outbox
-from kingly_memory.router.delivering.delivery import outbox_of_links
+from kingly_memory.router import known_remotes
+from kingly_memory.router.delivery import outbox_of_links
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import facet_at, federated, name_of
 from tests.router_bench import PromptStore, held
@@ -156,7 +156,7 @@ async def test_status_tells_what_is_sent_at_first_contact(
         assert "earlier" not in (await memory.status())["outbox"]
     later = federated(again(disk), {"team": gone}, clock, earlier=True)
     assert later._engine.view.status()["outbox"]["earlier"] == 1
-    monkeypatch.setattr(known, "COUNTED", 1)
+    monkeypatch.setattr(known_remotes, "COUNTED", 1)
     assert later._engine.view.status()["outbox"]["earlier"] is None
     async with later:
         await later.sync()
@@ -237,7 +237,7 @@ async def test_a_forget_that_was_cut_between_its_batches_can_be_repeated(
     async with federated(disk, {"gone": gone}, clock) as memory:
         for number in range(7):
             await memory.store(f"memory {number}")
-    monkeypatch.setattr(known, "FORGOTTEN_AT_ONCE", 3)
+    monkeypatch.setattr(known_remotes, "AT_ONCE", 3)
     for waiting in (4, 1):
         dying = MortalStore(disk.home)
         async with federated(dying, {}, clock) as memory:
@@ -328,7 +328,7 @@ async def test_a_process_that_uses_it_brings_everything_there_again_when_it_is_t
     async with federated(disk, {"team": team}, clock, earlier=True) as memory:
         await memory.store("earlier", key="e")
         assert (await memory.sync()).pending == 0
-        while not disk.write(known.forget(name_of("team"), clock.now().timestamp())).result():
+        while not disk.write(known_remotes.forget(name_of("team"), clock.now().timestamp())).result():
             pass
         assert (await memory.status())["remotes"]["team"]["outbox"]["earlier"] == 1
         report = await memory.sync()
@@ -366,7 +366,7 @@ async def test_whatever_the_clock_said_when_it_was_forgotten_it_ends_up_with_the
         await memory.sync()
     earlier_s = clock.now().timestamp() - DAY_S
     async with federated(again(disk), {}, clock) as memory:
-        assert await memory._engine.write(known.forget(name_of("team"), earlier_s))
+        assert await memory._engine.write(known_remotes.forget(name_of("team"), earlier_s))
         await memory.store("revised since", key="revised")
     async with federated(again(disk), {"team": team}, clock, earlier=True) as memory:
         await memory.sync()
@@ -394,9 +394,9 @@ async def test_an_enrolment_under_way_ends_when_its_remote_is_forgotten(disk: Pr
     async with federated(disk, {}, clock) as memory:
         await memory.store("hello")
         name, now_s = name_of("team"), clock.now().timestamp()
-        assert disk.write(outbox.enrol(name, "fake://team", "app", now_s, earlier=True)).result()
-        assert disk.write(known.forget(name, now_s)).result()
-        assert disk.write(outbox.enrol_backlog(name, "app", now_s, "")).result() == (0, None)
+        assert disk.write(known_remotes.enrol(name, "fake://team", "app", now_s, earlier=True)).result()
+        assert disk.write(known_remotes.forget(name, now_s)).result()
+        assert disk.write(known_remotes.backfill(name, "app", now_s, "")).result() == (0, None)
         assert rows_of(disk, "team") == []
 
 

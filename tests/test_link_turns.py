@@ -14,8 +14,8 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events
 from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
-from kingly_memory.router.delivering.link import Link
-from kingly_memory.router.delivering.link_keeper import LinkKeeper
+from kingly_memory.router.link import Link
+from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.searching.keepsakes import Keepsakes
 from kingly_memory.router.searching.remote_side import RemoteSide
 from kingly_memory.testing import FakeRemote, ManualClock

@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.links import MOST_LINKS, Link, LinkType
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject
-from kingly_memory.router.linking.associations import Associations
+from kingly_memory.router.linking import Associations
 from kingly_memory.testing import ManualClock
 from tests.test_delivery_states import Shelf
 

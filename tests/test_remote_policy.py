@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import DeliveryState, Memory, MemoryType, Query, Standing
-from kingly_memory.router.delivering.policy import policy
-from kingly_memory.router.delivering.routes import Policy, Route, Routes
-from kingly_memory.settings import Settings
+from kingly_memory.router.routes import Policy, Route, Routes, policy
+from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import facet_at, federated
 from tests.router_bench import PromptStore, held
@@ -108,9 +108,14 @@ def test_what_is_no_policy_is_refused_with_what_to_write(says: str) -> None:
         policy(says, LABELS)
 
 
-def test_a_remote_that_is_not_in_use_gets_nothing_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_remote_that_is_not_in_use_gets_nothing_and_is_named(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
     one = replace(sample("said"), significance=0.9)
     assert routes("*=taem").of(one) == ()
+    remotes = [f"{label}=http://127.0.0.1:{number}" for number, label in enumerate(LABELS, 1)]
+    place = Place.resolve(tmp_path, remotes, project="app")
+    parts.station(place, Settings(remote_policy="*=taem"), parts.reached(place))
     assert "remote_policy names taem, and no remote is called so (there is team, home, lab)" in caplog.text
 
 

@@ -19,9 +19,9 @@ from kingly_memory.intake import Imported, draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
-from kingly_memory.router.branch import RemotePart
-from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.engine import Engine
+from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.routes import Routes
 from kingly_memory.router.searching import gather
 from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.router.view import Station

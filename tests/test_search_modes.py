@@ -25,9 +25,9 @@ from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.diversity import cosine
 from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
 from kingly_memory.retrieval.selection import Candidate, Selection, select
-from kingly_memory.router.branch import RemotePart
-from kingly_memory.router.delivering.routes import Routes
 from kingly_memory.router.engine import Engine
+from kingly_memory.router.remotes import RemotePart
+from kingly_memory.router.routes import Routes
 from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
 from kingly_memory.router.searching.wording import Wording
 from kingly_memory.router.view import Station

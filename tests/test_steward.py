@@ -15,7 +15,7 @@ from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.steward import Plan, Policies
 from kingly_memory.lifecycle.verdicts import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
-from kingly_memory.router.delivering import delivery, outbox
+from kingly_memory.router import delivery, known_remotes, outbox
 from kingly_memory.router.subjects import PAGE, Subjects
 from kingly_memory.router.sweeping import sweeps
 from kingly_memory.router.sweeping.sweeps import Sweep
@@ -118,7 +118,7 @@ def test_plan_reads_page_by_page_to_the_end(store: DiskStore) -> None:
 
 def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> None:
     scratch = put(store, 1, ends_s=NOON_S - 1, type=MemoryType.WORKING)
-    store.write(outbox.enrol(REMOTE, "http://fake", "app", NOON_S)).result()
+    store.write(known_remotes.enrol(REMOTE, "http://fake", "app", NOON_S)).result()
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: outbox.set_delivery(tx, REMOTE, scratch, due)).result()
     plan = planned(store, REMOTE)
@@ -130,6 +130,6 @@ def test_facet_that_says_due_sends_nothing_that_is_not_significant(store: DiskSt
     quiet = put(store, 1, ends_s=NOON_S + 60, significance=0.3)
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: outbox.set_delivery(tx, REMOTE, quiet, due)).result()
-    claim = outbox.claim(REMOTE, "me", NOON_S, limit=10, lease_s=60, early=False)
+    claim = outbox.Claim(REMOTE, "me", NOON_S, 60).memories(10)
     assert store.write(claim).result() == []
     assert store.reader.outbox_counts(REMOTE)["pending"] == 0

@@ -19,7 +19,7 @@ from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, Standing
-from kingly_memory.router.delivering import outbox
+from kingly_memory.router import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, router_over
 
@@ -517,7 +517,7 @@ async def test_a_thought_waits_while_another_process_sends_its_parent(
         now_s = clock.now().timestamp()
 
         def claim(owner: str, now_s: float) -> list[str]:
-            change = outbox.claim(REMOTE, owner, now_s, limit=1, lease_s=300.0, early=False)
+            change = outbox.Claim(REMOTE, owner, now_s, 300.0).memories(1)
             return [parcel.id for parcel in disk.write(change).result()]
 
         assert claim("another", now_s) == [first.id]
@@ -532,5 +532,5 @@ async def test_a_chain_that_has_waited_is_leased_together(tmp_path: Path, critic
     disk = PromptStore(tmp_path / "home")
     async with router_over(disk, critic, clock, leads=lambda: False) as memory:
         chain = await think(memory, clock, "one", "two", "three")
-        change = outbox.claim(REMOTE, "own", clock.now().timestamp(), limit=5, lease_s=300.0, early=False)
+        change = outbox.Claim(REMOTE, "own", clock.now().timestamp(), 300.0).memories(5)
         assert [parcel.id for parcel in disk.write(change).result()] == [thought.id for thought in chain]

@@ -24,7 +24,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
-from kingly_memory.router.linking import chains
+from kingly_memory.router import linking
 from kingly_memory.router.minds.continuum import ContinuumMemory, Seeker
 from kingly_memory.router.minds.mind import Mind
 from kingly_memory.router.minds.shelf import DebateShelf
@@ -145,7 +145,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
             significance=significance,
         )
         found = await engine.read(lambda: engine.associations.end_of_chain(said))
-        recorded = await engine.write(chains.record(said, engine.write_context(), found))
+        recorded = await engine.write(linking.record(said, engine.write_context(), found))
         await engine.follow(recorded.stored)
         return recorded.thought
 

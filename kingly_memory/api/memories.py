@@ -18,9 +18,8 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE, Imported, Ttl
 from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.ports import LanguageModel
-from kingly_memory.router import write
+from kingly_memory.router import linking, write
 from kingly_memory.router.context_gather import RELATED_LIMIT
-from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.searching import moded, shaping
 
 if TYPE_CHECKING:  # read by whoever has memories checked
@@ -329,7 +328,7 @@ class MemoryVerbs(Family):
         """
         said = links.draft(link_type, strength, description)
         ends = (intake.required("source", source), intake.required("target", target))
-        link = await self._engine.write(memory_links.link(*ends, said, self._engine.write_context()))
+        link = await self._engine.write(linking.link(*ends, said, self._engine.write_context()))
         self._engine.wake()
         return link
 

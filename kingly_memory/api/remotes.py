@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from kingly_memory import intake
 from kingly_memory.api.family import Family
 from kingly_memory.models import JsonObject, LinkState
+from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.attending import focuses
-from kingly_memory.router.delivering import known, outbox
-from kingly_memory.router.delivering.drain import SyncReport
-from kingly_memory.router.delivering.known import KnownRemote
-from kingly_memory.router.delivering.outbox import OutboxEntry
+from kingly_memory.router.known_remotes import KnownRemote
+from kingly_memory.router.outbox import OutboxEntry
+from kingly_memory.router.sender import SyncReport
 
 
 class RemoteVerbs(Family):
@@ -38,7 +38,7 @@ class RemoteVerbs(Family):
         InvalidInput."""
         await self._engine.opened()
         timeout_s = intake.seconds("timeout", timeout)
-        if not self._engine.remotes.branches:
+        if not self._engine.remotes.connections:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
         return await self._engine.remotes.sync(timeout_s, self._engine.view.routes(remote))
 
@@ -96,7 +96,7 @@ class RemoteVerbs(Family):
         Raises InvalidInput for one that is in use here or not known; StoreError, after which it can be repeated.
         """
         named = intake.required("address", address)
-        found = known.chosen(await self.remotes(), named, self._engine.name_at(named))
-        while not await self._engine.write(known.forget(found.name, self._engine.now_s())):
+        found = known_remotes.forgettable(await self.remotes(), named, self._engine.name_at(named))
+        while not await self._engine.write(known_remotes.forget(found.name, self._engine.now_s())):
             pass
         return found

@@ -19,8 +19,8 @@ from kingly_memory.app import parts
 from kingly_memory.errors import InvalidInput
 from kingly_memory.remote_names import RemotePlace, named
 from kingly_memory.remote_record import AddedRemote
-from kingly_memory.router.delivering import outbox
-from kingly_memory.router.delivering.routes import NOTHING
+from kingly_memory.router import known_remotes
+from kingly_memory.router.routes import NOTHING
 from kingly_memory.settings import Place, Settings, added_remotes
 
 if TYPE_CHECKING:
@@ -101,11 +101,11 @@ def _enrol(place: Place, settings: Settings, label: str, *, with_earlier: bool) 
     now_s = SystemClock().now().timestamp()
     store = parts.open_store(place, settings)
     try:
-        enrol = outbox.enrol(route.name, route.endpoint, place.project, now_s, about, earlier=with_earlier)
+        enrol = known_remotes.enrol(route.name, route.endpoint, place.project, now_s, about, earlier=with_earlier)
         store.write(enrol).result()
         earlier, after = 0, ""
         while with_earlier:
-            batch = outbox.enrol_backlog(
+            batch = known_remotes.backfill(
                 route.name, place.project, now_s, after, lambda memory: routes.is_for(route.name, memory)
             )
             made_due = store.write(batch).result()

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
     from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel
     from kingly_memory.remote_names import RemotePlace
-    from kingly_memory.router.branch import RemotePart
-    from kingly_memory.router.delivering.routes import Routes
     from kingly_memory.router.lock import Lock
+    from kingly_memory.router.remotes import RemotePart
+    from kingly_memory.router.routes import Routes
 
 
 def open_store(place: Place, settings: Settings) -> DiskStore:
@@ -131,14 +131,17 @@ def station(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Sta
 
 def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Routes:
     """The first remote of a policy is the one that was named first, whether or not it can be used."""
-    from kingly_memory.router.delivering.policy import policy
-    from kingly_memory.router.delivering.routes import Route, Routes
+    from kingly_memory.router.routes import UNNAMED, Route, Routes, policy
 
     known = (
         Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(_only(place, one)))
         for one in remotes
     )
-    said = policy(settings.remote_policy, [one.label for one in place.remotes])
+    labels = [one.label for one in place.remotes]
+    said = policy(settings.remote_policy, labels)
+    if unknown := sorted(said.named - set(labels)):
+        there = "the one there is has no name" if labels == [UNNAMED] else f"there is {', '.join(labels)}"
+        _say(f"remote_policy names {', '.join(unknown)}, and no remote is called so ({there})")
     return Routes(tuple(known), said, place.remote_use, place.deliver_earlier)
 
 
@@ -161,7 +164,7 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
     from kingly_memory.adapters.remote.transport import Transport, load
     from kingly_memory.adapters.remote.trying import Persistence
     from kingly_memory.retrieval import repair
-    from kingly_memory.router.branch import RemotePart
+    from kingly_memory.router.remotes import RemotePart
 
     load()
     repair.load()

@@ -15,7 +15,7 @@ from kingly_memory.errors import StoreError
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Query, Results, Source, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
-from kingly_memory.router.delivering.link import Link
+from kingly_memory.router.link import Link
 from kingly_memory.router.searching.local_search import (
     LEAST_BUDGET_S,
     LocalAnswer,
@@ -29,8 +29,8 @@ from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attending.surroundings import Surroundings
-    from kingly_memory.router.delivering.known import KnownRemote
-    from kingly_memory.router.delivering.outbox import OutboxEntry
+    from kingly_memory.router.known_remotes import KnownRemote
+    from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.thread_files import ExportedThread
 
 

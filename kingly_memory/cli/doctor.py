@@ -89,16 +89,14 @@ def _unusable(fault: Fault) -> Finding:
 
 def _policy(place: Place, faults: Sequence[Fault]) -> Iterator[Finding]:
     """Whether the setting `remote_policy` speaks of the remotes that there are, those of `faults` too."""
-    from kingly_memory.router.delivering.policy import Rules, read
+    from kingly_memory.router.routes import policy as read_policy
 
     labels = {*(one.label for one in place.remotes), *(one.label or place.label for one in faults)}
     known = labels or {UNNAMED}
     try:
-        policy = read(Settings.from_environment(home=place.home).remote_policy, sorted(known))
+        policy = read_policy(Settings.from_environment(home=place.home).remote_policy, sorted(known))
     except InvalidSetting as error:
         yield Finding(Level.PROBLEM, "policy", str(error), "until then no router opens with a remote")
-        return
-    if not isinstance(policy, Rules):
         return
     there = "the remote" if labels == {UNNAMED} else " and ".join(sorted(labels))
     unknown = " and ".join(sorted(policy.named - known))

@@ -39,7 +39,7 @@ from kingly_memory.settings import (
 from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
-    from kingly_memory.router.delivering.outbox import OutboxEntry
+    from kingly_memory.router.outbox import OutboxEntry
 
 OUTBOX_STATES = ("pending", "leased", "dead")
 

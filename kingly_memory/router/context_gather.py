@@ -13,7 +13,7 @@ from kingly_memory.errors import RemoteError
 from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
 from kingly_memory.ports import Remote, RemoteHit
 from kingly_memory.router.contexts import AtHand, Contexts
-from kingly_memory.router.linking.associations import Associations
+from kingly_memory.router.linking import Associations
 from kingly_memory.router.searching.remote_side import RemoteSide
 
 T = TypeVar("T")

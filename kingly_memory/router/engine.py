@@ -27,16 +27,15 @@ from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, StoreReader, Transaction
 from kingly_memory.router import contexts, write
 from kingly_memory.router.attending.injected import UsageFeedback
-from kingly_memory.router.branch import Ground, RemotePart
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
-from kingly_memory.router.delivering.routes import UNNAMED, called
 from kingly_memory.router.landing import Landing
-from kingly_memory.router.linking.associations import Associations
+from kingly_memory.router.linking import Associations
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.minds.bell import Bell
 from kingly_memory.router.minds.mind import Minds
-from kingly_memory.router.remotes import Remotes
+from kingly_memory.router.remotes import RemoteConnection, RemotePart, Remotes
+from kingly_memory.router.routes import UNNAMED, Routes, called
 from kingly_memory.router.searching.embedding import Embedding
 from kingly_memory.router.searching.gather import Gatherer
 from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
@@ -129,8 +128,22 @@ class Engine:
         local = self.local_layer(words)
         self.view = View(station, store=store, local=words, clock=clock)
         self.associations = Associations(station, view=self.view, reader=reader, local=words, clock=clock)
-        ground = Ground(station.project, store, self.landing, clock, settings, self.events, chance)
-        self.remotes = Remotes(remotes, station.routes, ground)
+        routes = station.routes or Routes(tuple(part.route for part in remotes))
+        connections = [
+            RemoteConnection(
+                part,
+                routes,
+                project=station.project,
+                store=store,
+                landing=self.landing,
+                clock=clock,
+                settings=settings,
+                events=self.events,
+                chance=chance,
+            )
+            for part in remotes
+        ]
+        self.remotes = Remotes(connections, routes)
         sides = self.remotes.sides
         self.gatherer = Gatherer(
             store=store, local=local, sides=sides, threads=self.threads, clock=clock, settings=settings
@@ -331,7 +344,7 @@ class Engine:
         if require and draft.significance <= REMOTE_ABOVE:
             raise InvalidInput("require_remote", f"significance {draft.significance:g} stays on this machine")
         receipt = await self.put(draft)
-        if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.branches:
+        if wait_s > 0 and receipt.delivery is DeliveryState.PENDING and self.remotes.connections:
             row = await self.read(lambda: self.reader.row(receipt.id))
             if row is not None:
                 await self.remotes.wait_for(row.memory, wait_s)

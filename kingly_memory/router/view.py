@@ -30,10 +30,10 @@ from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
 from kingly_memory.router.searching.local_search import LocalSearch
 
 if TYPE_CHECKING:
-    from kingly_memory.router.delivering.known import KnownRemote
-    from kingly_memory.router.delivering.link import Link
-    from kingly_memory.router.delivering.outbox import OutboxEntry
-    from kingly_memory.router.delivering.routes import Route, Routes
+    from kingly_memory.router.known_remotes import KnownRemote
+    from kingly_memory.router.link import Link
+    from kingly_memory.router.outbox import OutboxEntry
+    from kingly_memory.router.routes import Route, Routes
 
 EXPORT_PAGE = 500
 OUTBOX_PAGE = 1_000
@@ -97,8 +97,7 @@ class View:
 
     def receipt(self, memory_id: MemoryId) -> Receipt | None:
         """Where a memory is now, and where it stands with every remote; None when it is not there."""
-        from kingly_memory.router.delivering.delivery import Delivery
-        from kingly_memory.router.delivering.standing import receipt_of
+        from kingly_memory.router.delivery import Delivery, receipt_of
 
         row = self._store.reader.row(memory_id)
         if row is None:
@@ -121,9 +120,9 @@ class View:
 
     def remote_ids(self, memory_ids: Sequence[str]) -> dict[str, str]:
         """What remotes call those of the memories that they have."""
-        from kingly_memory.router.delivering import known
+        from kingly_memory.router import known_remotes
 
-        return known.remote_ids(self._store.reader, memory_ids, self._station.remotes)
+        return known_remotes.remote_ids(self._store.reader, memory_ids, self._station.remotes)
 
     def everything(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
@@ -172,7 +171,7 @@ class View:
 
     def offline_reasons(self) -> dict[str, str] | None:
         """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
-        from kingly_memory.router.delivering.link import probe_is_due  # who names no remote needs to know none
+        from kingly_memory.router.link import probe_is_due  # who names no remote needs to know none
 
         links = {route.label: self._link(route) for route in self._station.remotes}
         is_open = (
@@ -183,7 +182,7 @@ class View:
         return {label: f"offline: {link.last_error}" for label, link in links.items()}
 
     def _link(self, route: Route) -> Link:
-        from kingly_memory.router.delivering.link import Link, as_shown
+        from kingly_memory.router.link import Link, as_shown
 
         found = self._store.reader.facets("link", [route.link])
         return as_shown(Link.from_json(found[route.link]) if found else Link())
@@ -195,7 +194,7 @@ class View:
     def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
         first, at most 1,000 entries. Raises InvalidInput."""
-        from kingly_memory.router.delivering.outbox import entry  # no other reading needs to know deliveries
+        from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
 
         found = []
         for route in self.routes(remote):
@@ -210,18 +209,17 @@ class View:
         reader, now_s = self._store.reader, self._now_s()
         rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, *_ in found[:OUTBOX_PAGE]}}
         own = {one: row for one, row in rows.items() if row and row.memory.scope.project == self._station.project}
-        listed = [
-            (entry(one, own[one], facet, now_s, label), probe)
+        return [
+            entry(own[one].memory, facet, now_s, label, probe)
             for one, facet, label, probe in found[:OUTBOX_PAGE]
             if one in own
         ]
-        return [one if probe is None else one.offline_for(probe - now_s) for one, probe in listed]
 
     def remotes(self) -> tuple[KnownRemote, ...]:
         """Every remote that the home knows or that is in use here."""
-        from kingly_memory.router.delivering import known
+        from kingly_memory.router import known_remotes
 
-        return known.remotes(self._store.reader, self._station.remotes, self._station.project)
+        return known_remotes.known_remotes(self._store.reader, self._station.remotes, self._station.project)
 
     def routes(self, remote: str | None = None) -> tuple[Route, ...]:
         """Every remote, or the one of that name. Raises InvalidInput where there is none."""
@@ -273,7 +271,7 @@ class View:
         """Links between memories that wait for remotes, and those that were refused: when there are any."""
         if not remotes:
             return {}
-        from kingly_memory.router.delivering.delivery import outbox_of_links
+        from kingly_memory.router.delivery import outbox_of_links
 
         counted = [self._store.reader.outbox_counts(outbox_of_links(route.name)) for route in remotes]
         waiting = sum(counts["pending"] + counts["leased"] for counts in counted)
@@ -281,9 +279,9 @@ class View:
         return {"links": {"pending": waiting, "dead": dead}} if waiting or dead else {}
 
     def _elsewhere_status(self) -> JsonObject:
-        from kingly_memory.router.delivering import known
+        from kingly_memory.router import known_remotes
 
-        waiting = known.elsewhere(self._store.reader, self._station.remotes)
+        waiting = known_remotes.elsewhere(self._store.reader, self._station.remotes)
         return {"elsewhere": waiting} if waiting else {}
 
     def _earlier(self, remotes: Sequence[Route]) -> JsonObject:
@@ -291,9 +289,10 @@ class View:
         routes = self._station.routes
         if routes is None:
             return {}
-        from kingly_memory.router.delivering import known
+        from kingly_memory.router import known_remotes
 
-        counts = [known.earlier(self._store.reader, routes, route, self._station.project) for route in remotes]
+        reader, project = self._store.reader, self._station.project
+        counts = [known_remotes.earlier_waiting(reader, routes, route, project) for route in remotes]
         if not any(count != 0 for count in counts):
             return {}
         return {"earlier": None if None in counts else sum(count or 0 for count in counts)}

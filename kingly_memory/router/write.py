@@ -14,24 +14,12 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, editions, lifetimes, usage
+from kingly_memory.router import archive, contexts, delivery, editions, lifetimes, usage
 from kingly_memory.router.contexts import Due
-from kingly_memory.router.delivering import delivery
-from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.outbox import (
-    begun,
-    delivery_of,
-    enrol,
-    is_earlier,
-    is_told_nothing,
-    know,
-    remotes_of,
-    set_delivery,
-    told_before,
-    withhold,
-)
-from kingly_memory.router.delivering.routes import Routes
-from kingly_memory.router.delivering.standing import receipt_of
+from kingly_memory.router.delivery import Delivery, receipt_of
+from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
+from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
+from kingly_memory.router.routes import Routes
 from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
@@ -425,7 +413,7 @@ def _deliver(
                 set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
         elif _is_for(transaction, remote, memory, desk):
             if before is None and not is_new:
-                after = begun(transaction, remote, memory, desk.now_s)
+                after = first_delivery(transaction, remote, memory, desk.now_s)
             else:
                 after = delivery.wanted(before, memory.revision, desk.now_s)
             set_delivery(transaction, remote, memory.id, after)
@@ -457,7 +445,7 @@ def _remotes(transaction: Transaction, memory: Memory, desk: WriteContext, *, is
 def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: WriteContext) -> bool:
     """A remote that is not in use here gets what it may get: whoever delivers to it has the last word."""
     if desk.routes is None or desk.routes.named(remote) is None:
-        return not is_told_nothing(transaction, remote, memory.scope.project)
+        return not gets_nothing(transaction, remote, memory.scope.project)
     return desk.routes.is_for(remote, memory)
 
 

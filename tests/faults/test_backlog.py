@@ -16,7 +16,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router.delivering.delivery import Delivery
+from kingly_memory.router.delivery import Delivery
 from tests.faults.conftest import Tell
 
 pytestmark = [pytest.mark.faults, pytest.mark.measures]

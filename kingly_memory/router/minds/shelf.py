@@ -11,9 +11,8 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Query, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import write
+from kingly_memory.router import linking, write
 from kingly_memory.router.access import Access
-from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import Stored, WriteContext
 
@@ -48,7 +47,7 @@ def _beside(
         if row is None or row.standing is Standing.FORGOTTEN:
             raise InvalidInput("debate_id", f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
         stored = write.store(make(row.memory), desk, noted=False)(transaction)
-        memory_links.link(stored.receipt.id, row.memory.id, said, desk)(transaction)
+        linking.link(stored.receipt.id, row.memory.id, said, desk)(transaction)
         return stored
 
     return change

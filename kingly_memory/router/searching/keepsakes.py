@@ -15,8 +15,8 @@ from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, Memory, Origin, Query, Standing
 from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
 from kingly_memory.router import lifetimes
-from kingly_memory.router.delivering.delivery import Delivery
-from kingly_memory.router.delivering.outbox import set_delivery
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.outbox import set_delivery
 from kingly_memory.settings import Settings
 
 UNSAVED = -1

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ports import Remote
-from kingly_memory.router.delivering.link_keeper import LinkKeeper
-from kingly_memory.router.delivering.routes import UNNAMED, called
+from kingly_memory.router.link_keeper import LinkKeeper
+from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.router.searching.keepsakes import Keepsakes
 
 log = logging.getLogger("kingly_memory.search")

@@ -15,8 +15,8 @@ from kingly_memory.lifecycle.tier_stats import Activity
 from kingly_memory.lifecycle.tiering import Tiering
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
 from kingly_memory.ports import Row, StoreReader
+from kingly_memory.router import known_remotes
 from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
-from kingly_memory.router.delivering import known
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweeping import merges
 
@@ -61,7 +61,7 @@ class Condition:
             "tier": self._tier(one, now_s),
             "protected": _is_protected(one),
             "archived": None if why is None else why.to_json(),
-            "remotes": known.deliveries(self._reader, row.memory.id),
+            "remotes": known_remotes.deliveries(self._reader, row.memory.id),
             **self._merged(row.memory.id),
         }
 

@@ -11,9 +11,8 @@ from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.compression.levels import CompressedMemory
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, write
+from kingly_memory.router import archive, linking, write
 from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
-from kingly_memory.router.delivering import memory_links
 from kingly_memory.router.write import Stored, WriteContext
 
 _REASON = "a summary is remembered in its place"
@@ -74,7 +73,7 @@ def learn(
         why = Archived(desk.now_s, LEARNED, _REASON, {"compression_ratio": ratio}, summary=stored.receipt.id)
         transaction.set_facet(archive.FACET, original_id, why.to_json())
         said = links.draft("references", 1.0, WHOLE_TEXT)
-        memory_links.link(stored.receipt.id, original_id, said, desk)(transaction)
+        linking.link(stored.receipt.id, original_id, said, desk)(transaction)
         return Learned(stored, original_id)
 
     return change

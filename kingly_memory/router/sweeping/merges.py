@@ -23,8 +23,7 @@ from kingly_memory.lifecycle.subject import Subject
 from kingly_memory.lifecycle.verdicts import Merge
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, write
-from kingly_memory.router.delivering import memory_links
+from kingly_memory.router import archive, linking, write
 from kingly_memory.router.sweeping import joined
 from kingly_memory.router.write import WriteContext
 
@@ -131,6 +130,6 @@ def _join_links(transaction: Transaction, one: MemoryId, stands: MemoryId, desk:
             continue
         said = LinkDraft(link.link_type, link.strength, link.description)
         try:
-            yield memory_links.link(source, target, said, desk)(transaction).id
+            yield linking.link(source, target, said, desk)(transaction).id
         except InvalidInput:  # its other end was forgotten, or has no room for another link
             continue

@@ -17,8 +17,7 @@ from kingly_memory.lifecycle.tiers import of_summary
 from kingly_memory.lifecycle.verdicts import Summarise
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.ports import MemoryReader, Transaction
-from kingly_memory.router import write
-from kingly_memory.router.delivering import memory_links
+from kingly_memory.router import linking, write
 from kingly_memory.router.write import WriteContext
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def refer(transaction: Transaction, behind: Behind, memory_ids: Iterable[MemoryI
     """Link the summary to what went behind it. A memory that has no room for another link goes without."""
     for memory_id in memory_ids if behind.is_linked else ():
         try:
-            memory_links.link(behind.summary_id, memory_id, _SAID, behind.desk)(transaction)
+            linking.link(behind.summary_id, memory_id, _SAID, behind.desk)(transaction)
         except InvalidInput:
             continue
 

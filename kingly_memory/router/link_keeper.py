@@ -1,4 +1,4 @@
-"""Keeping the link: counting failures, going offline, probing, recovering. The row is shared by every process."""
+"""Keeping the link to one remote, by the rules in `link`: counting failures, going offline, probing, recovering."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavaila
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged
 from kingly_memory.ports import Clock, LocalStore, Remote, RemoteInfo, Transaction
-from kingly_memory.router.delivering.link import Link, broken, given_back, hastened, mended, probe_is_due, strained
-from kingly_memory.router.delivering.routes import UNNAMED, called
+from kingly_memory.router.link import Link, broken, mended, probe_is_due, probed_sooner
+from kingly_memory.router.routes import UNNAMED, called
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.link")
 
-AGAIN_S = 10.0
-"""Until the next probe after one that a process left behind: a short command must not make the others wait for long,
-and a row of them not ask a hung remote each."""
-
-_REMEMBERED = 32
-"""Failures, for telling which were side by side."""
+NEXT_PROBE_S = 10.0
+"""When a process ends before its probe is answered, the next process may probe after this time: it need not wait for
+the interval, and a series of short commands does not ask a hung remote each."""
 
 HANGING = 3
-"""For so many times as long as a search waits for it a remote may say nothing while it is being connected to."""
+"""A remote that is being connected to hangs when it says nothing for this many times the patience of a search."""
 
 
 class LinkKeeper:
-    """Keeps one remote's link: counts failures, goes offline, probes once per interval and machine, recovers."""
+    """Keeps one remote's link: counts failures, goes offline, probes once per interval and machine, recovers.
+
+    `label` is what people call the remote. `heard_s` tells when it last answered anything. All times that are passed in
+    and out are on the monotonic clock.
+    """
 
     def __init__(
         self,
@@ -46,8 +47,6 @@ class LinkKeeper:
         label: str = UNNAMED,
         heard_s: Callable[[], float] = lambda: -math.inf,
     ) -> None:
-        """`label` is what people call the remote; `heard_s` tells when it last answered anything, on the monotonic
-        clock."""
         self._name = name
         self._label = label
         self._heard_s = heard_s
@@ -56,10 +55,11 @@ class LinkKeeper:
         self._settings = settings
         self._events = events
         self._chance = chance
+        self._longest_s = settings.probe_interval_s + settings.probe_jitter_s + 1.0
         self._unshared: Link | None = None
         self._asked_at: list[float] = []
         self._answered_s = self._probed_s = -math.inf
-        self._counted: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
+        self._counted: deque[tuple[float, int]] = deque(maxlen=32)  # enough to tell which failures were side by side
         self._failing = asyncio.Lock()
 
     def current(self) -> Link:
@@ -74,8 +74,7 @@ class LinkKeeper:
         return self.current().state is LinkState.CONNECTED
 
     def has_recovered(self, since_s: float) -> bool:
-        """True when a probe has succeeded since then, on the monotonic clock: a call that began before it met, if it
-        failed, what may be over."""
+        """True when a probe has succeeded since then: a call that began before it may have failed on what is over."""
         return since_s < self._probed_s
 
     def seconds_to_probe(self) -> float | None:
@@ -93,11 +92,10 @@ class LinkKeeper:
             await self._change(lambda link: replace(link, failures=0, last_error=None))
 
     async def failed(self, error: RemoteError, *, since_s: float, tries: int = 1, each: bool = False) -> None:
-        """A call failed `tries` times over. Enough in a row, or one refusal of the token, and the link is offline.
+        """A call that began at `since_s` failed `tries` times over.
 
-        `since_s`: when the call began, on the monotonic clock. None counts that began before the remote last answered:
-        it may have failed on what is over. What failed while the call was under way counts for it too, unless `each`
-        counts by itself.
+        It does not count when the remote has answered since it began: it may have failed on what is over. Of calls that
+        fail side by side only the one with the most tries counts, unless `each` counts by itself.
         """
         async with self._failing:
             if since_s < self._answered_s:
@@ -106,22 +104,24 @@ class LinkKeeper:
             more = max(tries - beside, 0)
             if more or isinstance(error, RemoteUnauthorised):
                 self._counted.append((self._clock.monotonic(), more))
-                await self._suffer(error, since_s, tries=more)
+                await self._count(error, since_s, tries=more)
 
-    async def _suffer(self, error: RemoteError, since_s: float, *, tries: int | None = None) -> None:
+    async def _count(self, error: RemoteError, since_s: float, *, tries: int | None = None) -> None:
         """Count what failed; `tries` None is enough by itself. A remote that is only too slow for a search is probed at
         once, with the patience that deliveries have."""
         reason, unauthorised = error.reason, isinstance(error, RemoteUnauthorised)
-        is_slow = isinstance(error, RemoteUnavailable) and error.timed_out and not unauthorised
-        now_s, pause_s = self._now_s(), 0.0 if is_slow and tries is not None else self._interval_s()
+        is_slow = isinstance(error, RemoteUnavailable) and error.timed_out and tries is not None
+        now_s, pause_s = self._now_s(), 0.0 if is_slow else self._interval_s()
         was: LinkState | None = None
 
         def move(before: Link) -> Link | None:
             nonlocal was
             was = before.state
-            if since_s < self._answered_s:  # asked here, where nothing comes between: it may have answered meanwhile
+            if since_s < self._answered_s:  # asked again here: it may have answered while this waited for the store
                 return None
-            after = before if tries is None else strained(before, reason, tries)
+            after = before
+            if tries is not None:
+                after = replace(before, failures=before.failures + tries, last_error=reason)
             if tries is None or unauthorised or after.failures >= self._settings.offline_after:
                 return broken(after, reason, now_s, pause_s, unauthorised=unauthorised)
             return after
@@ -130,25 +130,25 @@ class LinkKeeper:
         if moved is not None and moved.state is LinkState.OFFLINE and was is not LinkState.OFFLINE:
             working = "working locally" if self._label == UNNAMED else "going on without it"
             log.warning("%s is offline, %s: %s", called(self._label), working, reason)
-            self._events.emit(LinkChanged(LinkState.OFFLINE.value, reason, self._named))
+            self._tell(LinkState.OFFLINE, reason)
 
     async def probe(self, remote: Remote, *, forced: bool = False) -> bool:
         """Try the remote once if a probe is due (or forced), and say whether the link is connected now."""
-        if not await self._take_probe(forced):
+        if not forced and not await self._take_probe():
             return self.is_connected
         began_s = self._clock.monotonic()
         try:
             async with self.asking():
                 info = await remote.connect()
         except RemoteError as error:
-            await self._suffer(error, began_s)
+            await self._count(error, began_s)
             return self.is_connected
         await self._go_connected(info)
         return True
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """Around a call. One that is given up because the process ends has failed, if the remote was silent for long
+        """Around a call. A call that is given up because the process ends has failed, if the remote was silent for long
         enough: commands that each end before the deadline still learn together that nobody answers."""
         asked_at = self._clock.monotonic()
         self._asked_at.append(asked_at)
@@ -158,17 +158,17 @@ class LinkKeeper:
             now_s = self._now_s()
             if self._is_silent(asked_at):
                 await asyncio.shield(self.given_up(asked_at))
-            else:
-                await asyncio.shield(self._change(lambda link: given_back(link, now_s)))
+            else:  # the turn to probe was not used: the next process may take it at once
+                await asyncio.shield(self._change(lambda link: probed_sooner(link, now_s)))
             raise
         finally:
             self._asked_at.remove(asked_at)
 
     async def given_up(self, since_s: float) -> None:
-        """The process ends, and has waited for the remote since then, on the monotonic clock."""
+        """The process ends, and has waited for the remote since then."""
         now_s = self._now_s()
         await self.failed(RemoteUnavailable("no answer in the time that there was"), since_s=since_s)
-        await self._change(lambda link: hastened(link, now_s + AGAIN_S))
+        await self._change(lambda link: probed_sooner(link, now_s + NEXT_PROBE_S))
 
     @property
     def is_asking(self) -> bool:
@@ -180,32 +180,24 @@ class LinkKeeper:
         """True when a call is under way and the remote silent for longer than a search would wait."""
         return any(map(self._is_silent, self._asked_at))
 
-    def _is_silent(self, asked_at: float) -> bool:
-        return self._silent_s(asked_at) >= self._settings.remote_search_s
-
     def monotonic_s(self) -> float:
-        """The clock by which calls begin."""
         return self._clock.monotonic()
 
     def is_hanging(self, since_s: float) -> bool:
         """True when the remote, being connected to since then, says nothing for so long that it never may."""
-        return self._silent_s(since_s) >= HANGING * self._settings.remote_search_s
+        return self._is_silent(since_s, HANGING)
 
     def was_heard(self, since_s: float) -> bool:
         """Whether the remote has answered anything since then."""
         return self._heard_s() >= since_s
 
-    def _silent_s(self, since_s: float) -> float:
-        """For how long nothing has been heard of the remote, from that moment on at most."""
-        return self._clock.monotonic() - max(since_s, self._heard_s())
+    def _is_silent(self, since_s: float, times: int = 1) -> bool:
+        """Whether nothing was heard of the remote since then for `times` the patience of a search."""
+        silent_s = self._clock.monotonic() - max(since_s, self._heard_s())
+        return silent_s >= times * self._settings.remote_search_s
 
-    @property
-    def _named(self) -> str | None:
-        return None if self._label == UNNAMED else self._label
-
-    @property
-    def _longest_s(self) -> float:
-        return self._settings.probe_interval_s + self._settings.probe_jitter_s + 1.0
+    def _tell(self, state: LinkState, reason: str | None) -> None:
+        self._events.emit(LinkChanged(state.value, reason, None if self._label == UNNAMED else self._label))
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
@@ -213,7 +205,7 @@ class LinkKeeper:
     def _interval_s(self) -> float:
         return self._settings.probe_interval_s + self._chance() * self._settings.probe_jitter_s
 
-    async def _take_probe(self, forced: bool) -> bool:
+    async def _take_probe(self) -> bool:
         """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to
         end before it can."""
         now_s, interval_s = self._now_s(), self._interval_s()
@@ -221,17 +213,13 @@ class LinkKeeper:
 
         def take(before: Link) -> Link | None:
             nonlocal taken
-            if forced:
-                return before
-            if not probe_is_due(before, now_s, self._longest_s):
-                return None
-            taken = True
-            return replace(before, next_probe=now_s + interval_s)
+            taken = probe_is_due(before, now_s, self._longest_s)
+            return replace(before, next_probe=now_s + interval_s) if taken else None
 
         try:
             return await self._change(take) is not None
-        except asyncio.CancelledError:
-            await asyncio.shield(self._change(lambda link: given_back(link, now_s) if taken else None))
+        except asyncio.CancelledError:  # the claim may still wait for the writer: `taken` is asked after it
+            await asyncio.shield(self._change(lambda link: probed_sooner(link, now_s) if taken else None))
             raise
 
     async def _go_connected(self, info: RemoteInfo) -> None:
@@ -243,7 +231,7 @@ class LinkKeeper:
         await self._change(lambda _: mended(effects, str(info)))
         if before.state is not LinkState.CONNECTED:
             log.info("%s is back", called(self._label))
-            self._events.emit(LinkChanged(LinkState.CONNECTED.value, None, self._named))
+            self._tell(LinkState.CONNECTED, None)
 
     async def _change(self, move: Callable[[Link], Link | None]) -> Link | None:
         """Move the shared row. Where the store cannot be written, this process keeps its own."""

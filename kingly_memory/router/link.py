@@ -1,4 +1,16 @@
-"""The router's connection to the remote, as values: its states and when it is tried again. Pure."""
+"""The link to one remote: when it counts as offline, and when it is tried again.
+
+| event | connected | offline |
+|---|---|---|
+| a call is answered | failures back to 0 | unchanged until a probe |
+| a call fails | one failure more; offline after `offline_after` in a row | unchanged |
+| the token is refused (401, 403) | offline, next probe in one interval | unchanged |
+| a search gives up waiting, `offline_after` times in a row | offline, and probed at once | unchanged |
+| a probe is due, 300 s after the last, in one process | | connected when answered, else 300 s more |
+| `sync`, or a router opens | | probed at once |
+
+The link is a row in the store that all processes with the same token share.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +23,11 @@ from kingly_memory.models import JsonObject, LinkState
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The row `link:<remote>`, shared by every process on this machine that shows the same token (Route.link). Times in
-    Unix seconds.
+    """The row `link:<remote>` (`Route.link`). Times are Unix seconds.
 
     `effects` says what a repeated send may do there: `exactly_once` when the server honours idempotency keys,
-    `at_least_once` when it does not, None until it has been asked.
+    `at_least_once` when it does not. `server` is what it says of itself, and how it is spoken to. Both are None until
+    it has been asked. `failures` counts failed calls in a row, by any process of this machine.
     """
 
     state: LinkState = LinkState.CONNECTED
@@ -24,22 +36,20 @@ class Link:
     unauthorised: bool = False
     effects: str | None = None
     failures: int = 0
-    """Failed calls in a row, by any process of this machine, since one was answered."""
     server: str | None = None
-    """What it said of itself, and how it is spoken to; None until it has been asked."""
 
     def to_json(self) -> JsonObject:
         return {**asdict(self), "state": self.state.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Link:
-        """What a later version notes besides is left out."""
+        """Fields of later versions are left out."""
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         return cls(**{**known, "state": LinkState(data["state"])})
 
 
 def as_shown(link: Link) -> Link:
-    """Until somebody has been answered, nobody knows that there is a connection."""
+    """Until a call has been answered, nobody knows that there is a connection."""
     if link.state is LinkState.CONNECTED and link.effects is None:
         return Link(LinkState.OFFLINE, next_probe=0.0, last_error=link.last_error or "not contacted yet")
     return link
@@ -57,25 +67,8 @@ def broken(link: Link, reason: str, now_s: float, interval_s: float, *, unauthor
     )
 
 
-def strained(link: Link, reason: str, failures: int) -> Link:
-    """Still connected, but so many calls more have failed."""
-    return replace(link, failures=link.failures + failures, last_error=reason)
-
-
-def given_back(link: Link, now_s: float) -> Link | None:
-    """The turn to probe was not used: the next process may take it at once."""
-    return replace(link, next_probe=now_s) if link.state is LinkState.OFFLINE else None
-
-
-def hastened(link: Link, at_s: float) -> Link | None:
-    """The next probe is no later than that: whoever had the turn left before it was answered."""
-    if link.state is not LinkState.OFFLINE or link.next_probe is None or link.next_probe <= at_s:
-        return None
-    return replace(link, next_probe=at_s)
-
-
 def mended(effects: str, server: str) -> Link:
-    """Nothing of the trouble is left."""
+    """Connected. Nothing of the trouble is left."""
     return Link(LinkState.CONNECTED, effects=effects, server=server)
 
 
@@ -84,3 +77,10 @@ def probe_is_due(link: Link, now_s: float, longest_s: float) -> bool:
     if link.state is not LinkState.OFFLINE or link.next_probe is None:
         return False
     return now_s >= link.next_probe or link.next_probe - now_s > longest_s
+
+
+def probed_sooner(link: Link, at_s: float) -> Link | None:
+    """The same with the next probe at that time at the latest; None where that changes nothing."""
+    if link.state is not LinkState.OFFLINE or link.next_probe is None or link.next_probe <= at_s:
+        return None
+    return replace(link, next_probe=at_s)

@@ -1,0 +1,308 @@
+"""Where one memory, or one link between memories, stands with one remote, and every move it can make. Pure.
+
+| move | from | to | when |
+|---|---|---|---|
+| wanted | none, pending, at rest, dead | pending, due now | there is a new change |
+| wanted | leased | leased | the change follows the one that is under way |
+| leased | pending and due, leased and lapsed | leased | a process takes it; a lapsed lease counts as an attempt |
+| acknowledged | leased | delivered | the remote took the newest change |
+| acknowledged | leased | pending, due now | the remote took an earlier change |
+| postponed | leased | pending, due later | no answer, an error that may pass, a refused token |
+| refused | leased | dead | a clear refusal, or the tenth that is not clear |
+| refused | leased | pending, due later | fewer than ten, or a newer change waits |
+| released | leased | pending, at its old place | it was not sent |
+| held | pending, leased and lapsed | pending | a thought waits for the one before it |
+| retried | pending, dead, local only | pending, due now | the user or a new policy asks for it |
+| at_rest | any | delivered | the newest change is not for the remote |
+| withheld | any | local only | a policy keeps the newest change from the remote |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Receipt
+from kingly_memory.ports import RemoteLink
+from kingly_memory.router.routes import Route, Routes
+
+UNREADABLE = "what was noted of its delivery cannot be read"
+
+_NONE = type(None)
+_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "wanted": (int,),
+    "due": (int, float, _NONE),
+    "state": (str,),
+    "acknowledged": (int,),
+    "first_sent": (int,),
+    "attempts": (int,),
+    "refusals": (int,),
+    "owner": (str, _NONE),
+    "remote_id": (str, _NONE),
+    "last_error": (str, _NONE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The facet `delivery:<remote>:<id>`. Times are Unix seconds.
+
+    Changes of a subject are numbered: a memory's revision, or one more for each forget and restore. `wanted` is the
+    newest change, `acknowledged` the last one that the remote confirmed. `first_sent` is the change that was sent first
+    while it is unknown whether the remote stored the subject at all (0: it is known). `due` is when it may be sent or
+    when its lease lapses; None when nothing is to be sent.
+    """
+
+    wanted: int
+    due: float | None
+    state: DeliveryState = DeliveryState.PENDING
+    acknowledged: int = 0
+    first_sent: int = 0
+    attempts: int = 0
+    refusals: int = 0
+    owner: str | None = None
+    remote_id: str | None = None
+    last_error: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {name: getattr(self, name) for name in self.__slots__} | {"state": self.state.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Delivery:
+        """The facet that `to_json` wrote. What cannot be read becomes a dead delivery, which may have been sent: it is
+        in nobody's way, and the user can have it tried again."""
+        known = {name: data[name] for name, kinds in _FIELDS.items() if isinstance(data.get(name, ()), kinds)}
+        is_whole = known.keys() == data.keys() & _FIELDS.keys() >= {"wanted", "due", "state"}
+        if is_whole and known["state"] in set[str](DeliveryState):
+            return cls(**{**known, "state": DeliveryState(known["state"])})
+        change = known.get("wanted", 1)
+        return cls(
+            change,
+            None,
+            DeliveryState.DEAD,
+            first_sent=change,
+            remote_id=known.get("remote_id"),
+            last_error=UNREADABLE,
+        )
+
+    @property
+    def waits(self) -> bool:
+        return self.state in {DeliveryState.PENDING, DeliveryState.LEASED}
+
+    @property
+    def untried(self) -> bool:
+        """True when nothing of the subject can have reached the remote."""
+        return self.remote_id is None and self.first_sent == 0
+
+
+def wanted(before: Delivery | None, revision: int, now_s: float) -> Delivery:
+    if before is None:
+        return Delivery(wanted=revision, due=now_s)
+    change = max(before.wanted + 1, revision)
+    if before.state is DeliveryState.LEASED:
+        return replace(before, wanted=change)
+    return replace(before, wanted=change, state=DeliveryState.PENDING, due=now_s, refusals=0)
+
+
+def at_rest(before: Delivery) -> Delivery:
+    return replace(
+        before, state=DeliveryState.DELIVERED, acknowledged=before.wanted, due=None, owner=None, last_error=None
+    )
+
+
+def withheld(before: Delivery) -> Delivery:
+    return replace(before, state=DeliveryState.LOCAL_ONLY, due=None, owner=None, last_error=None)
+
+
+def leased(before: Delivery, owner: str, now_s: float, lease_s: float) -> Delivery:
+    first = before.first_sent if before.remote_id is not None else before.first_sent or before.wanted
+    tried = before.attempts + (before.state is DeliveryState.LEASED)
+    return replace(
+        before, state=DeliveryState.LEASED, owner=owner, due=now_s + lease_s, first_sent=first, attempts=tried
+    )
+
+
+def released(before: Delivery, unleased: Delivery) -> Delivery:
+    """`unleased` is the facet before the lease."""
+    return replace(before, state=DeliveryState.PENDING, owner=None, due=unleased.due, first_sent=unleased.first_sent)
+
+
+def held(before: Delivery, due: float) -> Delivery:
+    tried = before.attempts + (before.state is DeliveryState.LEASED)
+    return replace(before, state=DeliveryState.PENDING, owner=None, due=due, attempts=tried)
+
+
+def acknowledged(before: Delivery, change: int, remote_id: str | None, now_s: float) -> Delivery:
+    """The remote has confirmed `change`.
+
+    Forgetting what was never confirmed leaves no remote id. Then `first_sent` stays: the remote may remember the key of
+    the first store, and would answer a repeat of it without bringing the memory back.
+    """
+    done = replace(
+        before,
+        acknowledged=max(before.acknowledged, change),
+        remote_id=remote_id,
+        first_sent=0 if remote_id is not None else before.first_sent,
+        attempts=0,
+        refusals=0,
+        owner=None,
+        last_error=None,
+    )
+    if change < before.wanted:
+        return replace(done, state=DeliveryState.PENDING, due=now_s)
+    return replace(done, state=DeliveryState.DELIVERED, due=None)
+
+
+def postponed(before: Delivery, reason: str, due: float) -> Delivery:
+    return replace(
+        before,
+        state=DeliveryState.PENDING,
+        attempts=before.attempts + 1,
+        owner=None,
+        due=due,
+        last_error=reason,
+    )
+
+
+def refused(before: Delivery, change: int, reason: str, *, clear: bool, limit: int, due: float) -> Delivery:
+    """The remote will not take `change`. A newer change does not die with it."""
+    if change < before.wanted:
+        return postponed(replace(before, refusals=0), reason, due)
+    counted = postponed(replace(before, refusals=before.refusals + 1), reason, due)
+    if clear or counted.refusals >= limit:
+        return replace(counted, state=DeliveryState.DEAD, due=None)
+    return counted
+
+
+def retried(before: Delivery, now_s: float) -> Delivery:
+    return replace(before, state=DeliveryState.PENDING, refusals=0, due=now_s)
+
+
+def confirmed_change(sent: Delivery) -> int:
+    """Which change the answer to a store confirms, given the facet as it was leased.
+
+    A remote may answer a repeated first store from the earlier try, which carried an older revision. Then only that one
+    is confirmed, and the newer one follows as an update.
+    """
+    return sent.wanted if sent.remote_id is not None else min(sent.first_sent, sent.wanted)
+
+
+def backoff_s(attempts: int, longest_s: float, chance: float) -> float:
+    """Full-jitter exponential backoff (Brooker, AWS 2015): `chance` in [0, 1) of min(longest, 2^attempts) seconds."""
+    return chance * min(longest_s, 2.0 ** min(attempts, 30))
+
+
+def outbox_of_links(remote: str) -> str:
+    """The name of the outbox in which links wait for a remote. Memories wait in the one with the remote's own name."""
+    return sha256(f"{remote}:links".encode()).hexdigest()[: len(remote)]
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """One delivery that this process may send: its facet before the lease and since, and its subject.
+
+    `id` is its place in the outbox: the memory's id, or `<source>:<link id>`. `name` is what a log calls it, never its
+    text. `first_key` is our id of the subject.
+    """
+
+    outbox: str
+    id: str
+    name: str
+    first_key: str
+    subject: Memory | RemoteLink
+    before: Delivery
+    leased: Delivery
+    forgotten: bool = False
+
+    @property
+    def repeated(self) -> bool:
+        """True when an earlier try may have had its effect."""
+        return self.leased.attempts > 0 or self.before.first_sent > 0
+
+    @property
+    def place(self) -> float:
+        """The due time that it had. It keeps this place in the order when the failure is not its own."""
+        return self.before.due or 0.0
+
+    @property
+    def confirms(self) -> int:
+        """Which change the remote's answer confirms."""
+        return self.leased.wanted if self.forgotten else confirmed_change(self.leased)
+
+    @property
+    def idempotency_key(self) -> str:
+        """Our id for the first store, `<id>.<change>` for every later change. Never anything random."""
+        if isinstance(self.subject, Memory):
+            is_first, change = self.leased.remote_id is None and not self.forgotten, self.leased.wanted
+        else:  # of a link no remote id is kept
+            is_first, change = self.confirms == 1, self.confirms
+        return self.first_key if is_first else f"{self.first_key}.{change}"
+
+
+NOT_NAMED = "remote_policy names no remote for it"
+
+
+class DeliveryStatus(NamedTuple):
+    """Where a memory stands with one remote."""
+
+    state: DeliveryState
+    reason: str
+    remote_id: str | None
+
+
+def receipt_of(
+    memory: Memory, facets: Mapping[str, Delivery | None], routes: Routes | None, *, waits: bool = False
+) -> Receipt:
+    """The receipt of a memory with these delivery facets, by the remotes' stable names. `waits`: for a remote that is
+    not named here."""
+    known = () if routes is None else routes.known
+    each = {route.label: _status(memory, route, facets.get(route.name), routes) for route in known}
+    states = {one.state for one in each.values()}
+    matters_most = (DeliveryState.PENDING, DeliveryState.DEAD, DeliveryState.DELIVERED)
+    if memory.significance <= REMOTE_ABOVE:
+        reason = _not_significant(memory)
+    elif not each:
+        reason = f"no remote is named{' here; it waits for one that this home knows' if waits else ''}"
+    elif len(each) == 1:
+        reason = next(iter(each.values())).reason
+    else:
+        reasons = [f"{label}: {one.reason}" for label, one in each.items() if one.reason != NOT_NAMED]
+        reason = "; ".join(reasons) or NOT_NAMED
+    is_plain = routes is None or routes.is_plain
+    return Receipt(
+        id=memory.id,
+        key=memory.key,
+        revision=memory.revision,
+        layers=("local", *(label for label, one in each.items() if one.state is DeliveryState.DELIVERED)),
+        delivery=next((state for state in matters_most if state in states), DeliveryState.LOCAL_ONLY),
+        remote_id=next((one.remote_id for one in each.values() if one.remote_id is not None), None),
+        reason=reason,
+        remotes={}
+        if is_plain
+        else {
+            label: {"delivery": one.state.value, "remote_id": one.remote_id, "reason": one.reason}
+            for label, one in each.items()
+        },
+    )
+
+
+def _not_significant(memory: Memory) -> str:
+    return f"significance {memory.significance:g} is not above {REMOTE_ABOVE:g}"
+
+
+def _status(memory: Memory, route: Route, facet: Delivery | None, routes: Routes | None) -> DeliveryStatus:
+    remote_id = None if facet is None else facet.remote_id
+    if memory.significance <= REMOTE_ABOVE:
+        return DeliveryStatus(DeliveryState.LOCAL_ONLY, _not_significant(memory), remote_id)
+    if routes is not None and not routes.is_for(route.name, memory):
+        return DeliveryStatus(DeliveryState.LOCAL_ONLY, NOT_NAMED, remote_id)
+    if facet is None:
+        return DeliveryStatus(DeliveryState.LOCAL_ONLY, "dropped from the outbox", remote_id)
+    if facet.state is DeliveryState.DELIVERED:
+        return DeliveryStatus(facet.state, "acknowledged by the remote", remote_id)
+    if facet.state is DeliveryState.DEAD:
+        return DeliveryStatus(facet.state, f"the remote refused it: {facet.last_error}", remote_id)
+    reason = facet.last_error or "waits in the outbox for the remote"
+    return DeliveryStatus(DeliveryState.PENDING, reason, remote_id)

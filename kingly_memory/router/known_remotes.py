@@ -1,0 +1,314 @@
+"""What a home knows of its remotes: which projects send their memories there, what waits, and how one is taken out.
+
+The facet `remote:<name>` has the `endpoint`; `projects` whose new memories go there, and since when; `earlier`, those
+of them whose earlier memories go there too; `backlog`, those of which memories are still to be looked through; and
+`said`, what the policy said of the remote when each project was last opened with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Query, RemoteUse, Standing
+from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.router import delivery
+from kingly_memory.router.delivery import outbox_of_links
+from kingly_memory.router.outbox import FORMER, changes_before, delivery_of, first_delivery, made_s, set_delivery
+from kingly_memory.router.routes import EVERYTHING, NOTHING, UNNAMED, Route, Routes
+
+AT_ONCE = 200
+"""Deliveries that are made or removed in one transaction, so that stores are not kept waiting."""
+
+COUNTED = 50
+"""`status` counts no more memories than this that are to be sent at first contact: it is asked often."""
+
+
+# --- projects at a remote ---------------------------------------------------------------------------------------------
+
+
+def unused(endpoint: str) -> JsonObject:
+    return {"endpoint": endpoint, "projects": {}, "earlier": [], "backlog": [], "said": {}}
+
+
+def remotes_of(transaction: Transaction, project: str) -> list[str]:
+    """The remotes that this project sends to, in use now or not."""
+    facets = ((name, transaction.facet("remote", name)) for name in transaction.owners("remote"))
+    return [name for name, facet in facets if facet is not None and project in facet["projects"]]
+
+
+def gets_nothing(transaction: Transaction, remote: str, project: str) -> bool:
+    """Whether the policy of the process that used the remote last sends none of the project's memories there."""
+    return _said(transaction.facet("remote", remote) or unused(""), project) == NOTHING
+
+
+def know(transaction: Transaction, remote: str, endpoint: str) -> None:
+    """Something is sent to a remote at which no project is enrolled: `status` and `sync` look for that."""
+    if transaction.facet("remote", remote) is None:
+        transaction.set_facet("remote", remote, unused(endpoint))
+
+
+def is_earlier(transaction: Transaction, remote: str, memory: Memory) -> bool:
+    """Whether the memory was there before its project was enrolled at the remote, and is not meant to go there."""
+    known, project = transaction.facet("remote", remote), memory.scope.project
+    if known is None or project not in known["projects"] or project in known["earlier"]:
+        return False
+    return made_s(memory.id, 0.0) < float(known["projects"][project])
+
+
+def enrol(
+    remote: str, endpoint: str, project: str, now_s: float, said: str = EVERYTHING, *, earlier: bool = False
+) -> Callable[[Transaction], bool]:
+    """The project's new memories go to this remote, as far as the policy says so (`Policy.about`), and with `earlier`
+    those that it has already.
+
+    True while memories are still to be looked through: earlier ones, those that the policy kept back before it said
+    something else, or what a process left undone that ended meanwhile.
+    """
+
+    def change(transaction: Transaction) -> bool:
+        known = transaction.facet("remote", remote) or unused(endpoint)
+        is_new = project not in known["projects"]
+        if is_new and said == NOTHING:
+            return False
+        is_changed = not is_new and _said(known, project) != said
+        is_earlier = earlier and said != NOTHING and project not in known["earlier"]
+        was_undone = project in known["backlog"]
+        if is_new or is_changed or is_earlier:
+            is_undone = said != NOTHING and (is_changed or is_earlier or was_undone)
+            others = [one for one in known["backlog"] if one != project]
+            known = {
+                **known,
+                "projects": {project: now_s, **known["projects"]},
+                "earlier": [*known["earlier"], project] if is_earlier else known["earlier"],
+                "backlog": [*others, project] if is_undone else others,
+                "said": {**known["said"], project: said},
+            }
+            transaction.set_facet("remote", remote, known)
+        return project in known["backlog"]
+
+    return change
+
+
+def is_undone(reader: StoreReader, remote: str, project: str, *, earlier: bool) -> bool:
+    """Whether somebody has taken the remote out of the home, or its backfill has not ended, or `earlier` memories are
+    wanted and it was enrolled again without them."""
+    known = reader.facets("remote", [remote]).get(remote)
+    if known is None or project not in known["projects"] or project in known["backlog"]:
+        return True
+    return earlier and project not in known["earlier"]
+
+
+def _said(known: JsonObject, project: str) -> str:
+    return str(known["said"].get(project, EVERYTHING))
+
+
+# --- backfill ---------------------------------------------------------------------------------------------------------
+
+
+class MadeDue(NamedTuple):
+    """How many earlier memories a batch made due, and its last id, where the next one goes on; None after the last."""
+
+    due: int
+    last: MemoryId | None
+
+
+def backfill(
+    remote: str, project: str, now_s: float, after: str, is_for: Callable[[Memory], bool] = lambda _: True
+) -> Callable[[Transaction], MadeDue]:
+    """Make a batch of earlier memories due at a remote, where that was asked for: those beyond the id `after`."""
+
+    def change(transaction: Transaction) -> MadeDue:
+        known = transaction.facet("remote", remote)
+        if known is None or project not in known["projects"]:  # taken out of the home meanwhile
+            return MadeDue(0, None)
+        is_wanted = project in known["earlier"]
+        batch = transaction.undelivered(remote, project, REMOTE_ABOVE, AT_ONCE, after=after) if is_wanted else []
+        wanted = list(filter(is_for, batch))
+        for memory in wanted:
+            set_delivery(transaction, remote, memory.id, first_delivery(transaction, remote, memory, now_s))
+        if not batch:
+            backlog = [one for one in known["backlog"] if one != project]
+            transaction.set_facet("remote", remote, {**known, "backlog": backlog})
+        return MadeDue(len(wanted), batch[-1].id if batch else None)
+
+    return change
+
+
+def send_after_all(
+    remote: str, memory_ids: Sequence[str], project: str, now_s: float, is_for: Callable[[Memory], bool]
+) -> Callable[[Transaction], None]:
+    """Make due what an earlier policy kept from the remote and this one names it for."""
+
+    def change(transaction: Transaction) -> None:
+        for memory_id in memory_ids:
+            facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+            if facet is None or row is None or row.memory.scope.project != project:
+                continue
+            if facet.state is DeliveryState.LOCAL_ONLY and is_for(row.memory):
+                set_delivery(transaction, remote, memory_id, delivery.retried(facet, now_s))
+
+    return change
+
+
+# --- what is known ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRemote:
+    """A remote as the home knows it. `label` is what it is called here, where it is in use and has a name; `name` is
+    the store's own. `since`: when the project was enrolled there, None where it is not; `earlier`: whether its earlier
+    memories go there too; `is_strange`: this home never had anything to send to it."""
+
+    name: str
+    endpoint: str
+    label: str | None
+    in_use: bool
+    delivered: int
+    waiting: int
+    dead: int
+    since: datetime | None = None
+    earlier: bool = False
+    is_strange: bool = False
+
+    def to_json(self) -> JsonObject:
+        return {
+            "endpoint": self.endpoint,
+            "name": self.label,
+            "in_use": self.in_use,
+            "since": None if self.since is None else self.since.isoformat(timespec="seconds"),
+            "earlier": self.earlier,
+            "delivered": self.delivered,
+            "waiting": self.waiting,
+            "dead": self.dead,
+        }
+
+
+def known_remotes(reader: StoreReader, in_use: Sequence[Route], project: str) -> tuple[KnownRemote, ...]:
+    """Those in use here in their order, then the others by their addresses."""
+    found = []
+    for route in (*in_use, *_others(reader, in_use)):
+        known = reader.facets("remote", [route.name]).get(route.name)
+        since_s = None if known is None else known["projects"].get(project)
+        counts = reader.outbox_counts(route.name)
+        is_used = route in in_use
+        one = KnownRemote(
+            name=route.name,
+            endpoint=route.endpoint,
+            label=route.label if is_used and route.label != UNNAMED else None,
+            in_use=is_used,
+            delivered=reader.delivered_count(route.name),
+            waiting=counts["pending"] + counts["leased"],
+            dead=counts["dead"],
+            since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),
+            earlier=known is not None and project in known["earlier"],
+            is_strange=known is None,
+        )
+        found.append(one)
+    return tuple(found)
+
+
+def remote_ids(reader: StoreReader, memory_ids: Sequence[str], in_use: Sequence[Route] = ()) -> dict[str, str]:
+    """What remotes call those of the memories that they have: the first remote in use that has one, else any other."""
+    found: dict[str, str] = {}
+    for route in (*in_use, *_others(reader, in_use)):
+        facets = reader.facets("delivery", [f"{route.name}:{memory_id}" for memory_id in memory_ids])
+        for owner, facet in facets.items():
+            if facet.get("remote_id") is not None:
+                found.setdefault(owner.partition(":")[2], str(facet["remote_id"]))
+    return found
+
+
+def deliveries(reader: StoreReader, memory_id: str) -> list[JsonObject]:
+    """Where a memory stands with each remote that it was ever to go to, in use here or not."""
+    routes = _others(reader, ())
+    facets = reader.facets("delivery", [f"{route.name}:{memory_id}" for route in routes])
+    told = [(route.endpoint, facets.get(f"{route.name}:{memory_id}")) for route in routes]
+    return [
+        {"endpoint": endpoint, "delivery": facet["state"], "remote_id": facet.get("remote_id")}
+        for endpoint, facet in told
+        if facet is not None
+    ]
+
+
+def elsewhere(reader: StoreReader, in_use: Sequence[Route]) -> list[JsonObject]:
+    """What waits for remotes that are not in use here: their addresses, without secrets, and how many memories."""
+    counted = ((route.endpoint, reader.outbox_counts(route.name)) for route in _others(reader, in_use))
+    waiting = ((endpoint, counts["pending"] + counts["leased"]) for endpoint, counts in counted)
+    return [{"endpoint": endpoint, "waiting": count} for endpoint, count in waiting if count]
+
+
+def earlier_waiting(reader: StoreReader, routes: Routes, route: Route, project: str) -> int | None:
+    """How many earlier memories are going to be sent to a remote and are not in its outbox yet: 0 for none, None for
+    too many to count."""
+    known = reader.facets("remote", [route.name]).get(route.name) or unused(route.endpoint)
+    is_asked_for = routes.earlier and routes.use is RemoteUse.ENROL
+    is_wanted = project in known["backlog"] if project in known["earlier"] else is_asked_for
+    if not is_wanted or routes.policy.about(route.label) == NOTHING:
+        return 0
+    rows = reader.page(Query("", project), (Standing.LIVE, Standing.ARCHIVED), COUNTED + 1, None)
+    if len(rows) > COUNTED:
+        return None
+    owners = [f"{route.name}:{row.memory.id}" for row in rows if route in routes.of(row.memory)]
+    return len(owners) - len(reader.facets("delivery", owners) if owners else ())
+
+
+def _others(reader: StoreReader, in_use: Sequence[Route]) -> list[Route]:
+    """Those that are not in use here, by their addresses."""
+    names = {route.name for route in in_use}
+    found = reader.threads.named("remote", 1_000)
+    routes = [Route(name, UNNAMED, str(facet["endpoint"])) for name, facet in found if name not in names]
+    return sorted(routes, key=lambda route: (route.endpoint, route.name))
+
+
+# --- taking one out ---------------------------------------------------------------------------------------------------
+
+
+def forgettable(known: Sequence[KnownRemote], address: str, name: str | None) -> KnownRemote:
+    """The remote at this address, which the store knows by this name. Raises InvalidInput unless it may be forgotten;
+    the error never repeats the address, which may hold a password."""
+    found = next((one for one in known if name == one.name or address in (one.endpoint, one.label)), None)
+    if found is None:
+        others = [one.endpoint for one in known if not one.in_use]
+        told = f"those that may be forgotten are {' and '.join(others)}" if others else "there is none to be forgotten"
+        raise InvalidInput("address", f"this home knows no such remote (any more); {told}")
+    if found.in_use:
+        raise InvalidInput("address", "that remote is in use here; leave it out of --remote and KINGLY_REMOTE first")
+    return found
+
+
+def forget(remote: str, now_s: float) -> Callable[[Transaction], bool]:
+    """Take a batch of the remote's deliveries out of the home and, with the last one, all else that is known of it.
+    True when nothing is left.
+
+    Until then the remote is known, for no project: nothing becomes due there, and forgetting it can be repeated. What
+    stays is the number of the last change that it may have been told of, by which a later one is told from it.
+    """
+
+    def change(transaction: Transaction) -> bool:
+        known = transaction.facet("remote", remote)
+        outboxes = (remote, outbox_of_links(remote))
+        found = [(outbox, one) for outbox in outboxes for one in transaction.owners(f"delivery:{outbox}")]
+        if known is None and not found:
+            return True
+        last = changes_before(transaction, remote)
+        # A memory may be newer than this clock, which may have been set back.
+        at_s = max(now_s, float((transaction.facet(FORMER, remote) or {}).get("at", now_s)))
+        for outbox, item_id in found[:AT_ONCE]:
+            facet = delivery_of(transaction, outbox, item_id)
+            last = max(last, 0 if facet is None else facet.wanted)
+            at_s = max(at_s, made_s(item_id, now_s)) if outbox == remote else at_s
+            set_delivery(transaction, outbox, item_id, None)
+        transaction.set_facet(FORMER, remote, {"changes": last, "at": at_s})
+        is_over = len(found) <= AT_ONCE
+        for token in transaction.owners("link") if is_over else ():
+            if token.partition(":")[0] == remote:
+                transaction.set_facet("link", token, None)
+        transaction.set_facet("remote", remote, None if is_over or known is None else unused(known["endpoint"]))
+        return is_over
+
+    return change

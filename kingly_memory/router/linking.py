@@ -1,0 +1,136 @@
+"""Links between memories and chains of thoughts: making them, as changes on the store, and reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kingly_memory import intake
+from kingly_memory.cognition import links, thoughts
+from kingly_memory.cognition.links import Link, LinkDraft
+from kingly_memory.cognition.thoughts import Chain, Step, Thought
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId
+from kingly_memory.models import JsonObject, Memory, Query, RemoteUse, Standing
+from kingly_memory.ports import Now, Row, StoreReader, Transaction
+from kingly_memory.router import known_remotes, outbox, write
+from kingly_memory.router.delivery import Delivery, receipt_of
+from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.view import SEEN, Station, View, pages
+from kingly_memory.router.write import Stored, WriteContext
+
+
+class Recorded(NamedTuple):
+    """A thought, and what storing it has brought about."""
+
+    thought: Thought
+    stored: Stored
+
+
+def link(source: str, target: str, said: LinkDraft, context: WriteContext) -> Callable[[Transaction], Link]:
+    """Link two of the project's memories, each named by key or id. Every remote that has both ends is told of it.
+    Raises InvalidInput."""
+
+    def change(transaction: Transaction) -> Link:
+        ends = (_end(transaction, "source", source, context), _end(transaction, "target", target, context))
+        if ends[0] == ends[1]:
+            raise InvalidInput("target", "is the source itself; a link joins two memories")
+        written = links.write(transaction, *ends, said, context.now)
+        routes = context.routes
+        once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
+        remotes = known_remotes.remotes_of(transaction, context.project)
+        for remote in dict.fromkeys([*remotes, *(route.name for route in once)]):
+            outbox.want_link(transaction, remote, written.link, context.now_s, is_news=written.is_news)
+        return written.link
+
+    return change
+
+
+def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[Transaction], Recorded]:
+    """Store a thought at the end of its chain, or as the first of a new one. Raises InvalidInput."""
+
+    def change(transaction: Transaction) -> Recorded:
+        where = thoughts.place(transaction, said, context.project, context.now, found)
+        draft = thoughts.placed(said, where)
+        stored = write.store(draft, context)(transaction)
+        thoughts.note(transaction, context.project, where, stored.receipt.id)
+        thought = Thought(
+            id=stored.receipt.id,
+            chain_id=where.chain_id,
+            thought_type=said.thought_type,
+            parent_id=where.parent_id,
+            position=where.position,
+            content=draft.content,
+            receipt=stored.receipt,
+        )
+        return Recorded(thought, stored)
+
+    return change
+
+
+def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> MemoryId:
+    row = write.find(transaction, context.project, key_or_id)
+    if row is None:
+        raise InvalidInput(field, f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
+    if row.standing is Standing.FORGOTTEN:
+        raise InvalidInput(field, f"{intake.shown(key_or_id)!r} was forgotten; restore it first")
+    return row.memory.id
+
+
+class Associations:
+    """Reading one project's links and chains, beside its `View`. Synchronous."""
+
+    def __init__(self, station: Station, *, view: View, reader: StoreReader, local: LocalSearch, clock: Now) -> None:
+        self._station = station
+        self._view = view
+        self._reader = reader
+        self._local = local
+        self._clock = clock
+
+    def links(self, key_or_id: str) -> tuple[Link, ...]:
+        """The links of a memory, oldest first, unless the other end was forgotten or erased. Raises InvalidInput."""
+        row = self._view.find(key_or_id)
+        if row is None or row.standing is Standing.FORGOTTEN:
+            raise InvalidInput("key_or_id", f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
+        memory_id = row.memory.id
+        beside = links.beside(self._reader, [memory_id])[memory_id]
+        others = ((one, self._reader.row(one.other_end(memory_id))) for one in beside)
+        return tuple(one for one, other in others if other is not None and other.standing is not Standing.FORGOTTEN)
+
+    def linked(self, memory_ids: Sequence[str], limit: int) -> dict[str, tuple[JsonObject, ...]]:
+        """For each memory that has any, up to `limit` memories linked to it that `get` would give. See `linked_of`."""
+        now_s = self._clock.now().timestamp()
+
+        def is_shown(row: Row) -> bool:
+            return row.standing in SEEN and self._local.is_alive(row, now_s)
+
+        return links.linked_of(self._reader, self._station.project, memory_ids, limit, is_shown)
+
+    def thoughts(self, chain_id: str) -> tuple[Thought, ...]:
+        """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
+        memories = self._chain(thoughts.chain_name(chain_id))
+        if not memories:
+            raise InvalidInput("chain_id", f"{intake.shown(chain_id)!r} has no thoughts in this project")
+        deliveries: dict[str, dict[str, Delivery | None]] = {}
+        for route in self._station.remotes:
+            facets = self._reader.facets("delivery", [f"{route.name}:{one.id}" for one in memories])
+            for owner, facet in facets.items():
+                deliveries.setdefault(owner.partition(":")[2], {})[route.name] = Delivery.from_json(facet)
+        routes = self._station.routes
+        return tuple(thoughts.thought(one, receipt_of(one, deliveries.get(one.id, {}), routes)) for one in memories)
+
+    def end_of_chain(self, said: Step) -> Chain | None:
+        """Where the thought's chain ends, if that came from a file and is not noted yet."""
+        chain_id = said.chain_id
+        if chain_id is None and said.parent_id is not None:
+            row = self._reader.row(said.parent_id)
+            is_thought = row is not None and thoughts.is_thought(row.memory)
+            chain_id = row.memory.metadata["chain_id"] if row is not None and is_thought else None
+        if chain_id is None or thoughts.is_noted(self._reader, self._station.project, chain_id):
+            return None
+        return thoughts.end_of(self._chain(chain_id))
+
+    def _chain(self, chain_id: str) -> list[Memory]:
+        query = Query("", self._station.project, tags=(thoughts.RECORD, thoughts.CHAIN_TAG + chain_id))
+        found = (row.memory for row in pages(self._reader, query))
+        return [one for one in found if thoughts.is_thought(one) and one.metadata["chain_id"] == chain_id]

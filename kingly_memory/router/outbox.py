@@ -1,0 +1,396 @@
+"""The outbox: the deliveries of memories and links that are not at rest. Every function here is a change on the store.
+
+It is no queue of copies. A delivery lies beside its memory as a facet, and what is sent is read when it is leased.
+Links have an outbox of their own (`outbox_of_links`), in which a link lies as `<source>:<link id>` once the remote has
+both ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kingly_memory.cognition import links, thoughts
+from kingly_memory.cognition.links import Link
+from kingly_memory.ids import MemoryId, id_time_s
+from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
+from kingly_memory.ports import RemoteLink, Row, Transaction
+from kingly_memory.router import delivery
+from kingly_memory.router.delivery import Delivery, Leased, outbox_of_links
+
+log = logging.getLogger("kingly_memory.outbox")
+
+FORMER = "parted"
+"""The facet of a remote that was taken out of the home: when, and the last change that it may have been told of."""
+
+LOOKED_AT = 50
+"""Due deliveries that are read at a time to find those that can be sent."""
+
+LEASED_ELSEWHERE_S = 1.0
+"""When to look again for a thought whose parent another process is sending."""
+
+
+def delivery_of(transaction: Transaction, outbox: str, item_id: str) -> Delivery | None:
+    data = transaction.facet("delivery", f"{outbox}:{item_id}")
+    return None if data is None else Delivery.from_json(data)
+
+
+def set_delivery(transaction: Transaction, outbox: str, item_id: str, value: Delivery | None) -> None:
+    transaction.set_facet("delivery", f"{outbox}:{item_id}", None if value is None else value.to_json())
+
+
+# --- what becomes due -------------------------------------------------------------------------------------------------
+
+
+def first_delivery(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery:
+    return told_before(transaction, remote, memory, now_s) or delivery.wanted(None, memory.revision, now_s)
+
+
+def told_before(transaction: Transaction, remote: str, memory: Memory, now_s: float) -> Delivery | None:
+    """The first delivery to a remote that was taken out of the home and is named again, if it may have the memory.
+
+    It would answer the first store with what it was told then. So the newest change follows under a number that was
+    never used there.
+    """
+    former = transaction.facet(FORMER, remote)
+    if former is None or made_s(memory.id, 0.0) > former["at"]:
+        return None
+    change = max(memory.revision, changes_before(transaction, remote) + 1)
+    return Delivery(wanted=change, due=now_s, first_sent=1)
+
+
+def made_s(memory_id: str, unknown_s: float) -> float:
+    """When the memory got its id, in Unix seconds. Ids from elsewhere do not say that."""
+    return id_time_s(memory_id) if memory_id[14:15] == "7" else unknown_s
+
+
+def changes_before(transaction: Transaction, remote: str) -> int:
+    """The number of the last change that the remote may have been told of before it was taken out of the home."""
+    former = transaction.facet(FORMER, remote)
+    return 0 if former is None else int(former["changes"])
+
+
+def withhold(transaction: Transaction, remote: str, memory_id: str, before: Delivery | None) -> None:
+    """A policy keeps the newest change from the remote. What the remote has, it keeps."""
+    if before is not None:
+        set_delivery(transaction, remote, memory_id, None if before.untried else delivery.withheld(before))
+
+
+def want_link(transaction: Transaction, remote: str, link: Link, now_s: float, *, is_news: bool) -> None:
+    """A link was made (`is_news`: or changed). It is due as soon as the remote has both ends."""
+    outbox, item_id = outbox_of_links(remote), link_item(link)
+    before = delivery_of(transaction, outbox, item_id)
+    if before is None and _ends(transaction, remote, link) is not None:
+        set_delivery(transaction, outbox, item_id, _first_of_link(transaction, remote, now_s))
+    elif before is not None and is_news:
+        set_delivery(transaction, outbox, item_id, delivery.wanted(before, 0, now_s))
+    elif before is not None and before.state is DeliveryState.DEAD:
+        set_delivery(transaction, outbox, item_id, delivery.retried(before, now_s))
+
+
+def want_links_of(transaction: Transaction, remote: str, memory_id: str, now_s: float, *, moved: bool) -> None:
+    """The remote has acknowledged a memory: its links become due whose other end is there too.
+
+    `moved` says that the memory has another id there now, so all its links have to be made again.
+    """
+    outbox = outbox_of_links(remote)
+    for link in links.of(transaction, memory_id):
+        before = delivery_of(transaction, outbox, link_item(link))
+        if before is None:
+            after = _first_of_link(transaction, remote, now_s)
+        elif moved:
+            after = delivery.wanted(before, changes_before(transaction, remote) + 1, now_s)
+        elif before.state is DeliveryState.DELIVERED and before.acknowledged < before.wanted:
+            after = delivery.retried(before, now_s)
+        else:
+            continue
+        if _ends(transaction, remote, link) is not None:
+            set_delivery(transaction, outbox, link_item(link), after)
+
+
+def link_item(link: Link) -> str:
+    return f"{link.source}:{link.id}"
+
+
+def _first_of_link(transaction: Transaction, remote: str, now_s: float) -> Delivery:
+    return delivery.wanted(None, changes_before(transaction, remote) + 1, now_s)
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who leases what for one remote. `is_for` asks the policy about each memory. `early` takes what is not due yet."""
+
+    remote: str
+    owner: str
+    now_s: float
+    lease_s: float
+    early: bool = False
+    failed: Collection[str] = ()
+    is_for: Callable[[Memory], bool] = lambda _: True
+
+    def memories(self, limit: int) -> Callable[[Transaction], list[Leased]]:
+        """Lease up to `limit` memories, the earliest due first, leaving out what has `failed` just now.
+
+        A thought that has to wait for its parent is passed by, and is due when that one is.
+        """
+        return self._lease(self.remote, limit, self._memory)
+
+    def links(self) -> Callable[[Transaction], list[Leased]]:
+        """Lease the link that is due first. One at a time, so that what is sent is as it stands."""
+        return self._lease(outbox_of_links(self.remote), 1, self._link)
+
+    def _lease(
+        self, outbox: str, limit: int, lease: Callable[[Transaction, str, Collection[str]], Leased | None]
+    ) -> Callable[[Transaction], list[Leased]]:
+        def change(transaction: Transaction) -> list[Leased]:
+            passed, found = set(self.failed), dict[str, Leased]()
+            while not found:
+                most = max(limit, LOOKED_AT) + len(passed)
+                due = transaction.due_deliveries(outbox, self.now_s, most, early=self.early)
+                fresh = [one for one in due if one not in passed]
+                for item_id in fresh:
+                    item = lease(transaction, item_id, found) if len(found) < limit else None
+                    found |= {} if item is None else {item_id: item}
+                if not fresh:
+                    break
+                passed.update(fresh)
+            return list(found.values())
+
+        return change
+
+    def _memory(self, transaction: Transaction, memory_id: str, taken: Collection[str]) -> Leased | None:
+        facet, row = delivery_of(transaction, self.remote, memory_id), transaction.row(memory_id)
+        if facet is None or row is None:
+            set_delivery(transaction, self.remote, memory_id, None)
+            return None
+        memory, forgotten = row.memory, row.standing is Standing.FORGOTTEN
+        if facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            log.warning("the delivery of memory %s is dead: %s", memory_id, facet.last_error)
+            set_delivery(transaction, self.remote, memory_id, replace(facet, wanted=max(facet.wanted, memory.revision)))
+        elif self._waits_for_parent(transaction, row, facet, taken):
+            pass
+        elif memory.significance <= REMOTE_ABOVE and not forgotten:
+            set_delivery(transaction, self.remote, memory_id, delivery.at_rest(facet))
+        elif not forgotten and not self.is_for(memory):  # whoever stored it did not know this policy
+            withhold(transaction, self.remote, memory_id, facet)
+        else:
+            leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
+            set_delivery(transaction, self.remote, memory_id, leased)
+            return Leased(self.remote, memory.id, memory.key or memory.id, memory.id, memory, facet, leased, forgotten)
+        return None
+
+    def _waits_for_parent(self, transaction: Transaction, row: Row, facet: Delivery, taken: Collection[str]) -> bool:
+        """True for a thought whose parent goes first and is not among the `taken`. It becomes due with that one."""
+        parent_id = thoughts.parent_of(row.memory) if thoughts.is_thought(row.memory) else None
+        if parent_id is None or parent_id in taken or facet.remote_id is not None or row.standing is Standing.FORGOTTEN:
+            return False
+        ahead = delivery_of(transaction, self.remote, parent_id)
+        if ahead is None or ahead.due is None or not is_awaited(transaction.row(parent_id), ahead, row.memory):
+            return False
+        is_pending = ahead.state is DeliveryState.PENDING
+        due = ahead.due if is_pending else min(ahead.due, self.now_s + LEASED_ELSEWHERE_S)
+        if (facet.state, facet.due) != (DeliveryState.PENDING, due):
+            set_delivery(transaction, self.remote, row.memory.id, delivery.held(facet, due))
+        return True
+
+    def _link(self, transaction: Transaction, item_id: str, _: Collection[str]) -> Leased | None:
+        """What cannot be sent now is not due any more: for good, or until the remote acknowledges an end of it
+        again."""
+        outbox = outbox_of_links(self.remote)
+        source, _, link_id = item_id.rpartition(":")
+        facet, link = delivery_of(transaction, outbox, item_id), links.find(transaction, source, link_id)
+        ends = None if link is None else _ends(transaction, self.remote, link)
+        if facet is None or link is None:
+            set_delivery(transaction, outbox, item_id, None)
+        elif facet.state is DeliveryState.DEAD:  # dead ones are not due, so this one could not be read
+            log.warning("the delivery of link %s is dead: %s", link_id, facet.last_error)
+            set_delivery(transaction, outbox, item_id, facet)
+        elif ends is None:
+            resting = replace(facet, state=DeliveryState.DELIVERED, due=None, owner=None)
+            set_delivery(transaction, outbox, item_id, resting)
+        else:
+            leased = delivery.leased(facet, self.owner, self.now_s, self.lease_s)
+            set_delivery(transaction, outbox, item_id, leased)
+            name = f"link {link.source} {link.link_type} {link.target}"
+            return Leased(outbox, item_id, name, link.id, ends, facet, leased)
+        return None
+
+
+def is_awaited(parent: Row | None, facet: Delivery | None, child: Memory) -> bool:
+    """True while the remote is still to be told of a thought that another one follows.
+
+    A parent that stays here, was forgotten or dropped, or that the remote will not take keeps nobody waiting.
+    """
+    if parent is None or facet is None or facet.remote_id is not None or facet.due is None:
+        return False
+    is_for_it = parent.standing is not Standing.FORGOTTEN and parent.memory.significance > REMOTE_ABOVE
+    return is_for_it and facet.waits and thoughts.follows(child, parent.memory)
+
+
+def _ends(transaction: Transaction, remote: str, link: Link) -> RemoteLink | None:
+    """How the remote is told of the link; None unless both ends are there and may be."""
+    source, target = (_remote_id(transaction, remote, end) for end in (link.source, link.target))
+    row = transaction.row(link.source)
+    if source is None or target is None or row is None:
+        return None
+    project = row.memory.scope.project
+    return RemoteLink(source, target, link.link_type.value, link.strength, link.description, project)
+
+
+def _remote_id(transaction: Transaction, remote: str, memory_id: MemoryId) -> str | None:
+    """What the remote calls a memory that may be there: one above 0.3, or our copy of what the remote holds itself."""
+    row, facet = transaction.row(memory_id), delivery_of(transaction, remote, memory_id)
+    if row is None or facet is None or row.standing is Standing.FORGOTTEN:
+        return None
+    if row.memory.significance <= REMOTE_ABOVE and row.standing is not Standing.CACHED:
+        return None
+    return facet.remote_id
+
+
+# --- what became of it ------------------------------------------------------------------------------------------------
+
+
+def settle(item: Leased, owner: str, move: Callable[[Delivery], Delivery]) -> Callable[[Transaction], Delivery | None]:
+    """Apply a move to a leased delivery, unless the lease has gone to somebody else meanwhile."""
+
+    def change(transaction: Transaction) -> Delivery | None:
+        now = delivery_of(transaction, item.outbox, item.id)
+        if now is None or now.state is not DeliveryState.LEASED or now.owner != owner:
+            return None
+        moved = move(now)
+        set_delivery(transaction, item.outbox, item.id, moved)
+        return moved
+
+    return change
+
+
+def give_back(items: Iterable[Leased], owner: str) -> Callable[[Transaction], None]:
+    """Undo the lease of what was not sent."""
+    items = tuple(items)
+
+    def change(transaction: Transaction) -> None:
+        for item in items:
+            settle(item, owner, partial(delivery.released, unleased=item.before))(transaction)
+
+    return change
+
+
+def reclaim(outbox: str, item_ids: Collection[str], owner: str, now_s: float) -> Callable[[Transaction], None]:
+    """Take back what a process leased that no longer delivers. Whether its sends arrived is not known."""
+
+    def move(facet: Delivery) -> Delivery:
+        if facet.state is not DeliveryState.LEASED or facet.owner == owner:
+            return facet
+        return delivery.postponed(facet, "the process that was sending it ended", now_s)
+
+    return _each(outbox, item_ids, move)
+
+
+def hasten(outbox: str, item_ids: Collection[str], now_s: float) -> Callable[[Transaction], None]:
+    """Make due what waits for later. What is due already keeps its place, before what has failed meanwhile."""
+
+    def move(facet: Delivery) -> Delivery:
+        if facet.state is not DeliveryState.PENDING or facet.due is None:
+            return facet
+        return replace(facet, due=min(facet.due, now_s))
+
+    return _each(outbox, item_ids, move)
+
+
+def _each(
+    outbox: str, item_ids: Collection[str], move: Callable[[Delivery], Delivery]
+) -> Callable[[Transaction], None]:
+    def change(transaction: Transaction) -> None:
+        for item_id in item_ids:
+            facet = delivery_of(transaction, outbox, item_id)
+            if facet is not None and (after := move(facet)) != facet:
+                set_delivery(transaction, outbox, item_id, after)
+
+    return change
+
+
+# --- what the user asks for -------------------------------------------------------------------------------------------
+
+
+def retry(
+    remote: str, memory_ids: Collection[str], now_s: float, project: str | None = None
+) -> Callable[[Transaction], int]:
+    """Dead deliveries become due again, waiting ones become due now. Only the project's, if one is named."""
+    return _chosen(remote, memory_ids, project, lambda facet: delivery.retried(facet, now_s))
+
+
+def drop(remote: str, memory_ids: Collection[str], project: str) -> Callable[[Transaction], int]:
+    """Take the project's deliveries out of the outbox. The memories stay in the local layer."""
+    return _chosen(
+        remote, memory_ids, project, lambda facet: None if facet.remote_id is None else delivery.at_rest(facet)
+    )
+
+
+def _chosen(
+    remote: str, memory_ids: Collection[str], project: str | None, move: Callable[[Delivery], Delivery | None]
+) -> Callable[[Transaction], int]:
+    """Move those that are dead or waiting, and the project's. Returns how many."""
+
+    def change(transaction: Transaction) -> int:
+        count = 0
+        for memory_id in memory_ids:
+            facet, row = delivery_of(transaction, remote, memory_id), transaction.row(memory_id)
+            own = project is None or (row is not None and row.memory.scope.project == project)
+            if facet is not None and own and facet.state in (DeliveryState.DEAD, DeliveryState.PENDING):
+                set_delivery(transaction, remote, memory_id, move(facet))
+                count += 1
+        return count
+
+    return change
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """One waiting or dead delivery, as `outbox list` shows it. `due_s` counts from now to the next try, which is not
+    before the next probe of an offline link. `remote` is the remote's name, where it has one; `remote_id` is what the
+    remote calls the memory, when it has an earlier revision."""
+
+    id: MemoryId
+    key: str | None
+    state: DeliveryState
+    attempts: int
+    due_s: float | None
+    last_error: str | None
+    remote: str | None = None
+    is_offline: bool = False
+    remote_id: str | None = None
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "key": self.key,
+            "state": self.state.value,
+            "attempts": self.attempts,
+            "due_s": None if self.due_s is None else round(self.due_s, 1),
+            "last_error": self.last_error,
+            "remote_id": self.remote_id,
+            **({} if self.remote is None else {"remote": self.remote}),
+        }
+
+
+def entry(memory: Memory, data: JsonObject, now_s: float, remote: str | None, next_probe: float | None) -> OutboxEntry:
+    """What the outbox shows of a delivery facet. `next_probe` is when an offline link is tried again, else None."""
+    facet = Delivery.from_json(data)
+    due = facet.due if facet.due is None or next_probe is None else max(facet.due, next_probe)
+    due_s = None if due is None else due - now_s
+    return OutboxEntry(
+        memory.id,
+        memory.key,
+        facet.state,
+        facet.attempts,
+        due_s,
+        facet.last_error,
+        remote,
+        next_probe is not None,
+        facet.remote_id,
+    )
