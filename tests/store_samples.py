@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
@@ -85,8 +87,8 @@ def contents(matches: Matches) -> list[str]:
 
 def stored_contents(store: DiskStore, project: str = "alpha") -> list[str]:
     """What the project holds, the oldest first."""
-    rows = store.reader.page(ask(project=project), (Standing.LIVE,), 1_000, None)
-    return [row.memory.content for row in reversed(rows)]
+    page = store.reader.page(ask(project=project), (Standing.LIVE,), 1_000, None)
+    return [row.memory.content for row in reversed(page)]
 
 
 @contextmanager
@@ -109,12 +111,15 @@ def behind_triggers(home: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check_integrity(home: Path) -> None:
-    """Raise sqlite3.DatabaseError unless the tables are sound and both indexes hold exactly what the rows say."""
+    """Raise unless the tables are sound, and the indexes and counts hold exactly what the rows say."""
     with behind(home) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.execute("INSERT INTO km_text(km_text, rank) VALUES ('integrity-check', 1)")
         connection.execute("INSERT INTO km_pieces(km_pieces, rank) VALUES ('integrity-check', 1)")
-        assert connection.execute("SELECT count(*) FROM km_waiting").fetchone() == (0,)
+        tags = connection.execute("SELECT tag FROM Cache WHERE key LIKE 'm:%' AND raw = 1").fetchall()
+        counted = Counter(which for (tag,) in tags if (which := rows.counted_as(tag)) is not None)
+        kept = connection.execute("SELECT * FROM km_counts WHERE memories <> 0").fetchall()
+        assert {(project, name): number for project, name, number in kept} == counted
 
 
 def elsewhere(script: str, home: Path, *arguments: str) -> Any:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.local.connections import Connections
-from kingly_memory.adapters.local.damage import Malformed
 from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.store import DiskStore
 from tests.store_samples import memory, put
 

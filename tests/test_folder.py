@@ -7,12 +7,13 @@ import signal
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked, try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreError, StoreUntrusted, StoreUnwritable
@@ -249,15 +250,68 @@ def test_forked_child_and_parent_both_go_on_with_the_store(home: Path) -> None:
     check_integrity(home)
 
 
+@forking
+def test_children_forked_while_another_thread_writes_go_on_and_the_parent_fails_in_nothing(home: Path) -> None:
+    store = opened(home)
+    put(store, memory("before"))
+    stored, children = Event(), []
+    with ThreadPoolExecutor(1) as threads:
+
+        def write() -> int:
+            for number in range(200):
+                put(store, memory(f"parent {number}"))
+                stored.set()
+            return 200
+
+        writing = threads.submit(write)
+        for _ in range(4):
+            stored.wait(10)
+            stored.clear()
+            child = os.fork()
+            if child == 0:
+                put(DiskStore(home, durability="process"), memory("from a child"))
+                put(store, memory("from a child"))
+                os._exit(0)
+            children.append(child)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+        assert writing.result() == 200
+    assert stored_contents(store).count("from a child") == 8
+    assert len(stored_contents(store)) == 1 + 200 + 8
+    store.close()
+    check_integrity(home)
+
+
+@pytest.mark.parametrize("lets_go", [True, False])
+def test_lock_is_waited_for_and_one_that_came_too_late_is_let_go(home: Path, lets_go: bool) -> None:
+    home.mkdir()
+    path = home / "write.lock"
+    with ThreadPoolExecutor(1) as threads:
+        with locked(path, 0):
+
+            def take() -> str:
+                try:
+                    with locked(path, 30 if lets_go else 0.05):
+                        return "taken"
+                except StoreBusy:
+                    return "busy"
+
+            taking = threads.submit(take)
+            if not lets_go:
+                assert taking.result() == "busy"
+        if lets_go:
+            assert taking.result() == "taken"
+    with locked(path, 30):
+        pass
+
+
 # --- durability ---------------------------------------------------------------------------------------------------
 
 
 def synchronous(store: DiskStore) -> int:
     def look(_: object) -> int:
-        (writer,) = store._writers.values()
-        engine: Engine = writer._engine
-        assert engine._connection is not None
-        level: int = engine._connection.execute("PRAGMA synchronous").fetchone()[0]
+        assert store._engine is not None
+        assert store._engine._connection is not None
+        level: int = store._engine._connection.execute("PRAGMA synchronous").fetchone()[0]
         return level
 
     return store.write(look).result()
@@ -279,10 +333,10 @@ def test_durability_holds_whatever_another_process_has_chosen(
 def test_commit_is_written_ahead_and_never_by_memory_map(home: Path) -> None:
     store = opened(home)
     put(store, memory())
-    (writer,) = store._writers.values()
 
     def look(_: object) -> list[tuple[object]]:
-        connection = writer._engine._connection
+        assert store._engine is not None
+        connection = store._engine._connection
         assert connection is not None
         return [connection.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "mmap_size")]
 

@@ -8,12 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
+from threading import enumerate as enumerate_threads
 
 import pytest
 
 from kingly_memory.adapters.local.engine import Engine
-from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.adapters.local.writer import LARGEST_BATCH
+from kingly_memory.adapters.local.store import LARGEST_BATCH, DiskStore
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.ports import Transaction
@@ -35,8 +35,8 @@ def store(home: Path) -> Iterator[DiskStore]:
 
 
 def engine_of(store: DiskStore) -> Engine:
-    (writer,) = store._writers.values()
-    return writer._engine
+    assert store._engine is not None
+    return store._engine
 
 
 def on_writer_connection(store: DiskStore) -> sqlite3.Connection:
@@ -170,7 +170,7 @@ def test_threads_that_come_first_together_get_one_writer(home: Path) -> None:
     store = DiskStore(home, durability="process")
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: put(store, memory(str(number))), range(16)))
-    assert len(store._writers) == 1
+    assert [thread.name for thread in enumerate_threads()].count("kingly-writer") == 1
     store.close()
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.local import parsing, reader
+from kingly_memory.adapters.local import parsing
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
@@ -160,13 +160,10 @@ def test_what_was_said_beside_is_found_however_many_rows_lie_between(store: Disk
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.sampled_from("abc"), min_size=2, max_size=40), st.integers(1, 3), st.sampled_from([0, 20, 128, 100_000])
-)
+@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40), st.integers(1, 3))
 def test_neighbours_are_those_of_the_own_talk_however_talks_are_mixed_and_read(
-    shared: DiskStore, monkeypatch: pytest.MonkeyPatch, talks: list[str], reach: int, whole: int
+    shared: DiskStore, talks: list[str], reach: int
 ) -> None:
-    monkeypatch.setattr(reader, "_WHOLE_ROWS", whole)
     project = memory().id
     put(shared, *(said("x", talk, project=project) for talk in talks))
     rows = shared.reader.page(ask(project=project), (Standing.LIVE,), len(talks), None, oldest_first=True)

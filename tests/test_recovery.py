@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.adapters.local import recovery
-from kingly_memory.adapters.local.damage import Malformed
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
 from kingly_memory.models import Standing

@@ -138,17 +138,6 @@ def test_index_says_what_the_rows_say_after_any_changes(
     check_integrity(home)
 
 
-def test_row_that_another_program_writes_is_indexed_at_once(store: DiskStore, home: Path) -> None:
-    put(store, memory("ours 日本語"))
-    with behind(home) as connection:
-        (value,) = connection.execute("SELECT value FROM Cache WHERE key LIKE 'm:%'").fetchone()
-        connection.execute("UPDATE Cache SET value = replace(value, 'ours', 'theirs') WHERE value = ?", (value,))
-        connection.execute("DELETE FROM Cache WHERE key LIKE 'usage:%'")
-    assert contents(match(store, "theirs")) == ["theirs 日本語"]
-    assert match(store, "ours").found == ()
-    check_integrity(home)
-
-
 def test_index_can_be_rebuilt_from_the_rows(store: DiskStore, home: Path) -> None:
     put(store, memory("violet", tags=("weather",)), memory("日本語の本"))
     with behind(home) as connection:

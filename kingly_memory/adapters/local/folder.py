@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from kingly_memory.adapters.local.damage import Inode, Malformed
+from kingly_memory.adapters.local.safety import Inode, Malformed
 from kingly_memory.errors import StoreBusy, StoreDamaged, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import (
     check_folder,
@@ -128,11 +128,6 @@ class Folder:
             self.store.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise StoreUnwritable(str(self.home), error.strerror or "error") from error
-
-    def made_private(self) -> None:
-        """Called once after creation: files for the owner alone (SQLite's WAL takes its mode from the database)."""
-        for path in self.store.iterdir():
-            path.chmod(0o600)
 
     def check(self) -> None:
         """Raise StoreUntrusted unless the folders and files are ours, no links, and nobody else can write to them."""

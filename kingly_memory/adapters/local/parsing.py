@@ -14,8 +14,8 @@ from kingly_memory.ports import Corpus, Row
 _parse = json.JSONDecoder().raw_decode
 _STANDINGS = {standing.value: standing for standing in Standing}
 
-_MORE = 0x80
 _LONGEST_RECORD = 64
+"""Bytes of the index's own record that are looked at; a sound one has few."""
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -23,8 +23,10 @@ def row(position: int, value: Any, tag: Any) -> Row | None:
     """The memory in a row, given its columns; None when there is none in it."""
     try:
         memory = Memory.from_json(_loaded(value))
-        _check(_is_sound(memory), "an unsound field")
-        return Row(position, memory, standing_of(tag))
+        if not _is_sound(memory):
+            raise TypeError("an unsound field")
+        first = tag.partition(" ")[0][1:]
+        return Row(position, memory, _STANDINGS.get(first) or Standing(first))
     except _UNREADABLE as error:
         _leave_out(position, error)
         return None
@@ -40,11 +42,12 @@ def facet(name: str, value: Any) -> JsonObject | None:
     """The JSON object in a facet's row; None when there is none in it."""
     try:
         parsed = _loaded(value)
-        _check(isinstance(parsed, dict), "no object")
+        if not isinstance(parsed, dict):
+            raise TypeError("no object")
     except _UNREADABLE as error:
         _leave_out(name, error)
         return None
-    return parsed  # type: ignore[no-any-return]  # checked
+    return parsed
 
 
 def pointed_at(value: Any) -> MemoryId | None:
@@ -55,27 +58,18 @@ def pointed_at(value: Any) -> MemoryId | None:
 
 
 def corpus(averages: Any) -> Corpus:
-    """How much the text index holds, from its own record; a record that is not one reads as an empty index."""
-    numbers = _varints(averages) if isinstance(averages, bytes) else []
+    """How much the text index holds, from its own record; a record that is not one reads as an empty index.
+
+    Its numbers have seven bits a byte, the highest first; the eighth bit says that more follow."""
+    numbers, number = [], 0
+    for byte in averages[:_LONGEST_RECORD] if isinstance(averages, bytes) else b"":
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
     if len(numbers) <= sql.TEXT_COLUMNS or not numbers[0]:
         return Corpus(0, 0.0)
     return Corpus(numbers[0], sum(numbers[1 : sql.TEXT_COLUMNS + 1]) / numbers[0])
-
-
-def _varints(record: bytes) -> list[int]:
-    """Seven bits a byte, the highest first; the eighth bit says that more follow. A sound record has few."""
-    numbers, number = [], 0
-    for byte in record[:_LONGEST_RECORD]:
-        number = number << 7 | byte & ~_MORE
-        if not byte & _MORE:
-            numbers.append(number)
-            number = 0
-    return numbers
-
-
-def standing_of(tag: str) -> Standing:
-    first = tag.partition(" ")[0][1:]
-    return _STANDINGS.get(first) or Standing(first)
 
 
 def _loaded(value: Any) -> Any:
@@ -104,11 +98,6 @@ def _is_sound(memory: Any) -> bool:
         and memory.created_at.tzinfo is not None
         and memory.updated_at.tzinfo is not None
     )
-
-
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise TypeError(what)
 
 
 def _leave_out(which: int | str, error: Exception) -> None:

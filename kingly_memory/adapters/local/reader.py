@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -31,17 +31,9 @@ _TRIGRAM = 3
 _ROWS_AT_ONCE = 20
 _READ_AT_ONCE = 65_536
 """Characters of memories between two looks at the deadline."""
-_ROWS_AT = sql.ROWS_AT.format(marks=",".join("?" * _ROWS_AT_ONCE))
+_ROWS_AT = sql.ROWS_AT.format(marks=sql.marks(range(_ROWS_AT_ONCE)))
 _LENDERS_AT_ONCE = 16
-_MOST_KEYS = 512
-_FEW = 32
-"""Where more facets of a name are asked for than that and there are not more, they are read all together."""
-_NEAR_ROWS = 24
-"""Rows before and after a memory among which its neighbours mostly are: each has a few, and other talks go on too."""
-_NOBODY = Beside((), ())
-_WHOLE_ROWS = 128
-"""Rows of several talks that are read as one, where those are short."""
-_NEAR = sql.NEAR.format(lenders=",".join(f"(?{at}, ?{at + 1})" for at in range(6, 6 + 2 * _LENDERS_AT_ONCE, 2)))
+"""Between two looks at the deadline."""
 
 
 class Reader:
@@ -53,8 +45,6 @@ class Reader:
         self.threads = ThreadRows(connections)
         self._shortlist = Shortlist(self._all)
         self._words = KnownWords()
-        self._numerous: set[str] = set()
-        self._are_short = True
 
     def row(self, memory_id: str) -> Row | None:
         found = self._all(sql.GET_MEMORY, (rows.memory_row(memory_id),))
@@ -68,42 +58,13 @@ class Reader:
         return self.facets_of({name: owners})[name]
 
     def facets_of(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, JsonObject]]:
+        names = {rows.facet_row(name, owner): (name, owner) for name, owners in wanted.items() for owner in owners}
         found: dict[str, dict[str, JsonObject]] = {name: {} for name in wanted}
-        one_by_one: dict[str, tuple[str, str]] = {}
-        read: list[tuple[str, str, str, Any]] = []
-        for name, owners in wanted.items():
-            few = self._few(name) if len(owners) > _FEW else None
-            if few is None:
-                one_by_one |= {rows.facet_row(name, owner): (name, owner) for owner in owners}
-            elif few:
-                beginning, own = len(rows.facet_row(name, "")), set(owners)
-                read += [(key, name, owner, value) for key, value in few if (owner := key[beginning:]) in own]
-        read += [(key, *one_by_one[key], value) for key, value in self._many(list(one_by_one)) if key in one_by_one]
-        for key, name, owner, value in read:
-            facet = parsing.facet(key, value)
-            if facet is not None:
+        for row, value in self._all(sql.GET_MANY, (json.dumps(list(names)),)):
+            facet = parsing.facet(row, value)
+            if facet is not None and row in names:
+                name, owner = names[row]
                 found[name][owner] = facet
-        return found
-
-    def _few(self, name: str) -> list[tuple[str, Any]] | None:
-        """Every facet of that name, in a fraction of the time that it takes to look for many that are not there; None
-        when there are more than that pays for. They are counted no more then: it is a matter of time only."""
-        if name in self._numerous:
-            return None
-        found = self._all(sql.NAMED, (rows.facet_row(name, ""), name + ";", _FEW + 1))
-        if len(found) <= _FEW:
-            return found
-        self._numerous.add(name)
-        return None
-
-    def _many(self, keys: Sequence[str]) -> list[tuple[str, Any]]:
-        """The rows under these keys. As many are asked for as a power of two has: so there are few statements."""
-        most = min(1 << max(len(keys) - 1, 0).bit_length(), _MOST_KEYS)
-        statement = sql.GET_MANY.format(marks=",".join("?" * most))
-        found: list[tuple[str, Any]] = []
-        for first in range(0, len(keys), most):
-            some = keys[first : first + most]
-            found += self._all(statement, [*some, *([some[-1]] * (most - len(some)))])
         return found
 
     def page(
@@ -132,13 +93,8 @@ class Reader:
         return [MemoryId(one) for (one,) in self._all(sql.EXPIRED, (now_s, limit, offset))]
 
     def counts(self, project: str) -> Mapping[str, int]:
-        live = rows.standing_token(Standing.LIVE)
-        archived = rows.standing_token(Standing.ARCHIVED)
-        counts = {
-            kind.value: self._count(rows.counted_expression(project, live, rows.type_token(kind)))
-            for kind in MemoryType
-        }
-        return {**counts, "archived": self._count(rows.counted_expression(project, archived))}
+        counted = dict(self._all(sql.COUNTS, (rows.project_token(project),)))
+        return {name: counted.get(name, 0) for name in (*map(str, MemoryType), "archived")}
 
     def ends(self, project: str, now_s: float) -> Ends:
         of_project = rows.live_in_tag(project)
@@ -212,71 +168,16 @@ class Reader:
         return parsing.corpus(found[0][0] if found else b"")
 
     def beside(self, query: Query, said_in: Mapping[int, str], reach: int, deadline_s: float) -> dict[int, Beside]:
+        standings = " ".join(map(rows.standing_token, rows.readable(query)))
+        said = (rows.project_in_tag(query.project), rows.type_in_tag(MemoryType.EPISODIC), f" {standings} ")
+        lenders = [(position, rows.context_digest(context_id)) for position, context_id in said_in.items()]
         found: dict[int, Beside] = {}
-        waiting = list(said_in.items())
         with self._connections.until(deadline_s):
-            while waiting:
-                some, waiting = waiting[:_LENDERS_AT_ONCE], waiting[_LENDERS_AT_ONCE:]
-                found |= self._beside(query, some, reach)
+            for first in range(0, len(lenders), _LENDERS_AT_ONCE):
+                some = json.dumps(lenders[first : first + _LENDERS_AT_ONCE])
+                for at, before, after in self._all(sql.NEAR, (some, reach, *said)):
+                    found[at] = Beside(_nearest(before, at), _nearest(after, at))
         return found
-
-    def _beside(self, query: Query, lenders: Sequence[tuple[int, str]], reach: int) -> dict[int, Beside]:
-        """The talks are read whole at once where those of the last lenders were short."""
-        named = {context_id for _, context_id in lenders}
-        whole = self._whole(query, named, len(named)) if self._are_short else {}
-        near: dict[int, Beside] = {}
-        if not whole:
-            near = self._near(query, lenders, reach)
-            lacking = {context_id for at, context_id in lenders if min(map(len, near.get(at, _NOBODY))) < reach}
-            whole = self._whole(query, lacking, len(named)) if lacking else {}
-        return {
-            position: _around(whole[context_id], position, reach)
-            if context_id in whole
-            else self._completed(near.get(position), query, context_id, position, reach)
-            for position, context_id in lenders
-        }
-
-    def _whole(self, query: Query, context_ids: Set[str], of: int) -> dict[str, list[int]]:
-        """Who was said in each of these contexts, in order, when those are few; nothing when they are not. They are
-        some, or all, `of` so many that were asked about."""
-        contexts = {rows.context_in_tag(one).strip(): one for one in context_ids}
-        found = self._all(sql.SAID_IN, (rows.contexts_expression(contexts.values()), _WHOLE_ROWS + 1))
-        self._are_short = len(found) * of <= _WHOLE_ROWS * len(context_ids)
-        if len(found) > _WHOLE_ROWS:
-            return {}
-        said_tag, whole = rows.said_tag(query), {one: list[int]() for one in contexts.values()}
-        for position, tag in sorted(found):
-            for token in tag.split() if said_tag.match(tag) else ():
-                if token in contexts:
-                    whole[contexts[token]].append(position)
-        return whole
-
-    def _near(self, query: Query, lenders: Sequence[tuple[int, str]], reach: int) -> dict[int, Beside]:
-        """Who stands beside each lender as far as they lie near."""
-        named: list[Any] = [
-            one for position, context_id in lenders for one in (position, rows.context_in_tag(context_id))
-        ]
-        named += [None] * (2 * (_LENDERS_AT_ONCE - len(lenders)))  # always the same statement
-        found = self._all(_NEAR, (reach, _NEAR_ROWS, *rows.said_in_tag(query), *named))
-        return {at: Beside(_nearest(before, at), _nearest(after, at)) for at, before, after in found if at is not None}
-
-    def _completed(self, near: Beside | None, query: Query, context_id: str, position: int, reach: int) -> Beside:
-        """With those that are further away, where there may be any."""
-        before, after = near or _NOBODY
-        if len(before) < reach:
-            before = self._said(sql.SAID_BEFORE, query, context_id, position, reach)
-        if len(after) < reach:
-            after = self._said(sql.SAID_AFTER, query, context_id, position, reach)
-        return Beside(before, after)
-
-    def _said(self, statement: str, query: Query, context_id: str, position: int, reach: int) -> tuple[int, ...]:
-        """In most stores whatever has a context of that name was said in it; only where not, the index is asked for
-        all that has to hold."""
-        found = self._all(statement, (rows.context_expression(context_id), position, reach))
-        said_tag = rows.said_tag(query)
-        if not all(said_tag.match(tag) for _, tag in found):
-            found = self._all(statement, (rows.said_expression(query, context_id), position, reach))
-        return tuple(at for at, _ in found)
 
     def rows_at(self, positions: Sequence[int], deadline_s: float) -> list[Row]:
         return list(self._rows_at(positions, deadline_s, []))
@@ -333,12 +234,8 @@ class Reader:
     def by_remote_id(self, remote: str, remote_ids: Sequence[str]) -> dict[str, MemoryId]:
         if not remote_ids:
             return {}
-        found = self._all(sql.BY_REMOTE_ID.format(marks=_marks(remote_ids)), (*remote_ids, remote))
+        found = self._all(sql.BY_REMOTE_ID.format(marks=sql.marks(remote_ids)), (*remote_ids, remote))
         return {remote_id: MemoryId(memory_id) for remote_id, memory_id in found}
-
-    def _count(self, expression: str, most: int = -1) -> int:
-        found = self._all(sql.COUNT_MATCHES, (expression, most))
-        return int(found[0][0]) if found else 0
 
     def _all(self, statement: str, values: Iterable[Any]) -> list[Any]:
         return self._connections.rows(statement, values)
@@ -360,21 +257,10 @@ def _by_reading(query: Query, pieces: Sequence[str]) -> tuple[str, list[str]]:
     return sql.LITERAL.format(conditions=conditions), [rows.match_expression(query), *written]
 
 
-def _around(said: Sequence[int], position: int, reach: int) -> Beside:
-    """Those of a whole talk."""
-    first, last = bisect_left(said, position), bisect_right(said, position)
-    return Beside(tuple(said[max(first - reach, 0) : first][::-1]), tuple(said[last : last + reach]))
-
-
 def _nearest(positions: str | None, lender: int) -> tuple[int, ...]:
     """Positions as SQLite lists them, the nearest first."""
-    if positions is None:
-        return ()
-    return tuple(sorted(map(int, positions.split(",")), key=lambda position: abs(position - lender)))
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ",".join("?" * len(values))
+    found = map(int, positions.split(",")) if positions else ()
+    return tuple(sorted(found, key=lambda position: abs(position - lender)))
 
 
 def _like(piece: str) -> str:

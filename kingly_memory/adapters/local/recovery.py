@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sqlite3
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
 
-from kingly_memory.adapters.local import sql
-from kingly_memory.adapters.local.damage import Malformed
+from kingly_memory.adapters.local import parsing, safety, sql
 from kingly_memory.adapters.local.engine import Engine
 from kingly_memory.adapters.local.folder import Folder
-from kingly_memory.adapters.local.salvage import Facet, Found, Unreadable, found_rows
+from kingly_memory.adapters.local.safety import Malformed
 from kingly_memory.errors import StoreUnwritable
+from kingly_memory.models import JsonObject
 from kingly_memory.ports import Row, Transaction
 
 log = logging.getLogger("kingly_memory.store")
@@ -26,24 +33,16 @@ log = logging.getLogger("kingly_memory.store")
 BATCH = 500
 """Rows per transaction."""
 
+_LAST_POSITION = 2**62
+_PAGE_BYTES = 4_096
+_INTERIOR_PAGE = 5
+_COUNTS = range(28, 40)
+"""Where the header counts pages (sqlite.org/fileformat.html, 1.3)."""
 
-@dataclass(slots=True)
-class _Saved:
-    memories: int = 0
-    facets: int = 0
-    keys: int = 0
-    unreadable: int = 0
-
-    def count(self, found: Sequence[Found]) -> None:
-        memories = [one.memory for one in found if isinstance(one, Row)]
-        self.memories += len(memories)
-        self.keys += sum(memory.key is not None for memory in memories)
-        self.facets += sum(isinstance(one, Facet) for one in found)
-        self.unreadable += sum(isinstance(one, Unreadable) for one in found)
-
-    def __str__(self) -> str:
-        lost = f"; {self.unreadable} rows could not be read" if self.unreadable else ""
-        return f"{self.memories} memories, {self.facets} facets and {self.keys} keys were saved{lost}"
+Facet = tuple[str, str, JsonObject]
+"""Name, owner and value."""
+Found = Row | Facet | None
+"""None is a row that says nothing we understand."""
 
 
 def recover(folder: Folder, damage: Malformed) -> None:
@@ -58,13 +57,13 @@ def recover(folder: Folder, damage: Malformed) -> None:
 
 
 def _replace(folder: Folder, damage: Malformed) -> None:
-    fresh, told = folder.salvaged, "what could be read was saved before"
+    fresh, saved = folder.salvaged, "what could be read was saved before"
     fresh.check()
     if folder.exists():
         folder.check()
         if fresh.store.exists():
             shutil.rmtree(fresh.store)  # of an attempt that was interrupted
-        told = str(_refill(folder, fresh))
+        saved = _refill(folder, fresh)
         folder.store.rename(folder.quarantine())
     fresh.store.rename(folder.store)
     folder.sync()
@@ -73,32 +72,150 @@ def _replace(folder: Folder, damage: Malformed) -> None:
         "the memory store in %s was damaged (%s) and has been replaced: %s. The damaged files are kept in %s",
         folder.store,
         damage.problem,
-        told,
+        saved,
         folder.quarantined,
     )
 
 
-def _refill(damaged: Folder, fresh: Folder) -> _Saved:
-    """Copy every readable row, in the order in which they were stored."""
+def _refill(damaged: Folder, fresh: Folder) -> str:
+    """Copy every readable row, in the order in which they were stored, and say how many there were."""
     fresh.make()
     engine = Engine(fresh, synchronous=sql.SYNCHRONOUS["power"], lock_wait_s=0)
-    saved = _Saved()
+    saved: Counter[str] = Counter()
     try:
         engine.commit_locked([])  # so that there is a store, even without a row to keep
-        found = found_rows(damaged, fresh)
+        found = _found_rows(damaged, fresh)
         while batch := list(islice(found, BATCH)):
             (outcome,) = engine.commit_locked([partial(_copy, batch)])
             if outcome.error is not None:
                 raise outcome.error
-            saved.count(batch)
+            for one in batch:
+                saved["lost" if one is None else "memories" if isinstance(one, Row) else "facets"] += 1
+                saved["keys"] += isinstance(one, Row) and one.memory.key is not None
     finally:
         engine.release()
-    return saved
+    lost = f"; {saved['lost']} rows could not be read" if saved["lost"] else ""
+    return f"{saved['memories']} memories, {saved['facets']} facets and {saved['keys']} keys were saved{lost}"
 
 
 def _copy(found: Sequence[Found], transaction: Transaction) -> None:
     for one in found:
         if isinstance(one, Row):
             transaction.save(one.memory, one.standing)
-        elif isinstance(one, Facet):
-            transaction.set_facet(one.name, one.owner, one.value)
+        elif one is not None:
+            transaction.set_facet(*one)
+
+
+# --- reading around broken pages --------------------------------------------------------------------------------------
+
+
+def _found_rows(damaged: Folder, fresh: Folder) -> Iterator[Found]:
+    """Every memory and facet that still reads, in the order in which they were stored.
+
+    Pointers from keys are left out, since saving a memory makes them anew. When the list of tables does not read, it is
+    borrowed from `fresh`, a new store: ours all begin alike. Raises StoreUntrusted when the table is not the one that
+    we would have made.
+    """
+    with suppress(sqlite3.DatabaseError), closing(_connect(damaged.database)) as connection:
+        if safety.check_table(connection, damaged.store):
+            yield from _rows_of(connection)
+            return
+    with TemporaryDirectory(prefix="salvage-", dir=damaged.home) as scratch:
+        copy = _with_sound_schema(damaged, fresh.database, Path(scratch))
+        with suppress(sqlite3.DatabaseError), closing(_connect(copy)) as connection:
+            safety.check_table(connection, damaged.store)
+            yield from _rows_of(connection)
+
+
+def _connect(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, isolation_level=None)
+    connection.text_factory = bytes
+    try:
+        for pragma in sql.SALVAGE_PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _with_sound_schema(damaged: Folder, sound: Path, scratch: Path) -> Path:
+    """A copy of the damaged database with the pages of a sound one that hold the header and the list of tables.
+
+    The header's counts of all pages and of free ones are left empty: SQLite then goes by the file's size. Copying
+    drops this process's locks on the damaged database, which nobody writes to any more.
+    """
+    copy = scratch / damaged.database.name
+    shutil.copy(damaged.database, copy)
+    if damaged.wal.exists():
+        shutil.copy(damaged.wal, scratch)
+    pages = sound.read_bytes()
+    with copy.open("r+b") as file:
+        file.write(pages[: _COUNTS.start] + bytes(len(_COUNTS)) + pages[_COUNTS.stop : _PAGE_BYTES])
+        for number in _children(pages[:_PAGE_BYTES]):
+            file.seek((number - 1) * _PAGE_BYTES)
+            file.write(pages[(number - 1) * _PAGE_BYTES : number * _PAGE_BYTES])
+    return copy
+
+
+def _children(first_page: bytes) -> list[int]:
+    """The pages of the list of tables beside the first (sqlite.org/fileformat.html, 1.6)."""
+    kind, _, cells, _, _, right = struct.unpack_from(">BHHHBI", first_page, 100)
+    if kind != _INTERIOR_PAGE:
+        return []
+    pointers = struct.unpack_from(f">{cells}H", first_page, 112)
+    return [*(struct.unpack_from(">I", first_page, at)[0] for at in pointers), right]
+
+
+def _rows_of(connection: sqlite3.Connection) -> Iterator[Found]:
+    """Rows in ascending order, from one stretch of sound pages to the next."""
+    position: int | None = 0
+    while position is not None:
+        try:
+            for columns in connection.execute(sql.SALVAGE, (position, -1)):
+                position, key = columns[:2]
+                if not (isinstance(key, bytes) and key.startswith(b"key:")):
+                    yield _parsed(*columns)
+            return
+        except sqlite3.DatabaseError:
+            position = _past_damage(connection, position or 0)
+
+
+def _parsed(position: int, key: Any, value: Any, tag: Any, is_ours: int) -> Found:
+    try:
+        name, owner = key.decode().split(":", 1)
+        text, scope = value.decode(), None if tag is None else tag.decode()
+    except (AttributeError, ValueError):
+        return None
+    if not is_ours:
+        return None
+    if name == "m":
+        row = parsing.row(position, text, scope)
+        return row if row is not None and row.memory.id == owner else None
+    facet = parsing.facet(name, text)
+    return None if facet is None else (name, owner, facet)
+
+
+def _past_damage(connection: sqlite3.Connection, position: int) -> int | None:
+    """The nearest later position that can be read on from, found by doubling and halving; None when there is none."""
+    step = 1
+    while not _reads(connection, position + step):
+        step *= 2
+        if position + step > _LAST_POSITION:
+            return None
+    bad, good = position + step // 2, position + step
+    while good - bad > 1:
+        middle = (bad + good) // 2
+        if _reads(connection, middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def _reads(connection: sqlite3.Connection, position: int) -> bool:
+    try:
+        connection.execute(sql.SALVAGE, (position, 1)).fetchall()
+    except sqlite3.DatabaseError:
+        return False
+    return True

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 
 from kingly_memory.adapters.local.sql import UNBROKEN
-from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Scope, Standing
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.writing import has_unbroken
 
-SEARCHED = "{title body labels}"
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
-_DIGEST = 20
 _LONGEST_WORD = 12
 """Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
 _SCOPE_BEGINNINGS = frozenset(
     word[:2] for word in (UNBROKEN, *(f"v{one.value}" for one in Standing), *(f"y{one.value}" for one in MemoryType))
 )
-_READABLE = (Standing.LIVE, Standing.CACHED)
+
+
+# --- keys and values --------------------------------------------------------------------------------------------------
 
 
 def memory_row(memory_id: str) -> str:
@@ -45,14 +44,72 @@ def dump_text(text: str) -> str:
     return _encoder.encode(text)[1:-1]
 
 
+# --- tags -------------------------------------------------------------------------------------------------------------
+
+
 def tokens(memory: Memory, standing: Standing) -> str:
     """The tag of a memory row: its standing first, then its scope, type and tags, each as one index token.
 
     Digested, because the stemmer of the index would match `app` with `apps`.
     """
-    unbroken = [UNBROKEN] if has_unbroken(memory.content) else []
-    tags = map(_tag, memory.tags)
-    return " ".join([_standing(standing), *_scope(memory.scope), _type(memory.type), *tags, *unbroken])
+    scope = memory.scope
+    found = [standing_token(standing), project_token(scope.project)]
+    if scope.agent is not None:
+        found.append(_agent(scope.agent))
+    if scope.context_id is not None:
+        found.append(_context(scope.context_id))
+    found += [type_token(memory.type), *map(_tag, memory.tags)]
+    return " ".join([*found, UNBROKEN] if has_unbroken(memory.content) else found)
+
+
+def counted_as(tag: object) -> tuple[str, str] | None:
+    """Under which project and name `counts` counts a row with that tag, if it does."""
+    found = tag.split() if isinstance(tag, str) else []
+    if len(found) > 1 and found[0] == standing_token(Standing.ARCHIVED):
+        return found[1], "archived"
+    if len(found) > 1 and found[0] == standing_token(Standing.LIVE):
+        return found[1], next((token[1:] for token in found if token.startswith("y")), "")
+    return None
+
+
+def project_token(project: str) -> str:
+    return "p" + _digest(project)
+
+
+def project_in_tag(project: str) -> str:
+    """How the project's token stands in the tag of a memory row."""
+    return f" {project_token(project)} "
+
+
+def live_in_tag(project: str) -> str:
+    """How the tag of a live memory row of the project begins."""
+    return f"{standing_token(Standing.LIVE)} {project_token(project)} "
+
+
+def type_in_tag(kind: MemoryType) -> str:
+    """How the type's token stands in the tag of a memory row that is followed by a space."""
+    return f" {type_token(kind)} "
+
+
+def context_digest(context_id: str) -> str:
+    """What the index of contexts knows a context by."""
+    return _digest(context_id)
+
+
+def type_token(kind: MemoryType) -> str:
+    return "y" + kind.value
+
+
+def standing_token(standing: Standing) -> str:
+    return "v" + standing.value
+
+
+# --- match expressions ------------------------------------------------------------------------------------------------
+
+
+def readable(query: Query) -> tuple[Standing, ...]:
+    shown = (Standing.LIVE, Standing.CACHED)
+    return (*shown, Standing.ARCHIVED) if query.include_archived else shown
 
 
 def match_expression(query: Query, also: str | None = None, standings: Sequence[Standing] | None = None) -> str:
@@ -61,29 +118,18 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     Standings are what it excludes: the index has few rows that are not live, and a list of nearly all would cost more
     than the words.
     """
-    wanted: list[Iterable[str]] = [[_project(query.project)]]
+    wanted: list[Iterable[str]] = [[project_token(query.project)]]
     if query.types is not None:
-        wanted.append(map(_type, query.types))
+        wanted.append(map(type_token, query.types))
     if query.agent is not None:
         wanted.append([_agent(query.agent)])
     if query.context_id is not None:
         wanted.append([_context(query.context_id)])
     wanted.extend([_tag(tag)] for tag in query.tags or ())
     shown = readable(query) if standings is None else standings
-    hidden = [_standing(standing) for standing in Standing if standing not in shown]
+    hidden = [standing_token(standing) for standing in Standing if standing not in shown]
     positive = " AND ".join([*map(_any_token, wanted), *([also] if also else [])])
     return f"({positive}) NOT {_any_token(hidden)}" if hidden else positive
-
-
-def said_expression(query: Query, context_id: str) -> str:
-    """What was said in a context of the query's project and may be shown."""
-    said = Query("", query.project, types=(MemoryType.EPISODIC,), context_id=context_id)
-    return match_expression(said, standings=readable(query))
-
-
-def context_expression(context_id: str) -> str:
-    """Everything with a context of that name, in whatever project: a fifth of the cost of `said_expression`."""
-    return f"scope : {_quoted(_context(context_id))}"
 
 
 def contexts_expression(context_ids: Iterable[str]) -> str:
@@ -91,53 +137,8 @@ def contexts_expression(context_ids: Iterable[str]) -> str:
     return _any_token(map(_context, context_ids))
 
 
-def context_in_tag(context_id: str) -> str:
-    """How the context's token stands in the tag of a memory row."""
-    return f" {_context(context_id)} "
-
-
-def said_in_tag(query: Query) -> tuple[str, str, str]:
-    """What the tag of an episodic memory of the query's project holds, followed by a space, and the standings that may
-    come first in it."""
-    standings = "".join(f" {_standing(standing)}" for standing in readable(query))
-    return project_in_tag(query.project), f" {_type(MemoryType.EPISODIC)} ", f"{standings} "
-
-
-def said_tag(query: Query) -> re.Pattern[str]:
-    """Matches the tag of those rows of a context that `said_expression` finds."""
-    standings = "|".join(map(_standing, readable(query)))
-    return re.compile(rf"(?:{standings}) {_project(query.project)} (?:.* )?{_type(MemoryType.EPISODIC)}(?: |$)")
-
-
 def project_expression(project: str) -> str:
-    return f"scope : {_quoted(_project(project))}"
-
-
-def project_in_tag(project: str) -> str:
-    """How the project's token stands in the tag of a memory row."""
-    return f" {_project(project)} "
-
-
-def live_in_tag(project: str) -> str:
-    """How the tag of a live memory row of the project begins."""
-    return f"{_standing(Standing.LIVE)} {_project(project)} "
-
-
-def type_in_tag(kind: MemoryType) -> str:
-    """How the type's token stands in the tag of a memory row that is followed by a space."""
-    return f" {_type(kind)} "
-
-
-def counted_expression(project: str, *tokens: str) -> str:
-    return " AND ".join([project_expression(project), *(f"scope : {_quoted(token)}" for token in tokens)])
-
-
-def type_token(kind: MemoryType) -> str:
-    return _type(kind)
-
-
-def standing_token(standing: Standing) -> str:
-    return _standing(standing)
+    return f"scope : {_quoted(project_token(project))}"
 
 
 def any_term(terms: Sequence[str]) -> str:
@@ -147,21 +148,17 @@ def any_term(terms: Sequence[str]) -> str:
     taken for.
     """
     words = f"({' OR '.join(map(_quoted, terms))})"
-    return f"{SEARCHED} : {words}" if any(map(_may_be_scope, terms)) else words
+    return f"{{title body labels}} : {words}" if any(map(_may_be_scope, terms)) else words
 
 
 def all_terms(terms: Sequence[str]) -> str:
     """Rows that hold every one of the terms."""
-    return f"{SEARCHED} : ({' AND '.join(map(_quoted, terms))})"
+    return f"{{title body labels}} : ({' AND '.join(map(_quoted, terms))})"
 
 
 def all_pieces(pieces: Sequence[str]) -> str:
     """Rows that hold every one of the pieces, each of three characters or more."""
     return " AND ".join(map(_quoted, pieces))
-
-
-def readable(query: Query) -> tuple[Standing, ...]:
-    return (*_READABLE, Standing.ARCHIVED) if query.include_archived else _READABLE
 
 
 def _may_be_scope(term: str) -> bool:
@@ -177,27 +174,6 @@ def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""').replace("\x00", " ") + '"'
 
 
-def _scope(scope: Scope) -> list[str]:
-    parts = [_project(scope.project)]
-    if scope.agent is not None:
-        parts.append(_agent(scope.agent))
-    if scope.context_id is not None:
-        parts.append(_context(scope.context_id))
-    return parts
-
-
-def _standing(standing: Standing) -> str:
-    return "v" + standing.value
-
-
-def _type(kind: MemoryType) -> str:
-    return "y" + kind.value
-
-
-def _project(project: str) -> str:
-    return "p" + _digest(project)
-
-
 def _agent(agent: str) -> str:
     return "a" + _digest(agent)
 
@@ -211,5 +187,5 @@ def _tag(tag: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _digest(text: str, length: int = _DIGEST) -> str:
+def _digest(text: str, length: int = 20) -> str:
     return sha256(text.encode()).hexdigest()[:length]

@@ -1,14 +1,16 @@
-"""Every SQL statement of the local layer, and every name that is diskcache's own.
+"""The tables of the store, and every SQL statement of the local layer.
 
 diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`. Rows
 with keys `m:<id>` are memories, `<facet>:<owner>` facets, `key:<digest>` pointers from a key to an id. The `tag` column
-of a memory row holds its scope tokens. Triggers keep the two text indexes in step with the `m:` rows inside the same
-transaction, whoever writes.
+of a memory row holds its scope tokens. Two text indexes and a table of counts lie beside it; a change writes them in
+the transaction that writes the rows.
 """
 
 from __future__ import annotations
 
-LAYOUT = 2
+from collections.abc import Sized
+
+LAYOUT = 3
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 
 SETTINGS = {
@@ -28,9 +30,8 @@ SETTINGS = {
 
 SYNCHRONOUS = {"power": 2, "process": 1}
 METADATA = ("count", "size", "hits", "misses")
-MODE_RAW = 1
 
-_IS_MEMORY = "{row}key >= 'm:' AND {row}key < 'm;'"
+_IS_MEMORY = "key >= 'm:' AND key < 'm;'"
 _IS_DELIVERY = "key >= 'delivery:' AND key < 'delivery;'"
 _REMOTE = "substr(key, 10, 16)"
 _STATE = "json_extract(value, '$.state')"
@@ -38,56 +39,29 @@ _DUE = "json_extract(value, '$.due')"
 _OUTBOX = f"FROM Cache INDEXED BY km_outbox WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered' AND {_REMOTE} = ?"
 
 _TEXT_COLUMNS = "title, body, labels, scope"
-_INDEXED = (
-    ", ".join(f"json_extract({{row}}value, '$.{field}')" for field in ("title", "content", "tags")) + ", {row}tag"
-)
-"""Tags as JSON text: the tokenizer drops its quotes, and FTS5 cannot rebuild from a view that calls json_each."""
-_PIECES = "json_extract({row}value, '$.content')"
 UNBROKEN = "unbroken"
 """Ends the tag of a memory row whose content holds a script without word breaks: only such go into the piece index."""
-_IS_UNBROKEN = f"substr({{row}}tag, -{len(UNBROKEN) + 1}) = ' {UNBROKEN}'"
-_IS_BATCH = "EXISTS (SELECT 1 FROM km_waiting WHERE id = 0)"
-_IS_INDEXED = "NOT EXISTS (SELECT 1 FROM km_waiting WHERE id = old.rowid)"
-
-
-def _trigger(name: str, event: str, condition: str, *actions: str) -> str:
-    body = "; ".join(actions)
-    return f"CREATE TRIGGER {name} AFTER {event} ON Cache WHEN {condition} BEGIN {body}; END"
-
-
-def _add_text(columns: str) -> str:
-    return f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT {columns}"
-
-
-_ADD = (
-    f"{_add_text('new.rowid, ' + _INDEXED.format(row='new.'))} WHERE NOT {_IS_BATCH}",
-    f"INSERT INTO km_pieces(rowid, body) SELECT new.rowid, {_PIECES.format(row='new.')} "
-    f"WHERE {_IS_UNBROKEN.format(row='new.')} AND NOT {_IS_BATCH}",
-    f"INSERT OR IGNORE INTO km_waiting SELECT new.rowid WHERE {_IS_BATCH}",
-)
-_DROP = (
-    f"INSERT INTO km_text(km_text, rowid, {_TEXT_COLUMNS}) SELECT 'delete', old.rowid, {_INDEXED.format(row='old.')} "
-    f"WHERE {_IS_INDEXED}",
-    f"INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', old.rowid, {_PIECES.format(row='old.')} "
-    f"WHERE {_IS_UNBROKEN.format(row='old.')} AND {_IS_INDEXED}",
-    "DELETE FROM km_waiting WHERE id = old.rowid",
-)
+_CONTEXT = "substr(tag, instr(tag, ' c') + 2, 20)"
+"""The digest in the context's token; no other token of a tag begins with that letter."""
+_HAS_CONTEXT = f"{_IS_MEMORY} AND instr(tag, ' c') > 0"
 
 SCHEMA: dict[str, str] = {
     "km_vocabulary": (
         "CREATE TABLE km_vocabulary(length INTEGER, word TEXT, PRIMARY KEY (length, word)) WITHOUT ROWID"
     ),
-    "km_waiting": "CREATE TABLE km_waiting(id INTEGER PRIMARY KEY)",
+    "km_counts": (
+        "CREATE TABLE km_counts(project TEXT, name TEXT, memories INTEGER, PRIMARY KEY (project, name)) WITHOUT ROWID"
+    ),
+    # Tags stand in it as JSON text: the tokenizer drops its quotes, and FTS5 cannot rebuild from a view that calls
+    # json_each.
     "km_text_source": (
         "CREATE VIEW km_text_source AS SELECT rowid, json_extract(value, '$.title') AS title, "
         "json_extract(value, '$.content') AS body, json_extract(value, '$.tags') AS labels, tag AS scope "
-        "FROM Cache WHERE " + _IS_MEMORY.format(row="")
+        f"FROM Cache WHERE {_IS_MEMORY}"
     ),
     "km_pieces_source": (
-        "CREATE VIEW km_pieces_source AS SELECT rowid, json_extract(value, '$.content') AS body FROM Cache WHERE "
-        + _IS_MEMORY.format(row="")
-        + " AND "
-        + _IS_UNBROKEN.format(row="")
+        "CREATE VIEW km_pieces_source AS SELECT rowid, json_extract(value, '$.content') AS body FROM Cache "
+        f"WHERE {_IS_MEMORY} AND substr(tag, -{len(UNBROKEN) + 1}) = ' {UNBROKEN}'"
     ),
     "km_text": (
         f"CREATE VIRTUAL TABLE km_text USING fts5({_TEXT_COLUMNS}, content='km_text_source', "
@@ -97,9 +71,7 @@ SCHEMA: dict[str, str] = {
         "CREATE VIRTUAL TABLE km_pieces USING fts5(body, content='km_pieces_source', content_rowid='rowid', "
         "tokenize='trigram')"
     ),
-    "km_added": _trigger("km_added", "INSERT", _IS_MEMORY.format(row="new."), *_ADD),
-    "km_changed": _trigger("km_changed", "UPDATE OF key, tag, value", _IS_MEMORY.format(row="new."), *_DROP, *_ADD),
-    "km_removed": _trigger("km_removed", "DELETE", _IS_MEMORY.format(row="old."), *_DROP),
+    "km_context": f"CREATE INDEX km_context ON Cache({_CONTEXT}) WHERE {_HAS_CONTEXT}",
     "km_outbox": (
         f"CREATE INDEX km_outbox ON Cache({_REMOTE}, {_STATE}, {_DUE}) WHERE {_IS_DELIVERY} AND {_STATE} <> 'delivered'"
     ),
@@ -114,11 +86,6 @@ SCHEMA: dict[str, str] = {
 }
 """What we add to diskcache's own tables, by name, in the order of creation."""
 
-# --- opening and checking ---------------------------------------------------------------------------------------------
-
-OWN_CHECK = "SELECT type, name, sql FROM sqlite_master"
-SETTINGS_CHECK = "SELECT key, value FROM Settings"
-HAS_SETTINGS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'Settings'"
 # `trusted_schema = OFF` would refuse our own expression indexes on SQLite 3.40, so the schema is compared instead.
 READ_PRAGMAS = (
     "PRAGMA schema_version",  # reads the file, so that a bad one fails here
@@ -126,20 +93,6 @@ READ_PRAGMAS = (
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
 )
-WRITE_PRAGMAS = ("PRAGMA cell_size_check = ON",)
-
-# --- rows --------------------------------------------------------------------------------------------------------
-
-GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
-GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
-GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
-RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')), store_time = ? WHERE raw = 1 AND key IN ({marks})"
-"""The standing is the first word of a memory's tag; by the time TALKS tells that something was done to it. Many in one
-statement: FTS5 writes a segment for each statement."""
-OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
-
-# --- salvage ------------------------------------------------------------------------------------------------------
-
 SALVAGE_PRAGMAS = (
     "PRAGMA query_only = ON",
     "PRAGMA mmap_size = 0",
@@ -150,20 +103,52 @@ SALVAGE = (
     "SELECT rowid, key, value, tag, raw = 1 AND mode = 1 AND filename IS NULL AND typeof(value) = 'text' "
     "FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT ?"
 )
-TABLE_CHECK = "SELECT type, name, sql FROM sqlite_master WHERE name = 'Cache'"
 
-# --- a batch of changes ---------------------------------------------------------------------------------------------
+# --- rows --------------------------------------------------------------------------------------------------------
 
-# Each savepoint makes FTS5 write its new entries out as one more segment, and every statement that fires a trigger is
-# one. So a batch notes its rows in km_waiting (0 says that a batch is under way) and indexes them together at its end.
-BEGIN_BATCH = "INSERT OR IGNORE INTO km_waiting VALUES (0)"
-END_BATCH = (
-    f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT rowid, {_TEXT_COLUMNS} FROM km_text_source "
-    "WHERE rowid IN (SELECT id FROM km_waiting)",
-    "INSERT INTO km_pieces(rowid, body) SELECT rowid, body FROM km_pieces_source "
-    "WHERE rowid IN (SELECT id FROM km_waiting)",
-    "DELETE FROM km_waiting",
+GET = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
+GET_MEMORY = "SELECT rowid, value, tag FROM Cache WHERE key = ? AND raw = 1"
+GET_MANY = "SELECT key, value FROM Cache WHERE raw = 1 AND key IN (SELECT value FROM json_each(?))"
+INSERT = (
+    "INSERT INTO Cache(key, raw, store_time, access_time, tag, mode, value) VALUES (?1, 1, ?2, ?2, ?3, 1, ?4) "
+    "ON CONFLICT(key, raw) DO NOTHING"
 )
+"""diskcache's own `set` looks for the row first, each time."""
+UPSERT = INSERT.replace(
+    "DO NOTHING",
+    "DO UPDATE SET store_time = ?2, access_time = ?2, tag = ?3, mode = 1, filename = NULL, value = ?4",
+)
+DELETE = "DELETE FROM Cache WHERE key = ? AND raw = 1"
+RESTAND = "UPDATE Cache SET tag = ? || substr(tag, instr(tag, ' ')), store_time = ? WHERE rowid IN ({marks})"
+"""The standing is the first word of a memory's tag; by the time TALKS tells that something was done to it."""
+OWNERS = "SELECT substr(key, ?) FROM Cache INDEXED BY Cache_key_raw WHERE raw = 1 AND key >= ? AND key < ? LIMIT 1000"
+TAGS_OF = "SELECT rowid, tag FROM Cache WHERE raw = 1 AND key IN ({marks})"
+
+
+def marks(values: Sized) -> str:
+    """As many question marks."""
+    return ",".join("?" * len(values))
+
+
+# --- what lies beside the rows ----------------------------------------------------------------------------------------
+
+# FTS5 writes a segment for each savepoint and each statement. So a batch of changes only notes which rows it wrote,
+# and indexes them together at its end. What FTS5 drops it must be told word for word, before the row changes.
+INDEX = (
+    f"INSERT INTO km_text(rowid, {_TEXT_COLUMNS}) SELECT rowid, {_TEXT_COLUMNS} FROM km_text_source "
+    "WHERE rowid IN (SELECT value FROM json_each(?))",
+    "INSERT INTO km_pieces(rowid, body) SELECT rowid, body FROM km_pieces_source "
+    "WHERE rowid IN (SELECT value FROM json_each(?))",
+)
+UNINDEX = (
+    f"INSERT INTO km_text(km_text, rowid, {_TEXT_COLUMNS}) SELECT 'delete', rowid, {_TEXT_COLUMNS} "
+    "FROM km_text_source WHERE rowid IN (SELECT value FROM json_each(?))",
+    "INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', rowid, body FROM km_pieces_source "
+    "WHERE rowid IN (SELECT value FROM json_each(?))",
+)
+COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
+COUNTS = "SELECT name, memories FROM km_counts WHERE project = ?"
+LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
 # --- scope and text ----------------------------------------------------------------------------------------------
 
@@ -201,28 +186,20 @@ STRUCTURE = "SELECT block FROM km_text_data WHERE id = 10"
 """FTS5's own record of the parts of the index: another one after every commit that stores or changes a text."""
 TEXT_COLUMNS = 3
 """Of title, body and labels; the scope comes after them."""
-_SAID = (
-    "SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid "
-    "WHERE km_text MATCH ? AND km_text.rowid {beyond} ? ORDER BY km_text.rowid {order} LIMIT ?"
+IS_SAID_IN = (
+    f"SELECT 1 FROM Cache INDEXED BY km_context WHERE {_HAS_CONTEXT} AND {_CONTEXT} = ? AND raw = 1 "
+    "AND instr(tag, ?) > 0 AND (tag LIKE 'vlive %' OR tag LIKE 'varchived %') LIMIT 1"
 )
-SAID_IN = "SELECT c.rowid, c.tag FROM km_text JOIN Cache AS c ON c.rowid = km_text.rowid WHERE km_text MATCH ? LIMIT ?"
-SAID_BEFORE = _SAID.format(beyond="<", order="DESC")
-SAID_AFTER = _SAID.format(beyond=">", order="ASC")
 _NEAR = (
-    "SELECT group_concat(rowid) FROM (SELECT rowid FROM Cache NOT INDEXED WHERE rowid {beyond} at AND rowid {within} "
-    "AND instr(tag, context) > 0 AND instr(tag, ?3) > 0 AND instr(tag || ' ', ?4) > 0 "
-    "AND instr(?5, ' ' || substr(tag, 1, instr(tag, ' '))) > 0 AND raw = 1 AND key >= 'm:' AND key < 'm;' "
-    "ORDER BY rowid {order} LIMIT ?1)"
+    f"SELECT group_concat(rowid) FROM (SELECT rowid FROM Cache INDEXED BY km_context WHERE {_HAS_CONTEXT} "
+    f"AND {_CONTEXT} = context AND rowid {{beyond}} at AND instr(tag, ?3) > 0 AND instr(tag || ' ', ?4) > 0 "
+    "AND instr(?5, ' ' || substr(tag, 1, instr(tag, ' '))) > 0 AND raw = 1 ORDER BY rowid {order} LIMIT ?2)"
 )
 NEAR = (
-    "WITH lender(at, context) AS (VALUES {lenders}) SELECT at, ("
-    + _NEAR.format(beyond="<", within=">= at - ?2", order="DESC")
-    + "), ("
-    + _NEAR.format(beyond=">", within="<= at + ?2", order="ASC")
-    + ") FROM lender"
+    "WITH lender(at, context) AS (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1)) "
+    f"SELECT at, ({_NEAR.format(beyond='<', order='DESC')}), ({_NEAR.format(beyond='>', order='ASC')}) FROM lender"
 )
-"""Who stands before and after each lender, as far as they lie within ?2 rows: in a quarter of the time that it takes to
-ask the index for the neighbours of each."""
+"""Who was said just before and just after each lender, ?2 of them, in the context whose digest stands beside it."""
 ROWS_AT = (
     "SELECT rowid, value, tag FROM Cache NOT INDEXED "
     "WHERE rowid IN ({marks}) AND raw = 1 AND key >= 'm:' AND key < 'm;'"
@@ -243,7 +220,6 @@ LITERAL_PIECE = (
 )
 """Given how the piece is written in JSON and the piece itself: parsing every row would take several times as long."""
 WORDS = "SELECT word FROM km_vocabulary WHERE length = ? AND word BETWEEN ? AND ? LIMIT ?"
-LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
 
 # --- outbox and lifetimes ------------------------------------------------------------------------------------------
 
@@ -328,8 +304,6 @@ NEXT_NAMED = (
 
 # --- threads --------------------------------------------------------------------------------------------------------
 
-_CONTEXT = "substr(tag, instr(tag, ' c') + 2, 20)"
-"""The digest in the context's token; no other token of a tag begins with that letter."""
 _ALIVE = (
     "key >= 'm:' AND key < 'm;' AND raw = 1 AND instr(tag, ?1) = 1 AND instr(tag, ' c') > 0 AND key NOT IN "
     "(SELECT 'm:' || substr(key, 10) FROM Cache INDEXED BY km_expiry WHERE key >= 'lifetime:' AND key < 'lifetime;' "
@@ -356,7 +330,6 @@ SAID = (
     "AND CASE WHEN json_valid(c.value) THEN 1 END ORDER BY place"
 )
 """Of each context that ?3 matches the first memory and the last ?5."""
-VERSION = "PRAGMA data_version"
 NAMED = (
     "SELECT key, value FROM Cache INDEXED BY Cache_key_raw WHERE key > ? AND key < ? AND raw = 1 ORDER BY key LIMIT ?"
 )

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import os
+import queue
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from weakref import WeakSet
 
 from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.connections import Connections
-from kingly_memory.adapters.local.damage import Inode, Malformed
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.adapters.local.reader import Reader
+from kingly_memory.adapters.local.safety import Inode, Malformed
+from kingly_memory.errors import RouterClosed
 from kingly_memory.ports import Transaction
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from kingly_memory.adapters.local.writer import Writer
+    from kingly_memory.adapters.local.engine import Engine
 
 T = TypeVar("T")
+LARGEST_BATCH = 256
+"""Changes that one commit takes together."""
+
+_Job = tuple[Callable[[Transaction], Any], "Future[Any]"]
 
 
 class DiskStore:
     """Implements ports.LocalStore over `<home>/store`. Nothing is created before the first write.
+
+    Changes that wait together are committed together and share one fsync. After a fork the child has a writer and
+    connections of its own; what waited in the parent is stored by the parent alone.
 
     `durability`: `power` survives a power cut (fsync per commit), `process` survives kill -9 and is several times
     faster. `lock_wait_s`: how long a write waits for other processes before it fails with StoreBusy.
@@ -39,17 +49,45 @@ class DiskStore:
         self._lock_wait_s = lock_wait_s
         self._connections = Connections(self._folder, self._recover)
         self._reader = Reader(self._connections)
-        self._writers: dict[int, Writer] = {}
         self._mended: Inode | None = None
-        self._check_not_lost()
+        self._closed = False
+        self._begin()
+        try:
+            self._folder.check_not_lost()
+        except Malformed as damage:
+            self._recover(damage)
+        _stores.add(self)
+
+    def _begin(self) -> None:
+        self._lock, self._committing = threading.RLock(), threading.RLock()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._engine: Engine | None = None
 
     @property
     def reader(self) -> Reader:
         return self._reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        writer = self._writers.get(os.getpid()) or self._new_writer()
-        return writer.submit(change)
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RouterClosed
+            if self._thread is None:
+                from kingly_memory.adapters.local.engine import Engine
+
+                self._engine = Engine(
+                    self._folder,
+                    synchronous=self._synchronous,
+                    lock_wait_s=self._lock_wait_s,
+                    recover=self._recover_locked,
+                    committing=self._committing,
+                )
+                self._thread = threading.Thread(target=self._work, args=(self._engine,), name="kingly-writer")
+                self._thread.daemon = True
+                self._thread.start()
+            self._jobs.put((change, future))
+        return future
 
     def versions(self) -> Mapping[str, str]:
         layout = self._connections.layout() or sql.LAYOUT
@@ -61,20 +99,36 @@ class DiskStore:
         return None if quarantined is None else str(quarantined)
 
     def close(self) -> None:
-        writer = self._writers.get(os.getpid())
-        if writer is not None:
-            writer.close()
+        with self._lock:
+            self._closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._jobs.put(None)
+            thread.join()
         self._connections.close()
 
-    def _new_writer(self) -> Writer:
-        """By process: a fork leaves its parent's writer thread behind. One that loses a race has done no harm."""
-        from kingly_memory.adapters.local.engine import Engine
-        from kingly_memory.adapters.local.writer import Writer
-
-        engine = Engine(
-            self._folder, synchronous=self._synchronous, lock_wait_s=self._lock_wait_s, recover=self._recover_locked
-        )
-        return self._writers.setdefault(os.getpid(), Writer(engine))
+    def _work(self, engine: Engine) -> None:
+        """Wait for one job, then take whatever else is there. None says that no more will come."""
+        job = self._jobs.get()
+        while job is not None:
+            batch = [job]
+            while len(batch) < LARGEST_BATCH and not self._jobs.empty() and (job := self._jobs.get()) is not None:
+                batch.append(job)
+            accepted = [(change, future) for change, future in batch if future.set_running_or_notify_cancel()]
+            try:
+                outcomes = engine.commit([change for change, _ in accepted])
+            except Exception as error:  # noqa: BLE001  # the thread outlives any failed commit; all who wait are told
+                for _, future in accepted:
+                    future.set_exception(error)
+            else:
+                for (_, future), outcome in zip(accepted, outcomes, strict=True):
+                    if outcome.error is None:
+                        future.set_result(outcome.value)
+                    else:
+                        future.set_exception(outcome.error)
+            if job is not None:
+                job = self._jobs.get()
+        engine.close()
 
     def _recover(self, damage: Malformed) -> None:
         with locked(self._folder.write_lock, self._lock_wait_s):
@@ -89,8 +143,44 @@ class DiskStore:
         recover(self._folder, damage)
         self._mended = self._folder.inode()
 
-    def _check_not_lost(self) -> None:
-        try:
-            self._folder.check_not_lost()
-        except Malformed as damage:
-            self._recover(damage)
+    # --- forks
+
+    def _before_fork(self) -> None:
+        """Nobody forks in the middle of a commit: the child would hold its lock, and half of it."""
+        self._committing.acquire()
+        self._lock.acquire()
+
+    def _after_fork(self) -> None:
+        self._lock.release()
+        self._committing.release()
+
+    def _in_child(self) -> None:
+        # SQLite must not even close what the parent has open.
+        _inherited.append((self._engine, self._connections.forked()))
+        self._begin()
+
+
+_stores: WeakSet[DiskStore] = WeakSet()
+_forking: list[DiskStore] = []
+_inherited: list[object] = []
+
+
+def _before_fork() -> None:
+    _forking[:] = _stores
+    for store in _forking:
+        store._before_fork()  # noqa: SLF001
+
+
+def _after_fork() -> None:
+    for store in _forking:
+        store._after_fork()  # noqa: SLF001
+    _forking.clear()
+
+
+def _in_child() -> None:
+    for store in _forking:
+        store._in_child()  # noqa: SLF001
+    _forking.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

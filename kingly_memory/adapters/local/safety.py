@@ -1,0 +1,148 @@
+"""Is a store ours, whole, and of a layout that we know? And what does an error of SQLite mean?
+
+diskcache sets any attribute that its Settings table names, and SQLite runs any trigger it finds. So both are compared
+with what we would have written, over a raw read-only connection, before either gets a chance.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from kingly_memory.adapters.local import sql
+from kingly_memory.errors import StoreBusy, StoreDamaged, StoreError, StoreTooOld, StoreUntrusted, StoreUnwritable
+
+READ_WAIT_S = 1.0
+"""How long a read waits for a lock. Only another program's exclusive lock is in its way."""
+
+Inode = tuple[int, int]
+"""Device and number: which file lies under a path."""
+
+_SHADOW_TABLE = re.compile(
+    r"CREATE TABLE 'km_(text|pieces)_(data|idx|content|docsize|config)'\([\w ,()]+\)( WITHOUT ROWID)?"
+)
+_DISKCACHE_OBJECTS = {
+    "Settings": "7dc3acaeb6bbc0a0",
+    "Cache": "b1e287d8264b4cfb",
+    "Cache_key_raw": "4f0a5302019317d0",
+    "Cache_expire_time": "4a273a1da0f568b2",
+    "Settings_count_insert": "0d6ef5b954e42033",
+    "Settings_count_delete": "2eb9bf040815f4bc",
+    "Settings_size_insert": "404b74ec6db5c3f1",
+    "Settings_size_update": "18eb18f5d803b490",
+    "Settings_size_delete": "613ef63fc328c3a9",
+}
+"""SHA-256 (first 16 digits) of the statements that diskcache 5.6 creates its objects with."""
+
+
+def connect_read_only(database: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    """A raw connection that cannot write. Raises sqlite3.Error when the file cannot be read.
+
+    `immutable` is for folders that cannot be written to and hold no WAL: SQLite then takes no locks.
+    """
+    # urllib would take longer to load than this whole connection to open.
+    escaped = str(database).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    uri = f"file:{escaped}?mode=ro" + ("&immutable=1" if immutable else "")
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=READ_WAIT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    try:
+        for pragma in sql.READ_PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def layout_of(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def check_objects(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreUntrusted when the database holds a table, view, trigger, index or setting that is not ours, and
+    StoreTooOld when an earlier version wrote it.
+
+    A newer layout may hold more than we know. Only read by us, it is asked for no more than the table of the rows.
+    """
+    layout = layout_of(connection)
+    if 0 < layout < sql.LAYOUT:
+        raise StoreTooOld(str(path), layout, sql.LAYOUT)
+    is_newer, has_settings = layout > sql.LAYOUT, False
+    for kind, name, text in connection.execute("SELECT type, name, sql FROM sqlite_master"):
+        if not _is_ours(kind, name, text) and (name == "Cache" or not is_newer):
+            raise StoreUntrusted(str(path), f"it holds a {kind} named {name[:60]!r} that kingly-memory did not make")
+        has_settings |= name == "Settings"
+    if is_newer or not has_settings:
+        return
+    for name, value in connection.execute("SELECT key, value FROM Settings"):
+        is_ours = name in sql.METADATA or (name in sql.SETTINGS and value == sql.SETTINGS[str(name)])
+        if not is_ours and not (name == "sqlite_synchronous" and value in sql.SYNCHRONOUS.values()):
+            raise StoreUntrusted(str(path), f"its setting {str(name)[:60]!r} was changed by another program")
+
+
+def check_table(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a damaged database has the table of the rows. Raises StoreUntrusted when it is not the one we make."""
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE name = 'Cache'").fetchall()
+    for columns in found:
+        if not _is_ours(*(one if isinstance(one, str) else one.decode(errors="replace") for one in columns)):
+            raise StoreUntrusted(str(path), "its table of memories is not the one that kingly-memory made")
+    return bool(found)
+
+
+def _is_ours(kind: str, name: str, text: str | None) -> bool:
+    if text is None:
+        return kind == "index" and name == "sqlite_autoindex_Settings_1"
+    if name in sql.SCHEMA:
+        return text == sql.SCHEMA[name]
+    if name in _DISKCACHE_OBJECTS:
+        return sha256(text.encode()).hexdigest()[:16] == _DISKCACHE_OBJECTS[name]
+    return kind == "table" and _SHADOW_TABLE.fullmatch(text) is not None
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+_BROKEN_FILE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_BROKEN_ROW = {"malformed JSON": "a row is no JSON", "Could not decode to UTF-8": "a row is no UTF-8"}
+"""Said by a statement that meets such a row; the rest of SQLite's message may quote what the row says."""
+
+
+class Malformed(StoreDamaged):
+    """SQLite cannot make sense of the database, or its recovery was interrupted: what still reads can be saved.
+
+    `inode` is the file in question, None when it is not in its place. Another one there means that it is mended.
+    """
+
+    def __init__(self, path: str, problem: str, inode: Inode | None) -> None:
+        super().__init__(path, problem)
+        self.problem = problem
+        self.inode = inode
+
+
+Recovery = Callable[[Malformed], None]
+"""Puts a whole store in the place of the damaged one, or raises StoreError."""
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """SQLite's result code without its extension; 0 when sqlite3 itself complains."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def failure(error: BaseException, path: str, inode: Inode | None, waited_s: float, *, writing: bool) -> StoreError:
+    """The error of a read or a commit, in our words."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, sqlite3.Error):
+        said = next((problem for text, problem in _BROKEN_ROW.items() if text in str(error)), None)
+        if said or primary_code(error) in _BROKEN_FILE:
+            return Malformed(path, said or str(error), inode)
+        if primary_code(error) in _LOCKED:
+            return StoreBusy(waited_s)
+    if writing:
+        return StoreUnwritable(path, str(error) or type(error).__name__)
+    return StoreDamaged(path, f"it cannot be read ({error})")
