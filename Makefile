@@ -51,8 +51,21 @@ crash: $(READY) ## the long kill run: hundreds of kills, nothing lost, everythin
 faults: $(READY) ## every fault and the kill runs (20 minutes or more); rewrites the figures of docs/reliability.md (root for some rows)
 	$(RUN) -m tools.reliability $(ARGS)
 
-bench: $(READY) ## measure and print a table; ARGS="--quick" for a short run, ARGS="--json FILE" to keep the figures
-	$(RUN) -m benchmarks.run $(ARGS)
+ifdef PEERS
+BENCH := .venv-peers
+bench: $(BENCH)/.ready
+else
+BENCH := $(VENV)
+bench: $(READY)
+endif
+bench: ## measure and print a table; ARGS="--quick" for a short run, ARGS="--json FILE" keeps figures, PEERS=1 adds peers
+	$(BENCH)/bin/python -m benchmarks.run $(ARGS)
+
+.venv-peers/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv --clear .venv-peers
+	@$(LOCKED) .venv-peers/bin/python -m pip install --quiet --editable '.[dev]'
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check langgraph-checkpoint-sqlite
+	@touch $@
 
 requirements: $(READY) ## list the requirements that no passing test proves
 	@rm -f .requirements.json
@@ -66,5 +79,5 @@ constraints: ## look up current versions and rewrite constraints.txt
 	rm -rf .venv-constraints
 
 clean: ## remove everything that make and the tools made
-	rm -rf .venv .venv-constraints .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-constraints .venv-peers .requirements.json bench.json build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import queue
 import sqlite3
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +54,66 @@ class Floor:
 
     def close(self) -> None:
         self._connection.close()
+
+
+_SAME_TABLES = """
+CREATE TABLE record(id TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE delivery(id TEXT PRIMARY KEY, state TEXT NOT NULL, due REAL NOT NULL);
+CREATE TABLE word(length INTEGER, word TEXT, PRIMARY KEY (length, word)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE passage USING fts5(content, tokenize = 'porter unicode61');
+"""
+_Job = tuple[str, Note, asyncio.Future[None]]
+
+
+class SameTables:
+    """The least that could keep our promise: one writer thread that commits the same kinds of rows as a store of ours
+    (record, delivery, words, full text) and then wakes the caller. Those that wait together share one commit."""
+
+    def __init__(self, file: Path, durability: Literal["power", "process"] = "power") -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, args=(file, durability))
+        self._thread.start()
+
+    async def store(self, key: str, note: Note) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._jobs.put((key, note, done))
+        await done
+
+    def close(self) -> None:
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _write(self, file: Path, durability: Literal["power", "process"]) -> None:
+        connection = sqlite3.connect(file, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+        connection.executescript(_SAME_TABLES)
+        while job := self._jobs.get():
+            batch: list[_Job | None] = [job]
+            while not self._jobs.empty():
+                batch.append(self._jobs.get())
+            due = [one for one in batch if one is not None]
+            connection.execute("BEGIN IMMEDIATE")
+            for key, note, _ in due:
+                _insert(connection, key, note)
+            connection.execute("COMMIT")
+            due[0][2].get_loop().call_soon_threadsafe(_wake, [done for _, _, done in due])
+            if None in batch:
+                break
+        connection.close()
+
+
+def _insert(connection: sqlite3.Connection, key: str, note: Note) -> None:
+    connection.execute("INSERT INTO record(id, body) VALUES (?, ?)", (key, _body(key, note)))
+    connection.execute("INSERT INTO delivery(id, state, due) VALUES (?, 'pending', 0)", (key,))
+    words = [(len(word), word) for word in set(note.content.lower().split())]
+    connection.executemany("INSERT OR IGNORE INTO word(length, word) VALUES (?, ?)", words)
+    connection.execute("INSERT INTO passage(content) VALUES (?)", (note.content,))
+
+
+def _wake(waiting: Sequence[asyncio.Future[None]]) -> None:
+    for done in waiting:
+        done.set_result(None)
 
 
 def _body(key: str, note: Note) -> str:
