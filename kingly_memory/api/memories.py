@@ -293,14 +293,14 @@ class MemoryVerbs(Family):
         """Take in many memories from files, a few hundred per transaction. Repeating it changes nothing."""
         waiting, counts = iter(items), {"stored": 0, "revised": 0, "unchanged": 0, "kept": 0}
         while batch := [*islice(waiting, IMPORT_BATCH)]:
-            for _, fate in await self._engine.write(write.take_in(batch, self._engine.write_context())):
+            for _, fate in await self._engine.write(write.import_all(batch, self._engine.write_context())):
                 counts[fate] += 1
             self._engine.wake()
         return Taken(**counts)
 
     def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
-        return self._engine.view.everything()
+        return self._engine.view.export()
 
     async def working_context(self, context_id: str = CURRENT, include_related: bool = True) -> WorkingContext:
         """What is at hand in a context: its latest items (20 at most) here, merged with what the remote holds for it.

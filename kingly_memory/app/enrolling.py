@@ -48,7 +48,7 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
 
     named({remote.label: remote.address or ""}, "")
     there = endpoint(remote.address)
-    parts.makeable(parts.closed(parts.checked(place)))
+    parts.makeable(parts.secured(place))
     path = added_remotes()
     _check_free(remote_record.added(path, place.home), remote)  # before anything is sent there
     server = None if offline else asyncio.run(_greeted(place, settings, remote))

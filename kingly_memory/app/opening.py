@@ -79,7 +79,7 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
         observers: tuple[Observer, ...] = (),
     ) -> Self:
         """`open` for a place that is known. Where its home cannot be made, the first store fails."""
-        place = parts.closed(parts.checked(place))
+        place = parts.secured(place)
         chosen = settings or Settings.from_environment(home=place.home)
         for one in () if settings else inert(place.home):
             log.warning("%s", one)

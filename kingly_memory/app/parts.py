@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,8 +41,9 @@ def checked(place: Place) -> Place:
     return place
 
 
-def closed(place: Place) -> Place:
-    """The place, closed to other users where it lies in a `.kingly`. Raises StoreUntrusted."""
+def secured(place: Place) -> Place:
+    """The same, closed to other users where it lies in a `.kingly`. Raises InvalidInput, StoreUntrusted."""
+    checked(place)
     tighten(place.home)
     check_folder(place.home)
     return place
@@ -134,8 +134,7 @@ def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Rou
     from kingly_memory.router.routes import UNNAMED, Route, Routes, policy
 
     known = (
-        Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(_only(place, one)))
-        for one in remotes
+        Route(one.endpoint.remote_name, one.place.label, str(one.endpoint), _token_mark(one.place)) for one in remotes
     )
     labels = [one.label for one in place.remotes]
     said = policy(settings.remote_policy, labels)
@@ -146,20 +145,10 @@ def _routes(place: Place, settings: Settings, remotes: Sequence[Reached]) -> Rou
 
 
 def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], clock: Clock) -> tuple[RemotePart, ...]:
-    """The remotes behind those addresses. Each is shown its own token, and no other."""
-    return tuple(
-        replace(remote_part(_only(place, one), settings, one.endpoint, clock), label=one.place.label) for one in remotes
-    )
-
-
-def _only(place: Place, one: Reached) -> Place:
-    """The place as if that were its only remote."""
-    own = one.place
-    return replace(place, remote=own.address, token=own.token, token_file=own.token_file, label=own.label, others=())
-
-
-def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clock) -> RemotePart:
-    """The remote behind that address, and the lock that decides which process delivers to it."""
+    """The remotes behind those addresses, each with the lock that decides which process delivers to it. Each is shown
+    its own token, and no other."""
+    if not remotes:
+        return ()
     from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
     from kingly_memory.adapters.remote.transport import Transport, load
     from kingly_memory.adapters.remote.trying import Persistence
@@ -168,34 +157,48 @@ def remote_part(place: Place, settings: Settings, endpoint: Endpoint, clock: Clo
 
     load()
     repair.load()
-    transport = Transport(endpoint, token=token_of(place), clock=clock, reply_limit_bytes=settings.reply_limit_bytes)
     persistence = Persistence(clock, tries=settings.send_tries, pause_s=settings.send_pause_s)
-    spoken = dialects(settings.dialect, transport, project=place.project, call_timeout_s=settings.call_timeout_s)
-    remote = ChosenRemote(spoken, persistence, project=place.project, connect_within_s=settings.call_timeout_s)
-    lead = Leadership(place.home / f"deliver-{endpoint.remote_name}.lock")
-    name, heard_s = endpoint.remote_name, lambda: transport.heard_s
-    mark = _token_mark(place)
-    return RemotePart(name, str(endpoint), remote, lead.take, lead.give_up, heard_s=heard_s, token_mark=mark)
+    call_s = settings.call_timeout_s
+
+    def part(one: Reached) -> RemotePart:
+        transport = Transport(
+            one.endpoint, token=_token(one.place), clock=clock, reply_limit_bytes=settings.reply_limit_bytes
+        )
+        spoken = dialects(settings.dialect, transport, project=place.project, call_timeout_s=call_s)
+        name = one.endpoint.remote_name
+        lead = Leadership(place.home / f"deliver-{name}.lock")
+        return RemotePart(
+            name,
+            str(one.endpoint),
+            ChosenRemote(spoken, persistence, project=place.project, connect_within_s=call_s),
+            lead.take,
+            lead.give_up,
+            label=one.place.label,
+            heard_s=lambda: transport.heard_s,
+            token_mark=_token_mark(one.place),
+        )
+
+    return tuple(map(part, remotes))
 
 
-def token_of(place: Place) -> str | Callable[[], str] | None:
+def _token(remote: RemotePlace) -> str | Callable[[], str] | None:
     """The remote's token, or what reads it out of its file."""
-    path = place.token_file
-    if place.token is not None or path is None:
-        return place.token
+    path = remote.token_file
+    if remote.token is not None or path is None:
+        return remote.token
     from kingly_memory.secret_file import secret
 
     return lambda: secret(path, "token_file")
 
 
-def _token_mark(place: Place) -> str:
+def _token_mark(remote: RemotePlace) -> str:
     """Four hex digits: too few to find the token by, or to know it from a guess. Of a file that cannot serve they are
     its name's: it is not to be taken for no token at all."""
-    token = token_of(place)
+    token = _token(remote)
     try:
         shown = token() if callable(token) else token
     except (InvalidInput, InvalidSetting, OSError):  # whoever shows it says what is wrong with it
-        shown = str(place.token_file)
+        shown = str(remote.token_file)
     return "" if not shown else sha256(shown.encode(errors="replace")).hexdigest()[:4]
 
 

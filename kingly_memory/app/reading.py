@@ -15,7 +15,6 @@ from kingly_memory.errors import StoreError
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Query, Results, Source, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
-from kingly_memory.router.link import Link
 from kingly_memory.router.searching.local_search import (
     LEAST_BUDGET_S,
     LocalAnswer,
@@ -29,8 +28,6 @@ from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attending.surroundings import Surroundings
-    from kingly_memory.router.known_remotes import KnownRemote
-    from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.thread_files import ExportedThread
 
 
@@ -41,18 +38,19 @@ class WallClock:
         return datetime.now(UTC)
 
 
-class LocalReader:
+class LocalReader(View):
     """One project's memories on this machine. Asks no remote, and writes nothing but what `note_used` is told."""
 
     def __init__(self, place: Place, settings: Settings, *, repairs: bool = True, meaning: bool = False) -> None:
         self._place = place
         self._settings = settings
-        self._store = parts.open_store(place, settings)
-        self._local = LocalSearch(self._store.reader, likeness=False, repairs=repairs)
         self._is_by_meaning = meaning
-        self._clock = WallClock()
-        station = parts.station(place, settings, parts.reached(place))
-        self._view = View(station, store=self._store, local=self._local, clock=self._clock)
+        store = parts.open_store(place, settings)
+        self._reader = store.reader
+        words = LocalSearch(store.reader, likeness=False, repairs=repairs)
+        super().__init__(
+            parts.station(place, settings, parts.reached(place)), store=store, local=words, clock=WallClock()
+        )
 
     @cached_property
     def _layer(self) -> LocalLayer:
@@ -60,19 +58,7 @@ class LocalReader:
             return self._local
         from kingly_memory.app.meaning import by_meaning
 
-        return by_meaning(self._local, self._store.reader, self._place.project, self._settings)
-
-    def answers_alone(self) -> bool:
-        """True when no remote would be asked now: none is named, or it is offline and its next probe is not due."""
-        return self._view.answers_alone()
-
-    def link(self) -> Link | None:
-        """The first remote's link as this machine knows it; None when no remote is named."""
-        return self._view.link()
-
-    def offline_reasons(self) -> dict[str, str] | None:
-        """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
-        return self._view.offline_reasons()
+        return by_meaning(self._local, self._reader, self._place.project, self._settings)
 
     def search(
         self, query: str, *, fold: bool = False, detail: str = "full", budget_tokens: int | None = None, **filters: Any
@@ -86,7 +72,7 @@ class LocalReader:
         shape = shaping.shape(fold, detail, budget_tokens)
         unsought = intake.unsought(filters.get("tags"))
         asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
-        now_s, deadline_s = self._clock.now().timestamp(), began + self._settings.local_search_s
+        now_s, deadline_s = self._now_s(), began + self._settings.local_search_s
 
         def look(query: Query, most: int) -> LocalAnswer:
             left_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
@@ -113,7 +99,7 @@ class LocalReader:
             repaired=answer.repaired,
             asked=asked.asked,
         )
-        found = self._view.marked(found) if asked.include_archived else found
+        found = self.marked(found) if asked.include_archived else found
         showing_s = time.monotonic() + self._settings.local_search_s * shaping.SHOWING_SHARE
         shown = shape.shown(shape.listed(found, asked.limit), asked.text, showing_s)
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
@@ -122,18 +108,15 @@ class LocalReader:
         """Where candidates for a prompt or a session's start are looked for: see `router.attending`."""
         from kingly_memory.router.attending.surroundings import Surroundings
 
-        now_s = self._clock.now().timestamp()
-        return Surroundings(self._store.reader, self._layer, self._place.project, self._place.agent, now_s)
-
-    def get(self, key_or_id: str) -> Memory | None:
-        return self._view.get(key_or_id)
+        now_s = self._now_s()
+        return Surroundings(self._reader, self._layer, self._place.project, self._place.agent, now_s)
 
     def note_used(self, memory_ids: Sequence[str]) -> None:
         """Renew the lifetimes that count from the last use. Most memories have none, and then nothing is written."""
         counting = [one for one, lifetime in self._local.lifetimes(memory_ids).items() if lifetime.slides]
         if not counting:
             return
-        now_s = self._clock.now().timestamp()
+        now_s = self._now_s()
 
         def change(transaction: Transaction) -> None:
             for memory_id in counting:
@@ -149,40 +132,24 @@ class LocalReader:
     def named(self, ids: Iterable[str]) -> dict[str, Memory]:
         """Those of the project's memories that have these ids or keys, expired and archived ones too: for telling what
         becomes of them."""
-        rows = ((memory_id, self._view.find(memory_id)) for memory_id in ids)
+        rows = ((memory_id, self.find(memory_id)) for memory_id in ids)
         return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
         query = intake.query("", project=self._place.project, limit=limit, **filters)
-        return self._view.page(query, before)
-
-    def export(self) -> Iterator[tuple[Memory, Standing]]:
-        """See `MemoryRouter.export`."""
-        return self._view.everything()
+        return self.page(query, before)
 
     def threads(self) -> Iterator[ExportedThread]:
         """Every thread of the project, for files: archived and merged ones too."""
         from kingly_memory.router.threads import giving_out
 
-        return giving_out.threads(self._store.reader, self._place.project)
+        return giving_out.threads(self._reader, self._place.project)
 
     def focus(self) -> JsonObject | None:
         """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
         from kingly_memory.router.threads import giving_out
 
-        return giving_out.focus(self._store.reader, self._place.project, self._place.agent)
-
-    def remote_ids(self, memory_ids: Sequence[str]) -> dict[str, str]:
-        """What remotes call those of the memories that they have."""
-        return self._view.remote_ids(memory_ids)
-
-    def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
-        """See `MemoryRouter.outbox`."""
-        return self._view.outbox(states, remote)
-
-    def remotes(self) -> tuple[KnownRemote, ...]:
-        """See `MemoryRouter.remotes`."""
-        return self._view.remotes()
+        return giving_out.focus(self._reader, self._place.project, self._place.agent)
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
@@ -190,9 +157,9 @@ class LocalReader:
         from kingly_memory.router.attending import focuses
 
         return {
-            **self._view.status(),
-            **vectors_status(self._store.reader, self._place.project, self._settings),
-            **focuses.status(self._store.reader, self._place.project, self._place.agent),
+            **super().status(),
+            **vectors_status(self._reader, self._place.project, self._settings),
+            **focuses.status(self._reader, self._place.project, self._place.agent),
         }
 
     def close(self) -> None:

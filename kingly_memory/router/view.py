@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
-from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import (
     JsonObject,
     LinkState,
@@ -56,7 +55,7 @@ class Station(NamedTuple):
 
 
 class View:
-    """One project's shelf."""
+    """One project's memories and remotes, as this machine knows them."""
 
     def __init__(self, station: Station, *, store: LocalStore, local: LocalSearch, clock: Now) -> None:
         self._station = station
@@ -84,8 +83,10 @@ class View:
     def _ending(self, memories: Sequence[Memory]) -> tuple[Memory, ...]:
         """The memories with when they end."""
         lifetimes = self._local.lifetimes([memory.id for memory in memories])
+        ends = ((memory, lifetimes.get(memory.id)) for memory in memories)
         return tuple(
-            memory if (one := lifetimes.get(memory.id)) is None else _with_end(memory, one) for memory in memories
+            memory if one is None else replace(memory, ends_at=one.ends_at, lifetime_s=one.sliding_s)
+            for memory, one in ends
         )
 
     def find(self, key_or_id: str) -> Row | None:
@@ -124,7 +125,7 @@ class View:
 
         return known_remotes.remote_ids(self._store.reader, memory_ids, self._station.remotes)
 
-    def everything(self) -> Iterator[tuple[Memory, Standing]]:
+    def export(self) -> Iterator[tuple[Memory, Standing]]:
         """Every live and archived memory of the project, in the order they were first stored."""
         for rows in _pages(self._store.reader, Query("", self._station.project)):
             for row, memory in zip(rows, self._ending([row.memory for row in rows]), strict=True):
@@ -140,34 +141,82 @@ class View:
         while memories are to be sent as soon as the remote is made known to the project, None when they are many;
         `damaged` only when a damaged store was replaced, and says where it is kept.
         """
-        counts = Counter(self._store.reader.counts(self._station.project))
-        ends = self._store.reader.ends(self._station.project, self._now_s())
-        counts.subtract(ends.over)
+        station, reader = self._station, self._store.reader
+        counts = Counter(reader.counts(station.project))
+        ends = reader.ends(station.project, self._now_s())
         damaged = self._store.recovered()  # asked after a reading, which is what finds the damage
+        counts.subtract(ends.over)
         archived = counts.pop("archived")
-        return {
-            "home": self._station.home,
-            "project": self._station.project,
-            "durability": self._station.durability,
+        status: JsonObject = {
+            "home": station.home,
+            "project": station.project,
+            "durability": station.durability,
             "memories": {
                 "total": sum(counts.values()),
-                "by_type": _by_type(counts),
+                "by_type": {kind.value: counts.get(kind.value, 0) for kind in MemoryType},
                 "archived": archived,
                 "ended": sum(ends.over.values()),
                 "next_end": moment_text(None if ends.next_s is None else datetime.fromtimestamp(ends.next_s, UTC)),
             },
-            "link": self._link_status(next(iter(self._station.remotes), None)),
-            "outbox": self._outbox_status(self._station.remotes),
-            "versions": {"kingly_memory": self._station.version, **self._store.versions()},
-            **self._links_status(self._station.remotes),
-            **self._remotes_status(),
-            **self._elsewhere_status(),
-            **({} if damaged is None else {"damaged": damaged}),
+            **self._remote_status(station.remotes),
+            "versions": {"kingly_memory": station.version, **self._store.versions()},
         }
+        if station.routes is not None and not station.routes.is_plain:
+            status["remotes"] = {route.label: self._of_remote(route) for route in station.remotes}
+        from kingly_memory.router import known_remotes
 
-    def link(self) -> Link | None:
-        """The first remote's link as this machine knows it; None when no remote is named."""
-        return next(map(self._link, self._station.remotes), None)
+        if elsewhere := known_remotes.elsewhere(reader, station.remotes):
+            status["elsewhere"] = elsewhere
+        return status if damaged is None else {**status, "damaged": damaged}
+
+    def _of_remote(self, route: Route) -> JsonObject:
+        told = self._remote_status([route])
+        return {**told.pop("link"), **told}
+
+    def _remote_status(self, remotes: Sequence[Route]) -> JsonObject:
+        """The link to the first of the remotes, the outboxes of all together, and links between memories that wait for
+        them or were refused, if there are any."""
+        link = dict.fromkeys(("state", "endpoint", "next_probe_s", "last_error", "effects", "server"))
+        told: JsonObject = {
+            "link": {**link, "state": LinkState.DISABLED.value},
+            "outbox": {"pending": 0, "leased": 0, "dead": 0, "oldest_s": None},
+        }
+        if not remotes:
+            return told
+        from kingly_memory.router import known_remotes
+        from kingly_memory.router.delivery import outbox_of_links
+
+        reader, now_s, first = self._store.reader, self._now_s(), self._link(remotes[0])
+        told["link"] = {
+            "state": first.state.value,
+            "endpoint": remotes[0].endpoint,
+            "next_probe_s": None if first.next_probe is None else max(0.0, round(first.next_probe - now_s, 1)),
+            "last_error": first.last_error,
+            "effects": first.effects,
+            "server": first.server,
+        }
+        memories, links = Counter[str](), Counter[str]()
+        waiting_s: list[float] = []
+        earlier: list[int | None] = []
+        routes = self._station.routes
+        for route in remotes:
+            memories.update(reader.outbox_counts(route.name))
+            links.update(reader.outbox_counts(outbox_of_links(route.name)))
+            oldest = reader.outbox_page(route.name, ["pending", "leased"], 1)
+            waiting_s += [round(max(0.0, now_s - _waiting_since(*one)), 1) for one in oldest]
+            if routes is not None:
+                earlier.append(known_remotes.earlier_waiting(reader, routes, route, self._station.project))
+        told["outbox"] = {
+            "pending": memories["pending"],
+            "leased": memories["leased"],
+            "dead": memories["dead"],
+            "oldest_s": max(waiting_s, default=None),
+        }
+        if any(count != 0 for count in earlier):
+            told["outbox"]["earlier"] = None if None in earlier else sum(count or 0 for count in earlier)
+        if links.total():
+            told["links"] = {"pending": links["pending"] + links["leased"], "dead": links["dead"]}
+        return told
 
     def offline_reasons(self) -> dict[str, str] | None:
         """Why each remote need not be asked now, by its name; None when one may answer, or when none is named."""
@@ -187,33 +236,26 @@ class View:
         found = self._store.reader.facets("link", [route.link])
         return as_shown(Link.from_json(found[route.link]) if found else Link())
 
-    def answers_alone(self) -> bool:
-        """True when no remote would be asked now: none is named, or all are offline and no probe is due."""
-        return not self._station.remotes or self.offline_reasons() is not None
-
     def outbox(self, states: Sequence[str], remote: str | None = None) -> Sequence[OutboxEntry]:
         """What of the project waits for its remotes (or the one of that name) or was refused by them, oldest memory
         first, at most 1,000 entries. Raises InvalidInput."""
         from kingly_memory.router.outbox import entry  # no other reading needs to know deliveries
 
-        found = []
+        reader, now_s, found = self._store.reader, self._now_s(), []
         for route in self.routes(remote):
             label = None if self._station.routes is None or self._station.routes.is_plain else route.label
             link = self._link(route)
             probe = link.next_probe if link.state is LinkState.OFFLINE else None
-            found += [
-                (memory_id, facet, label, probe)
-                for memory_id, facet in self._store.reader.outbox_page(route.name, states, OUTBOX_PAGE)
-            ]
-        found.sort(key=itemgetter(0))
-        reader, now_s = self._store.reader, self._now_s()
-        rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, *_ in found[:OUTBOX_PAGE]}}
-        own = {one: row for one, row in rows.items() if row and row.memory.scope.project == self._station.project}
-        return [
-            entry(own[one].memory, facet, now_s, label, probe)
-            for one, facet, label, probe in found[:OUTBOX_PAGE]
-            if one in own
-        ]
+            page = reader.outbox_page(route.name, states, OUTBOX_PAGE)
+            found += [(memory_id, facet, label, probe) for memory_id, facet in page]
+        found = sorted(found, key=itemgetter(0))[:OUTBOX_PAGE]
+        rows = {memory_id: reader.row(memory_id) for memory_id in {one for one, *_ in found}}
+        listed = []
+        for memory_id, facet, label, probe in found:
+            row = rows[memory_id]
+            if row is not None and row.memory.scope.project == self._station.project:
+                listed.append(entry(row.memory, facet, now_s, label, probe))
+        return listed
 
     def remotes(self) -> tuple[KnownRemote, ...]:
         """Every remote that the home knows or that is in use here."""
@@ -226,90 +268,13 @@ class View:
         known = self._station.remotes
         if not known:
             raise InvalidInput("remote", "none is named, so there is no outbox; add --remote or set KINGLY_REMOTE")
-        if remote is None:
-            return known
-        chosen = tuple(route for route in known if route.label == remote)
+        chosen = tuple(route for route in known if remote in (None, route.label))
         if not chosen:
             names = ", ".join(route.label for route in known)
             plain = self._station.routes is None or self._station.routes.is_plain
             told = "no remote's name; the one there is has none" if plain else f"none of the remotes, which are {names}"
             raise InvalidInput("remote_name", f"{intake.shown(remote)!r} is {told}")
         return chosen
-
-    def _link_status(self, route: Route | None) -> JsonObject:
-        if route is None:
-            return {
-                "state": LinkState.DISABLED.value,
-                "endpoint": None,
-                "next_probe_s": None,
-                "last_error": None,
-                "effects": None,
-                "server": None,
-            }
-        link = self._link(route)
-        ahead = None if link.next_probe is None else max(0.0, round(link.next_probe - self._now_s(), 1))
-        return {
-            "state": link.state.value,
-            "endpoint": route.endpoint,
-            "next_probe_s": ahead,
-            "last_error": link.last_error,
-            "effects": link.effects,
-            "server": link.server,
-        }
-
-    def _outbox_status(self, remotes: Sequence[Route]) -> JsonObject:
-        counts = {"pending": 0, "leased": 0, "dead": 0}
-        ages: list[float] = []
-        for route in remotes:
-            found = self._store.reader.outbox_counts(route.name)
-            counts = {state: count + found[state] for state, count in counts.items()}
-            oldest = self._store.reader.outbox_page(route.name, ["pending", "leased"], 1)
-            ages += [round(max(0.0, self._now_s() - _waiting_since(*one)), 1) for one in oldest]
-        return {**counts, "oldest_s": max(ages, default=None), **self._earlier(remotes)}
-
-    def _links_status(self, remotes: Sequence[Route]) -> JsonObject:
-        """Links between memories that wait for remotes, and those that were refused: when there are any."""
-        if not remotes:
-            return {}
-        from kingly_memory.router.delivery import outbox_of_links
-
-        counted = [self._store.reader.outbox_counts(outbox_of_links(route.name)) for route in remotes]
-        waiting = sum(counts["pending"] + counts["leased"] for counts in counted)
-        dead = sum(counts["dead"] for counts in counted)
-        return {"links": {"pending": waiting, "dead": dead}} if waiting or dead else {}
-
-    def _elsewhere_status(self) -> JsonObject:
-        from kingly_memory.router import known_remotes
-
-        waiting = known_remotes.elsewhere(self._store.reader, self._station.remotes)
-        return {"elsewhere": waiting} if waiting else {}
-
-    def _earlier(self, remotes: Sequence[Route]) -> JsonObject:
-        """What no outbox holds yet, and is to be sent all the same."""
-        routes = self._station.routes
-        if routes is None:
-            return {}
-        from kingly_memory.router import known_remotes
-
-        reader, project = self._store.reader, self._station.project
-        counts = [known_remotes.earlier_waiting(reader, routes, route, project) for route in remotes]
-        if not any(count != 0 for count in counts):
-            return {}
-        return {"earlier": None if None in counts else sum(count or 0 for count in counts)}
-
-    def _remotes_status(self) -> JsonObject:
-        """Each remote by its name, where they have names."""
-        if self._station.routes is None or self._station.routes.is_plain:
-            return {}
-        each = {
-            route.label: {
-                **self._link_status(route),
-                "outbox": self._outbox_status([route]),
-                **self._links_status([route]),
-            }
-            for route in self._station.remotes
-        }
-        return {"remotes": each}
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
@@ -328,14 +293,6 @@ def _pages(reader: MemoryReader, query: Query) -> Iterator[list[Row]]:
         last = rows[-1].position
 
 
-def _with_end(memory: Memory, lifetime: Lifetime) -> Memory:
-    return replace(memory, ends_at=lifetime.ends_at, lifetime_s=lifetime.sliding_s)
-
-
 def _waiting_since(memory_id: MemoryId, facet: JsonObject) -> float:
     """When the memory was stored, which its id says; ids from elsewhere do not, and its due time is the next best."""
     return id_time_s(memory_id) if memory_id[14:15] == "7" else float(facet["due"] or 0.0)
-
-
-def _by_type(counts: Mapping[str, int]) -> dict[str, int]:
-    return {kind.value: counts.get(kind.value, 0) for kind in MemoryType}

@@ -1,9 +1,12 @@
-"""Storing, forgetting and restoring as changes: each runs whole inside one transaction of the store."""
+"""Every write of memories as a change: a function that runs whole inside one transaction of the store.
+
+A store checks nothing any more. It writes the memory, when it ends, what is due at each remote, and its place in the
+working context, and answers with the receipt.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -24,7 +27,6 @@ from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.leaving import leave
 from kingly_memory.router.usage import Used
 
-NONE_TOLD: Mapping[str, Delivery] = {}
 TOGETHER = 500
 """Memories whose standing changes in one statement."""
 
@@ -66,241 +68,98 @@ class Gone:
     others: tuple[MemoryId, ...] = ()
 
 
+# --- storing ----------------------------------------------------------------------------------------------------------
+
+
 def store(
-    draft: Draft, desk: WriteContext, *, noted: bool = True, context_used_s: float = 0.0
+    draft: Draft, context: WriteContext, *, noted: bool = True, context_used_s: float = 0.0
 ) -> Callable[[Transaction], Stored]:
     """A new memory, or a new revision of the one that has the key already; `noted` in its working context, of which a
     use may not be written down yet."""
 
     def change(transaction: Transaction) -> Stored:
-        before = _by_key(transaction, desk.project, draft.key)
-        memory = _memory(draft if before is None else draft.revising(before.memory), before, desk)
-        others = _leave_what_it_said(transaction, before, memory, desk)
-        lifetime = lifetimes.of_draft(transaction, draft, memory, before, usual=desk.lifetimes, now_s=desk.now_s)
-        receipt = _save(transaction, memory, Standing.LIVE, desk, lifetime, is_new=before is None, is_said=True)
-        if not noted or memory.scope.context_id is None:
-            return Stored(receipt, memory.scope.context_id, others=others)
+        before = _by_key(transaction, context.project, draft.key)
+        memory = _memory(draft if before is None else draft.revising(before.memory), before, context)
+        others = () if before is None else _unsay(transaction, before, memory, context)
+        lifetime = lifetimes.of_draft(transaction, draft, memory, before, usual=context.lifetimes, now_s=context.now_s)
+        receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
         context_id = memory.scope.context_id
+        if not noted or context_id is None:
+            return Stored(receipt, context_id, others=others)
         after = contexts.note(
             transaction,
             memory,
             context_id,
-            agent=desk.agent,
-            now_s=desk.now_s,
-            rules=desk.contexts,
+            agent=context.agent,
+            now_s=context.now_s,
+            rules=context.contexts,
             used_s=context_used_s,
         )
         for memory_id in after.overflow:
-            _consolidate(transaction, memory_id, context_id, desk)
-        due = after.context.due(desk.contexts.whisper_tokens)
+            _consolidate(transaction, memory_id, context_id, context)
+        due = after.context.due(context.contexts.whisper_tokens)
         return Stored(receipt, context_id, after.context.items, due, others)
 
     return change
 
 
-def whisper(due: Due, desk: WriteContext) -> Callable[[Transaction], bool]:
+def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
     """Store the whispers that are due, unless the context has moved on meanwhile: then False, and nothing is stored."""
 
     def change(transaction: Transaction) -> bool:
-        if not contexts.advance(transaction, desk.project, due):
+        if not contexts.advance(transaction, context.project, due):
             return False
         for draft in due.drafts:
-            memory = _memory(draft, None, desk)
+            memory = _memory(draft, None, context)
             own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-            _save(transaction, own_words, Standing.LIVE, desk, desk.lifetimes.usual(memory.type), is_new=True)
+            lifetime = context.lifetimes.usual(memory.type)
+            _save(transaction, own_words, Standing.LIVE, context, lifetime, is_new=True)
         return True
 
     return change
 
 
-def take_in(items: Sequence[Imported], desk: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
+def import_all(items: Sequence[Imported], context: WriteContext) -> Callable[[Transaction], list[tuple[Receipt, str]]]:
     """Many imported memories at once, each with what became of it: stored, revised, unchanged or kept."""
 
     def change(transaction: Transaction) -> list[tuple[Receipt, str]]:
-        return [_take_in_one(transaction, item, desk) for item in items]
+        return [_import(transaction, item, context) for item in items]
 
     return change
 
 
-def forget(key_or_id: str, desk: WriteContext) -> Callable[[Transaction], Gone | None]:
-    """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
-    Summaries tell no more of it; a text that was learned is forgotten whole, and so is what rests because this says the
-    same."""
-
-    def change(transaction: Transaction) -> Gone | None:
-        row = find(transaction, desk.project, key_or_id)
-        if row is None:
-            return None
-        joined.note_along(transaction, row.memory.id, None)
-        if row.standing is Standing.FORGOTTEN:
-            return None
-        _leave(transaction, row.memory, desk)
-        return Gone(row.memory, tuple(_forget_with(transaction, row.memory, desk)))
-
-    return change
-
-
-def _leave(transaction: Transaction, memory: Memory, desk: WriteContext) -> None:
-    transaction.save(memory, Standing.FORGOTTEN)
-    lifetimes.stop(transaction, memory.id)
-    contexts.forgotten(transaction, memory)
-    editions.renew(transaction, memory, new_id(desk.now))
-    leave(transaction, [memory])
-    told = _remotes(transaction, memory, desk, is_said=False)
-    in_use = [] if desk.routes is None or desk.routes.use is not RemoteUse.ENROL else desk.routes.known
-    wanting = {*told, *(route.name for route in in_use)}
-    for remote in {*wanting, *transaction.owners("remote")}:  # one that was used once may have it too
-        _forget_at(transaction, remote, memory, desk, is_wanting=remote in wanting)
-
-
-def _forget_with(transaction: Transaction, memory: Memory, desk: WriteContext) -> Iterator[MemoryId]:
-    """What says it in other words: the summary of a text that was learned, or the whole text, and summaries of many."""
-    halves = [row.memory for row in retelling.halves(transaction, memory) if row.standing is not Standing.FORGOTTEN]
-    for half in halves:
-        _leave(transaction, half, desk)
-        yield half.id
-    same = _forget_joined(transaction, memory, desk)
-    yield from (one.id for one in same)
-    for one in (memory, *halves, *same):
-        yield from _retell(transaction, one, desk)
-
-
-def _forget_joined(transaction: Transaction, memory: Memory, desk: WriteContext) -> list[Memory]:
-    """What rests in the archive because this says the same, and because that does, and so on."""
-    found = [memory]
-    for stands in found:
-        for row in joined.resting(transaction, stands.id):
-            _leave(transaction, row.memory, desk)
-            joined.note_along(transaction, row.memory.id, stands.id)
-            found.append(row.memory)
-    return found[1:]
-
-
-def _return_joined(transaction: Transaction, memory: Memory, desk: WriteContext) -> None:
-    """Back to the archive with what was forgotten along, as it was."""
-    found = [memory]
-    for stands in found:
-        for row in joined.gone_along(transaction, stands.id):
-            transaction.restand([row.memory.id], Standing.ARCHIVED)
-            joined.note_along(transaction, row.memory.id, None)
-            _deliver(transaction, row.memory, desk)
-            found.append(row.memory)
-
-
-def _retell(transaction: Transaction, gone: Memory, desk: WriteContext) -> Iterator[MemoryId]:
-    """Take out of summaries what they tell of it. One that tells nothing then is forgotten."""
-    for row, said, is_telling in retelling.without(transaction, gone):
-        after = replace(said, updated_at=desk.now)
-        if is_telling:
-            transaction.save(after, row.standing)
-            if row.standing is not Standing.FORGOTTEN:
-                _deliver(transaction, after, desk)
-        else:
-            _leave(transaction, after, desk)
-        yield after.id
-
-
-def restore(key_or_id: str, desk: WriteContext) -> Callable[[Transaction], Memory | None]:
-    """Bring back a memory that was forgotten, archived, or whose lifetime has ended, with a fresh lifetime. A live one
-    stays as it is."""
-
-    def change(transaction: Transaction) -> Memory | None:
-        row = find(transaction, desk.project, key_or_id)
-        if row is None:
-            return None
-        if row.standing in (Standing.FORGOTTEN, Standing.ARCHIVED) or lifetimes.is_over(transaction, row, desk.now_s):
-            revive(transaction, [row.memory], desk)
-        if row.standing is Standing.FORGOTTEN:
-            joined.note_along(transaction, row.memory.id, None)
-            _deliver(transaction, row.memory, desk)
-            for text_id in retelling.whole_texts(transaction, row.memory):
-                transaction.restand([text_id], Standing.ARCHIVED)
-            _return_joined(transaction, row.memory, desk)
-        return row.memory
-
-    return change
-
-
-def revise(transaction: Transaction, memory: Memory, desk: WriteContext, standing: Standing = Standing.LIVE) -> None:
-    """Write a new revision of a memory, live or archived, whose lifetime goes on."""
-    transaction.save(memory, standing)
-    _deliver(transaction, memory, desk)
-
-
-def revive(transaction: Transaction, memories: Sequence[Memory], desk: WriteContext, *, apart: bool = True) -> None:
-    """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
-    anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
-    did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
-    transaction.restand([memory.id for memory in memories], Standing.LIVE)
-    for memory in memories:
-        lifetimes.begin_again(transaction, memory, desk.now_s)
-        if apart:
-            archive.keep_apart(transaction, memory.id, desk.now_s)
-        transaction.set_facet(archive.FACET, memory.id, None)
-        usage.note(transaction, memory.id, Used(1, desk.now_s))
-        placement = told_placement(transaction.facet("tier", memory.id), memory, desk.tiers)
-        settled = replace(placement, moved_at=desk.now_s)
-        transaction.set_facet("tier", memory.id, settled.to_json())
-
-
-def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
-    """The project's memory under that key, else under that id."""
-    memory_id = transaction.id_of_key(project, key_or_id) or key_or_id
-    row = transaction.row(memory_id)
-    return row if row is not None and row.memory.scope.project == project else None
-
-
-def receipt(
-    transaction: Transaction, memory: Memory, routes: Routes | None, told: Mapping[str, Delivery] = NONE_TOLD
-) -> Receipt:
-    """Where the memory stands, as of this transaction; `told` are deliveries that need not be read again."""
-    if routes is None:
-        known = (delivery_of(transaction, one, memory.id) for one in remotes_of(transaction, memory.scope.project))
-        return receipt_of(memory, {}, None, waits=any(one is not None and one.waits for one in known))
-    others = (one.name for one in routes.known if one.name not in told)
-    read = {name: delivery_of(transaction, name, memory.id) for name in others}
-    return receipt_of(memory, {**told, **read}, routes)
-
-
-def _take_in_one(transaction: Transaction, item: Imported, desk: WriteContext) -> tuple[Receipt, str]:
-    before = _by_key(transaction, desk.project, item.draft.key)
-    wanted_id = item.id
+def _import(transaction: Transaction, item: Imported, context: WriteContext) -> tuple[Receipt, str]:
+    before, wanted_id = _by_key(transaction, context.project, item.draft.key), item.id
     if before is None and wanted_id is not None:
         before = transaction.row(wanted_id)
-        if before is not None and before.memory.scope.project != desk.project:
-            wanted_id = derived_id(wanted_id, desk.project)
+        if before is not None and before.memory.scope.project != context.project:
+            wanted_id = derived_id(wanted_id, context.project)
             before = transaction.row(wanted_id)
-    memory = _memory(item.draft, before, desk, wanted_id, item.updated_at)
+    memory = _memory(item.draft, before, context, wanted_id, item.updated_at)
     lifetime = lifetimes.in_file(item) or lifetimes.of_draft(
-        transaction, item.draft, memory, before, usual=desk.lifetimes, now_s=desk.now_s
+        transaction, item.draft, memory, before, usual=context.lifetimes, now_s=context.now_s
     )
-    why = _ended(item, desk)
-    ends_otherwise = why is None and lifetimes.differs(transaction, item, lifetime, before)
-    if before is not None and _says_the_same(before.memory, memory) and not ends_otherwise:
-        return receipt(transaction, before.memory, desk.routes), "unchanged"
-    if before is not None and _is_older(item, before.memory):
-        return receipt(transaction, before.memory, desk.routes), "kept"
-    _leave_what_it_said(transaction, before, memory, desk)
-    standing = item.standing if why is None else Standing.ARCHIVED
-    taken = _save(transaction, memory, standing, desk, lifetime, is_said=True)
-    if why is not None:
+    has_ended = item.standing is Standing.LIVE and item.ends_at is not None and item.ends_at <= context.now
+    if before is not None:
+        ends_otherwise = not has_ended and lifetimes.differs(transaction, item, lifetime, before)
+        if _says_the_same(before.memory, memory) and not ends_otherwise:
+            return _receipt(transaction, before.memory, context.routes, {}), "unchanged"
+        # What somebody has written himself, and after the file's text, an import must not undo.
+        said_at = item.updated_at or item.draft.created_at
+        if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:
+            return _receipt(transaction, before.memory, context.routes, {}), "kept"
+        _unsay(transaction, before, memory, context)
+    standing = Standing.ARCHIVED if has_ended else item.standing
+    receipt = _save(transaction, memory, standing, context, lifetime, is_said=True)
+    if has_ended and item.ends_at is not None:
+        ago = {"ended_s_ago": context.now_s - item.ends_at.timestamp()}
+        why = archive.Archived(context.now_s, LIFETIMES, "it had ended before it was imported", ago)
         transaction.set_facet(archive.FACET, memory.id, why.to_json())
-    _tell_of_the_living(transaction, memory, desk)
-    return taken, "stored" if before is None else "revised"
-
-
-def _tell_of_the_living(transaction: Transaction, said: Memory, desk: WriteContext) -> None:
-    """Note whom a summary tells of, and take out what has been forgotten here."""
-    for memory_id in retelling.note(transaction, said):
-        row = transaction.row(memory_id)
-        if row is not None and row.standing is Standing.FORGOTTEN:
-            deque(_retell(transaction, row.memory, desk), maxlen=0)
-
-
-def _is_older(item: Imported, stored: Memory) -> bool:
-    """True when somebody has written the stored text himself, and after the file's: an import must not undo that."""
-    said_at = item.updated_at or item.draft.created_at
-    return stored.origin is not Origin.IMPORT and said_at is not None and said_at < stored.updated_at
+    for told_id in retelling.note(transaction, memory):  # a summary tells nothing of what was forgotten here
+        told = transaction.row(told_id)
+        if told is not None and told.standing is Standing.FORGOTTEN:
+            _redact(transaction, told.memory, context)
+    return receipt, "stored" if before is None else "revised"
 
 
 def _says_the_same(old: Memory, new: Memory) -> bool:
@@ -309,36 +168,30 @@ def _says_the_same(old: Memory, new: Memory) -> bool:
     return like_old == old
 
 
-def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:
-    if key is None:
-        return None
-    memory_id = transaction.id_of_key(project, key)
-    return None if memory_id is None else transaction.row(memory_id)
-
-
 def _memory(
     draft: Draft,
     before: Row | None,
-    desk: WriteContext,
+    context: WriteContext,
     wanted_id: str | None = None,
     updated_at: datetime | None = None,
 ) -> Memory:
-    old = None if before is None else before.memory
-    created = draft.created_at or desk.now
-    said = replace(draft, agent=draft.agent or desk.agent)
-    if old is not None:
-        return said.memory(
-            old.id, desk.project, created_at=old.created_at, updated_at=desk.now, revision=old.revision + 1
-        )
-    memory_id = MemoryId(wanted_id or new_id(desk.now))
-    return said.memory(memory_id, desk.project, created_at=created, updated_at=updated_at or created)
+    """What the draft says, as a new memory or as the next revision of what was there."""
+    said = replace(draft, agent=draft.agent or context.agent)
+    if before is None:
+        created = draft.created_at or context.now
+        memory_id = MemoryId(wanted_id or new_id(context.now))
+        return said.memory(memory_id, context.project, created_at=created, updated_at=updated_at or created)
+    old = before.memory
+    return said.memory(
+        old.id, context.project, created_at=old.created_at, updated_at=context.now, revision=old.revision + 1
+    )
 
 
 def _save(
     transaction: Transaction,
     memory: Memory,
     standing: Standing,
-    desk: WriteContext,
+    context: WriteContext,
     lifetime: Lifetime | None,
     *,
     is_new: bool = False,
@@ -347,28 +200,24 @@ def _save(
     """`is_new`: it has just got its id, so that nothing can lie beside it that would have to be read. `is_said`: it is
     what the caller asked to store, rather than what follows from that."""
     transaction.save(memory, standing)
-    begun = lifetimes.begin(transaction, memory, lifetime, desk.now_s, is_new=is_new)
+    lives = lifetimes.begin(transaction, memory, lifetime, context.now_s, is_new=is_new)
     if standing is not Standing.LIVE:
         lifetimes.stop(transaction, memory.id)
-    told = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, desk, is_new=is_new, is_said=is_said)
-    ends_at = begun.ends_at if begun is not None and standing is Standing.LIVE else None
-    return replace(receipt(transaction, memory, desk.routes, told), ends_at=ends_at)
+    due = {} if standing is Standing.FORGOTTEN else _deliver(transaction, memory, context, is_new, is_said)
+    ends_at = lives.ends_at if lives is not None and standing is Standing.LIVE else None
+    return replace(_receipt(transaction, memory, context.routes, due), ends_at=ends_at)
 
 
-def _leave_what_it_said(
-    transaction: Transaction, before: Row | None, after: Memory, desk: WriteContext
-) -> tuple[MemoryId, ...]:
+def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteContext) -> tuple[MemoryId, ...]:
     """Of a new revision: what is no longer true once it says something else. Summaries tell no more what it said, and
     what rests because it said the same comes back, unless it was out of sight itself. Names those."""
-    if before is None:
-        return ()
     others: list[MemoryId] = []
     if after.content != before.memory.content:
         retelling.unlearn(transaction, after)
-        others += _retell(transaction, before.memory, desk)
+        others += _redact(transaction, before.memory, context)
         back = [row.memory for row in joined.resting(transaction, after.id)] if before.standing is Standing.LIVE else []
         for start in range(0, len(back), TOGETHER):
-            revive(transaction, back[start : start + TOGETHER], desk, apart=False)
+            revive(transaction, back[start : start + TOGETHER], context, apart=False)
         joined.clear(transaction, after.id)
         others += [memory.id for memory in back]
     if before.standing is not Standing.LIVE:
@@ -376,90 +225,208 @@ def _leave_what_it_said(
     return tuple(others)
 
 
-def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, desk: WriteContext) -> None:
+def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str, context: WriteContext) -> None:
     """What no longer fits a context has happened: a working memory goes on as an episodic one, under the same id."""
     row = transaction.row(memory_id)
     if row is None or row.standing is not Standing.LIVE or row.memory.type is not MemoryType.WORKING:
         return
     if row.memory.scope.context_id != context_id:  # it is at hand in another context by now
         return
-    happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=desk.now, revision=row.memory.revision + 1)
+    happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=context.now, revision=row.memory.revision + 1)
     lifetime = lifetimes.lifetime_of(transaction, memory_id)
     if lifetime is not None and lifetime.sliding_s is not None:
-        lifetime = desk.lifetimes.usual(happened.type)
-    _save(transaction, happened, Standing.LIVE, desk, lifetime)
+        lifetime = context.lifetimes.usual(happened.type)
+    _save(transaction, happened, Standing.LIVE, context, lifetime)
 
 
-def _ended(item: Imported, desk: WriteContext) -> archive.Archived | None:
-    """Why a memory whose end is over by the time of its import goes to the archive."""
-    if item.standing is not Standing.LIVE or item.ends_at is None or item.ends_at > desk.now:
-        return None
-    figures = {"ended_s_ago": desk.now_s - item.ends_at.timestamp()}
-    return archive.Archived(desk.now_s, LIFETIMES, "it had ended before it was imported", figures)
+def revise(transaction: Transaction, memory: Memory, context: WriteContext, standing: Standing = Standing.LIVE) -> None:
+    """Write a new revision of a memory, live or archived, whose lifetime goes on."""
+    transaction.save(memory, standing)
+    _deliver(transaction, memory, context)
+
+
+def find(transaction: Transaction, project: str, key_or_id: str) -> Row | None:
+    """The project's memory under that key, else under that id."""
+    row = transaction.row(transaction.id_of_key(project, key_or_id) or key_or_id)
+    return row if row is not None and row.memory.scope.project == project else None
+
+
+def _by_key(transaction: Transaction, project: str, key: str | None) -> Row | None:
+    memory_id = None if key is None else transaction.id_of_key(project, key)
+    return None if memory_id is None else transaction.row(memory_id)
+
+
+# --- forgetting and restoring -----------------------------------------------------------------------------------------
+
+
+def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gone | None]:
+    """Put the memory out of sight on this machine at once, and on every remote that has it as soon as it answers.
+    Summaries tell no more of it; a text that was learned is forgotten whole, and so is what rests because this says the
+    same."""
+
+    def change(transaction: Transaction) -> Gone | None:
+        row = find(transaction, context.project, key_or_id)
+        if row is None:
+            return None
+        joined.note_along(transaction, row.memory.id, None)
+        if row.standing is Standing.FORGOTTEN:
+            return None
+        memory = row.memory
+        _put_out_of_sight(transaction, memory, context)
+        halves = [one.memory for one in retelling.halves(transaction, memory) if one.standing is not Standing.FORGOTTEN]
+        for half in halves:
+            _put_out_of_sight(transaction, half, context)
+        same = [memory]
+        for stands in same:  # and because that says the same, and so on
+            for resting in joined.resting(transaction, stands.id):
+                _put_out_of_sight(transaction, resting.memory, context)
+                joined.note_along(transaction, resting.memory.id, stands.id)
+                same.append(resting.memory)
+        gone = [memory, *halves, *same[1:]]
+        redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
+        return Gone(memory, (*(one.id for one in gone[1:]), *redacted))
+
+    return change
+
+
+def restore(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Memory | None]:
+    """Bring back a memory that was forgotten, archived, or whose lifetime has ended, with a fresh lifetime. A live one
+    stays as it is."""
+
+    def change(transaction: Transaction) -> Memory | None:
+        row = find(transaction, context.project, key_or_id)
+        if row is None:
+            return None
+        memory, was_forgotten = row.memory, row.standing is Standing.FORGOTTEN
+        if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
+            revive(transaction, [memory], context)
+        if was_forgotten:
+            joined.note_along(transaction, memory.id, None)
+            _deliver(transaction, memory, context)
+            transaction.restand(retelling.whole_texts(transaction, memory), Standing.ARCHIVED)
+            same = [memory]
+            for stands in same:  # back to the archive with what was forgotten along, as it was
+                for along in joined.gone_along(transaction, stands.id):
+                    transaction.restand([along.memory.id], Standing.ARCHIVED)
+                    joined.note_along(transaction, along.memory.id, None)
+                    _deliver(transaction, along.memory, context)
+                    same.append(along.memory)
+        return memory
+
+    return change
+
+
+def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteContext, *, apart: bool = True) -> None:
+    """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
+    anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
+    did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
+    transaction.restand([memory.id for memory in memories], Standing.LIVE)
+    for memory in memories:
+        lifetimes.begin_again(transaction, memory, context.now_s)
+        if apart:
+            archive.keep_apart(transaction, memory.id, context.now_s)
+        transaction.set_facet(archive.FACET, memory.id, None)
+        usage.note(transaction, memory.id, Used(1, context.now_s))
+        placement = told_placement(transaction.facet("tier", memory.id), memory, context.tiers)
+        transaction.set_facet("tier", memory.id, replace(placement, moved_at=context.now_s).to_json())
+
+
+def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteContext) -> None:
+    transaction.save(memory, Standing.FORGOTTEN)
+    lifetimes.stop(transaction, memory.id)
+    contexts.forgotten(transaction, memory)
+    editions.renew(transaction, memory, new_id(context.now))
+    leave(transaction, [memory])
+    routes = context.routes
+    in_use = [] if routes is None or routes.use is not RemoteUse.ENROL else [route.name for route in routes.known]
+    wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}
+    for remote in {*wanting, *transaction.owners("remote")}:  # one that was used once may have it too
+        before = delivery_of(transaction, remote, memory.id)
+        if before is None and remote in wanting and memory.significance > REMOTE_ABOVE:
+            is_for = _is_for(transaction, remote, memory, context)
+            before = told_before(transaction, remote, memory, context.now_s) if is_for else None
+        if before is not None:
+            unsent = before.untried and before.state is not DeliveryState.LEASED
+            after = None if unsent else delivery.wanted(before, 0, context.now_s)
+            set_delivery(transaction, remote, memory.id, after)
+
+
+def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> list[MemoryId]:
+    """Take out of summaries what they tell of it. One that tells nothing then is forgotten. Names the summaries."""
+    redacted = []
+    for row, said, is_telling in retelling.without(transaction, gone):
+        after = replace(said, updated_at=context.now)
+        if not is_telling:
+            _put_out_of_sight(transaction, after, context)
+        elif row.standing is Standing.FORGOTTEN:
+            transaction.save(after, row.standing)
+        else:
+            revise(transaction, after, context, row.standing)
+        redacted.append(after.id)
+    return redacted
+
+
+# --- what is due at remotes -------------------------------------------------------------------------------------------
 
 
 def _deliver(
-    transaction: Transaction, memory: Memory, desk: WriteContext, *, is_new: bool = False, is_said: bool = False
+    transaction: Transaction, memory: Memory, context: WriteContext, is_new: bool = False, is_said: bool = False
 ) -> dict[str, Delivery]:
     """Make the newest change due at every remote its project has been told of and that a policy names for it, or keep
     it from them. Where it is due, as it stands there now."""
     due: dict[str, Delivery] = {}
-    for remote in _remotes(transaction, memory, desk, is_said=is_said):
+    for remote in _remotes(transaction, memory, context, is_said=is_said):
         before = None if is_new else delivery_of(transaction, remote, memory.id)
         if before is None and not (is_new or is_said) and is_earlier(transaction, remote, memory):
             continue  # it is brought back or revised here, not stored
         if memory.significance <= REMOTE_ABOVE:
             if before is not None:
                 set_delivery(transaction, remote, memory.id, None if before.untried else delivery.at_rest(before))
-        elif _is_for(transaction, remote, memory, desk):
+        elif _is_for(transaction, remote, memory, context):
             if before is None and not is_new:
-                after = first_delivery(transaction, remote, memory, desk.now_s)
+                after = first_delivery(transaction, remote, memory, context.now_s)
             else:
-                after = delivery.wanted(before, memory.revision, desk.now_s)
+                after = delivery.wanted(before, memory.revision, context.now_s)
             set_delivery(transaction, remote, memory.id, after)
             due[remote] = after
         else:
-            withhold(transaction, remote, memory.id, _outdone(before, memory))
+            # Should it be for the remote one day, this change is known to be missing there.
+            change = None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
+            withhold(transaction, remote, memory.id, change)
     return due
 
 
-def _remotes(transaction: Transaction, memory: Memory, desk: WriteContext, *, is_said: bool) -> list[str]:
+def _remotes(transaction: Transaction, memory: Memory, context: WriteContext, *, is_said: bool) -> list[str]:
     """Those that its project is enrolled at. One in use here that somebody has taken out of the home meanwhile is
     enrolled again. One that is used once gets what is `is_said`, and changes of what it got so before."""
-    known = remotes_of(transaction, memory.scope.project)
-    if desk.routes is None or memory.scope.project != desk.project:
+    known, routes = remotes_of(transaction, memory.scope.project), context.routes
+    if routes is None or memory.scope.project != context.project:
         return known
-    others = [route for route in desk.routes.of(memory) if route.name not in known]
-    if desk.routes.use is RemoteUse.ENROL:
+    others = [route for route in routes.of(memory) if route.name not in known]
+    if routes.use is RemoteUse.ENROL:
         for route in others:
-            said = desk.routes.policy.about(route.label)
-            enrol(route.name, route.endpoint, desk.project, desk.now_s, said)(transaction)
+            said = routes.policy.about(route.label)
+            enrol(route.name, route.endpoint, context.project, context.now_s, said)(transaction)
     else:
-        is_sent = is_said and desk.routes.use is RemoteUse.ONCE
+        is_sent = is_said and routes.use is RemoteUse.ONCE
         others = [route for route in others if is_sent or delivery_of(transaction, route.name, memory.id) is not None]
         for route in others:
             know(transaction, route.name, route.endpoint)
     return [*known, *(route.name for route in others)]
 
 
-def _is_for(transaction: Transaction, remote: str, memory: Memory, desk: WriteContext) -> bool:
+def _is_for(transaction: Transaction, remote: str, memory: Memory, context: WriteContext) -> bool:
     """A remote that is not in use here gets what it may get: whoever delivers to it has the last word."""
-    if desk.routes is None or desk.routes.named(remote) is None:
+    if context.routes is None or context.routes.named(remote) is None:
         return not gets_nothing(transaction, remote, memory.scope.project)
-    return desk.routes.is_for(remote, memory)
+    return context.routes.is_for(remote, memory)
 
 
-def _outdone(before: Delivery | None, memory: Memory) -> Delivery | None:
-    """There is a change that the remote does not get now: should it be for it one day, it is known to be missing."""
-    return None if before is None else replace(before, wanted=max(before.wanted + 1, memory.revision))
-
-
-def _forget_at(transaction: Transaction, remote: str, memory: Memory, desk: WriteContext, *, is_wanting: bool) -> None:
-    before = delivery_of(transaction, remote, memory.id)
-    may_be_there = is_wanting and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, desk)
-    if before is None and may_be_there:
-        before = told_before(transaction, remote, memory, desk.now_s)
-    if before is None:
-        return
-    unsent = before.untried and before.state is not DeliveryState.LEASED
-    set_delivery(transaction, remote, memory.id, None if unsent else delivery.wanted(before, 0, desk.now_s))
+def _receipt(transaction: Transaction, memory: Memory, routes: Routes | None, due: Mapping[str, Delivery]) -> Receipt:
+    """Where the memory stands, as of this transaction; deliveries that are `due` need not be read again."""
+    if routes is None:
+        known = (delivery_of(transaction, one, memory.id) for one in remotes_of(transaction, memory.scope.project))
+        return receipt_of(memory, {}, None, waits=any(one is not None and one.waits for one in known))
+    others = (one.name for one in routes.known if one.name not in due)
+    read = {name: delivery_of(transaction, name, memory.id) for name in others}
+    return receipt_of(memory, {**due, **read}, routes)

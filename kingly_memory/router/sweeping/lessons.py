@@ -69,7 +69,7 @@ def learn(
         pointing = replace(summary, metadata={**summary.metadata, "original_id": original_id})
         stored = write.store(pointing, desk, context_used_s=context_used_s)(transaction)
         resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
-        write.take_in([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], desk)(transaction)
+        write.import_all([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], desk)(transaction)
         why = Archived(desk.now_s, LEARNED, _REASON, {"compression_ratio": ratio}, summary=stored.receipt.id)
         transaction.set_facet(archive.FACET, original_id, why.to_json())
         said = links.draft("references", 1.0, WHOLE_TEXT)

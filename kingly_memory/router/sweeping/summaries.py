@@ -71,7 +71,7 @@ def keep(group: Group, told: Sequence[Gist], desk: WriteContext) -> Callable[[Tr
             return None
         draft = summary(group, left)
         summary_id = _id(transaction, group, draft.content, desk)
-        write.take_in([Imported(draft, id=summary_id)], replace(desk, agent=None))(transaction)
+        write.import_all([Imported(draft, id=summary_id)], replace(desk, agent=None))(transaction)
         placement = of_summary(desk.now_s).to_json()
         transaction.set_facet("tier", summary_id, placement)
         return {"id": summary_id, "tier": placement}

@@ -112,7 +112,7 @@ def _take_in_one(transaction: Transaction, item: Imported, desk: WriteContext) -
         return UNCHANGED, memory_id
     if row is not None and row.memory.origin is not Origin.IMPORT:
         return KEPT, memory_id
-    [(receipt, fate)] = write.take_in([replace(item, id=memory_id)], desk)(transaction)
+    [(receipt, fate)] = write.import_all([replace(item, id=memory_id)], desk)(transaction)
     return fate, receipt.id
 
 
