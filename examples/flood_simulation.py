@@ -21,19 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory.app.auditing import AuditWriter
-from kingly_memory.cognition.audit.records import HouseholdOutput, MemoryUpdate
-from kingly_memory.cognition.audit.trail import AuditTrail, year_end
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.events import (
+from kingly_memory.cognition.agent_memory import CognitiveMemory, serialize_agent
+from kingly_memory.cognition.audit import AuditTrail, HouseholdOutput, MemoryUpdate, year_end
+from kingly_memory.cognition.household import (
     DamageEstimate,
     FinancialOutcome,
     FloodEvent,
     update_memory_from_claim,
     update_memory_from_flood,
 )
-from kingly_memory.cognition.experience.prompting import serialize_agent
-from kingly_memory.cognition.experience.registry import SkillRegistry
-from kingly_memory.cognition.experience.skills import update_memory_from_skill
+from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
 
 SEED = 7
 YEARS = 20

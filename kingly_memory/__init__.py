@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from kingly_memory.app.hybrid_search import get_hybrid_memory_search
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.blocking import SyncMemoryRouter
+    from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem
     from kingly_memory.cognition.confidence import Assessment
-    from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-    from kingly_memory.cognition.experience.items import MemoryItem
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.tasks import Task
     from kingly_memory.cognition.thoughts import Thought
@@ -79,8 +78,8 @@ _HOMES = {
     "get_hybrid_memory_search": "kingly_memory.app.hybrid_search",
     "Settings": "kingly_memory.settings",
     "Assessment": "kingly_memory.cognition.confidence",
-    "CognitiveMemory": "kingly_memory.cognition.experience.cognitive",
-    "MemoryItem": "kingly_memory.cognition.experience.items",
+    "CognitiveMemory": "kingly_memory.cognition.agent_memory",
+    "MemoryItem": "kingly_memory.cognition.agent_memory",
     "Link": "kingly_memory.cognition.links",
     "Task": "kingly_memory.cognition.tasks",
     "Thought": "kingly_memory.cognition.thoughts",

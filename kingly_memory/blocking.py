@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.cognition.agent_memory import SEEDS
 from kingly_memory.cognition.continuum import Strategy
-from kingly_memory.cognition.experience.rules import SEEDS
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE
 from kingly_memory.models import Tier
 from kingly_memory.portal import Face, Portal, SyncSubscription, SyncTask, on_the_loop
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
     from kingly_memory.attention.suggestions import Suggestions
+    from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
     from kingly_memory.cognition.confidence import Assessment
-    from kingly_memory.cognition.consensus import ConsensusMemory, ConsensusRecord, DissentRecord, SimilarDebate
+    from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, SimilarDebate
     from kingly_memory.cognition.continuum import ConsolidationResult, MemoryEntry
-    from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-    from kingly_memory.cognition.experience.rules import ExperienceRules
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.routing import Routing
-    from kingly_memory.cognition.stream import MemoryEvent, MemoryStream
+    from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.ids import MemoryId
@@ -40,9 +39,11 @@ if TYPE_CHECKING:
     from kingly_memory.ports import Clock, LanguageModel
     from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
+    from kingly_memory.router.agents.consensus import ConsensusMemory
+    from kingly_memory.router.agents.continuum import ContinuumMemory
+    from kingly_memory.router.agents.stream import MemoryStream
     from kingly_memory.router.attending.verbs import Attention, Focused, Pinned, Unfocused, Unpinned
     from kingly_memory.router.known_remotes import KnownRemote
-    from kingly_memory.router.minds.continuum import ContinuumMemory
     from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.router.sender import SyncReport
     from kingly_memory.router.sweeping.condition import ArchivePage
@@ -242,8 +243,8 @@ class SyncConsensusMemory(Face):
         return self._call(lambda: self._awaiting.find_similar(topic, limit=limit))
 
     def get_dissent_for_topic(self, topic_hash: str) -> list[DissentRecord]:
-        """All dissents from debates of a topic, oldest first, none when there are none. `topic_hash(topic)` of this
-        module makes the digest. Raises InvalidInput for what is no digest.
+        """All dissents from debates of a topic, oldest first, none when there are none. `topic_hash(topic)` of
+        `cognition.consensus` makes the digest. Raises InvalidInput for what is no digest.
         """
         return self._call(lambda: self._awaiting.get_dissent_for_topic(topic_hash))
 

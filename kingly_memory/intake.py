@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kingly_memory.errors import InvalidInput
@@ -192,7 +193,7 @@ def draft(
         title=label("title", title),
         context_id=label("context_id", context_id),
         agent=label("agent", agent),
-        origin=_choice("origin", origin, Origin, {}),
+        origin=choice("origin", origin, Origin),
         metadata=checked_metadata(metadata),
         created_at=moment("created_at", created_at),
         unsaid=frozenset(name for name, is_said in said.items() if not is_said),
@@ -286,7 +287,7 @@ def memory_type(name: str, value: object) -> MemoryType:
     """One of the four types, or one of the seed's kinds for it."""
     if isinstance(value, str) and value in (routed := {**QUICK_KINDS, **DEEP_KINDS}):
         return routed[value]
-    return _choice(name, value, MemoryType, KINDS)
+    return choice(name, value, MemoryType, KINDS)
 
 
 def share(name: str, value: object) -> float:
@@ -425,7 +426,10 @@ def _types(value: object) -> tuple[MemoryType, ...] | None:
     return tuple(dict.fromkeys(memory_type("types", one) for one in value)) or None
 
 
-def _choice(name: str, value: object, choices: type[_Choice], aliases: Mapping[str, _Choice]) -> _Choice:
+def choice(
+    name: str, value: object, choices: type[_Choice], aliases: Mapping[str, _Choice] = MappingProxyType({})
+) -> _Choice:
+    """One of the values of an enumeration. Raises InvalidInput."""
     if isinstance(value, str):
         if value in aliases:
             return aliases[value]

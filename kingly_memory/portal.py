@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.cognition.stream import MemoryEvent, Subscription
+    from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.tasks import Task
     from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.models import Receipt
+    from kingly_memory.router.agents.stream import Subscription
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")

@@ -8,9 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.items import MemoryItem
-from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules, MemoryItem
 
 IMPORTANCES = st.sampled_from([0.0, 0.3, 0.475, 0.5, 0.7, 0.855, 0.9, 0.9025, 0.95, 1.0]) | st.floats(0, 1)
 """Some that meet after a few years of fading."""

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 
 RULES = ExperienceRules(working_capacity=4, episodic_capacity=6)
 SETTINGS = Settings(durability="process", embedder="none")

@@ -11,13 +11,10 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.cognition.audit.records import HouseholdOutput, MemoryUpdate, Validation
-from kingly_memory.cognition.audit.trail import AuditTrail, year_end
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.events import DamageEstimate, FloodEvent, update_memory_from_flood
-from kingly_memory.cognition.experience.registry import SkillRegistry
-from kingly_memory.cognition.experience.rules import ExperienceRules
-from kingly_memory.cognition.experience.skills import update_memory_from_skill
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
+from kingly_memory.cognition.audit import AuditTrail, HouseholdOutput, MemoryUpdate, Validation, year_end
+from kingly_memory.cognition.household import DamageEstimate, FloodEvent, update_memory_from_flood
+from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
 from kingly_memory.models import JsonObject
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

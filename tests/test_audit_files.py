@@ -24,15 +24,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
-from kingly_memory.adapters.audit import folder as places
-from kingly_memory.adapters.audit import jsonl, reading
-from kingly_memory.adapters.audit.following import Follower
-from kingly_memory.adapters.audit.jsonl import AuditFiles
-from kingly_memory.adapters.audit.lines import LONGEST_BYTES, line_of, record_in
-from kingly_memory.adapters.audit.reading import AuditReader
+from kingly_memory.adapters import audit
+from kingly_memory.adapters.audit import LONGEST_BYTES, AuditFiles, AuditReader, Follower, line_of, noted
 from kingly_memory.app.auditing import AuditWriter, audit_folder
-from kingly_memory.cognition.audit.records import HouseholdOutput
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.cognition.agent_memory import CognitiveMemory
+from kingly_memory.cognition.audit import HouseholdOutput
 from kingly_memory.models import JsonObject
 from tests.cli_runner import environment
 from tests.test_unwritable_store import as_a_plain_user, home, read_only
@@ -142,7 +138,9 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), _JSON, max_size=5))
 def test_a_line_holds_its_record_and_no_line_end_but_its_own(record: JsonObject) -> None:
     line = line_of(record)
-    assert record_in(line) == record
+    back = noted(KIND, line)
+    assert back is not None
+    assert back.record == record
     assert line.count(b"\n") == 1
 
 
@@ -199,8 +197,8 @@ def test_lines_of_others_are_passed_over_and_counted(folder: Path) -> None:
 
 WRITER = """
 import sys
-from kingly_memory.adapters.audit.following import Follower
-from kingly_memory.adapters.audit.jsonl import AuditFiles
+from kingly_memory.adapters.audit import Follower
+from kingly_memory.adapters.audit import AuditFiles
 files = AuditFiles(sys.argv[1], rotate_bytes=4096, keep=100)
 print(flush=True)
 sys.stdin.readline()
@@ -239,8 +237,8 @@ def test_several_processes_write_whole_lines_into_one_folder_while_files_rotate(
 
 ENDLESS = """
 import itertools, sys
-from kingly_memory.adapters.audit.following import Follower
-from kingly_memory.adapters.audit.jsonl import AuditFiles
+from kingly_memory.adapters.audit import Follower
+from kingly_memory.adapters.audit import AuditFiles
 files = AuditFiles(sys.argv[1], rotate_bytes=4096, keep=100)
 for n in itertools.count(int(sys.argv[2])):
     files.append("memory_updates", {"n": n, "text": "x" * (n % 900)})
@@ -267,11 +265,10 @@ def test_what_was_written_outlives_being_killed_at_any_moment(folder: Path) -> N
 def test_a_process_that_was_stopped_with_the_lock_holds_up_one_record_only(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl, "LOCK_WAIT_S", 0.02)
-    monkeypatch.setattr(reading, "_LOCK_WAIT_S", 0.02)
+    monkeypatch.setattr(audit, "LOCK_WAIT_S", 0.02)
     files = AuditFiles(folder)
     write(files, 1)
-    with places.locked(folder, 0.0), caplog.at_level(logging.WARNING, "kingly_memory"):
+    with audit._locked(folder, 0.0), caplog.at_level(logging.WARNING, "kingly_memory"):
         write(files, 2, 3)
         assert numbers(folder) == [1]
     write(files, 4)
@@ -398,12 +395,12 @@ def refused(folder: Path) -> list[Any]:
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("kingly_memory").addHandler(handler)
-    audit = AuditWriter(folder)
+    writer = AuditWriter(folder)
     memory = CognitiveMemory("H001")
     for year in range(3):
         item = memory.add_experience("it rained", 0.9, year)
-        audit.log_memory_update("H001", year, "rain", item, memory)
-    return [said, audit.lost, len(memory.place.episodic), numbers_or_none(folder)]
+        writer.log_memory_update("H001", year, "rain", item, memory)
+    return [said, writer.lost, len(memory.place.episodic), numbers_or_none(folder)]
 
 
 def numbers_or_none(folder: Path) -> list[int] | None:
@@ -506,20 +503,12 @@ def test_the_latest_of_all_kinds_are_in_the_order_of_time(folder: Path) -> None:
     ]
 
 
-@given(st.lists(st.integers(0, 200), max_size=40), st.integers(1, 50), st.sampled_from([7, 64, 4_096]))
-def test_looking_from_the_end_finds_what_looking_from_the_beginning_does(
-    sizes: list[int], most: int, block: int
-) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_BLOCK_BYTES", block)
-        files = AuditFiles(Path(name), rotate_bytes=1_024)
-        for n, size in enumerate(sizes):
-            files.append(KIND, {"n": n, "text": "x" * size})
-        found = numbers(Path(name))
-        assert found == [*range(len(sizes))]
-        assert [one.record["n"] for one in AuditReader(Path(name)).latest(most)] == found[-most:]
+@pytest.mark.parametrize("most", [1, 2, 5, 12, 50])
+def test_the_latest_are_found_across_the_files_of_a_kind(folder: Path, most: int) -> None:
+    full(folder, 12, keep=10)
+    found = numbers(folder)
+    assert found == [*range(12)]
+    assert [one.record["n"] for one in AuditReader(folder).latest(most)] == found[-most:]
 
 
 def test_an_id_stays_the_same_when_its_line_is_moved(folder: Path) -> None:
@@ -558,9 +547,9 @@ def test_the_audit_of_a_home_is_beside_it(tmp_path: Path) -> None:
 
 
 def test_a_writer_says_how_it_does(folder: Path) -> None:
-    audit = AuditWriter(folder)
+    writer = AuditWriter(folder)
     memory = CognitiveMemory("H001")
-    audit.write_household_trace(HouseholdOutput("H001", 1), {"unlike": object()}, {}, memory)
-    audit.write_household_trace("nobody", {}, {}, memory)
-    assert (audit.written, audit.lost, audit.folder) == (1, 1, folder)
-    assert repr(audit) == f"<AuditWriter {folder} written=1 lost=1>"
+    writer.write_household_trace(HouseholdOutput("H001", 1), {"unlike": object()}, {}, memory)
+    writer.write_household_trace("nobody", {}, {}, memory)
+    assert (writer.written, writer.lost, writer.folder) == (1, 1, folder)
+    assert repr(writer) == f"<AuditWriter {folder} written=1 lost=1>"

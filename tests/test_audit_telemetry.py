@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from kingly_memory import observe
-from kingly_memory.adapters.audit.telemetry import Telemetry
+from kingly_memory.adapters.telemetry import Telemetry
 from kingly_memory.app.auditing import AuditWriter
-from kingly_memory.cognition.audit.records import HouseholdOutput, MemoryUpdate
-from kingly_memory.cognition.audit.trail import year_end
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.registry import SkillRegistry
+from kingly_memory.cognition.agent_memory import CognitiveMemory
+from kingly_memory.cognition.audit import HouseholdOutput, MemoryUpdate, year_end
+from kingly_memory.cognition.skills import SkillRegistry
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.app.auditing import AuditWriter
-from kingly_memory.cognition.audit.records import HouseholdOutput
-from kingly_memory.cognition.audit.trail import year_end
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.registry import SkillRegistry
-from kingly_memory.cognition.experience.skills import update_memory_from_skill
+from kingly_memory.cognition.agent_memory import CognitiveMemory
+from kingly_memory.cognition.audit import HouseholdOutput, year_end
+from kingly_memory.cognition.skills import SkillRegistry, update_memory_from_skill
 from tests.cli_runner import Run, environment, process, runner
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import SyncMemoryRouter
-from kingly_memory.adapters.audit.jsonl import AuditFiles
+from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.errors import InvalidSetting, StoreUntrusted
 from kingly_memory.server.gate import own_token

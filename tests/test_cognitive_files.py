@@ -12,22 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.app import minds
-from kingly_memory.app.minds import load_mind, save_mind
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.app import agent_files
+from kingly_memory.app.agent_files import load_agent_memory, save_agent_memory
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.errors import InvalidInput
 
 ROOT = Path(__file__).parents[1]
 
 SAVING = """
 import sys
-from kingly_memory.app.minds import save_mind
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
+from kingly_memory.app import agent_files
+from kingly_memory.app.agent_files import save_agent_memory
+from kingly_memory.cognition.agent_memory import CognitiveMemory
 memory = CognitiveMemory("H001")
 for number in range(10**9):
     memory.add_experience(f"Event {number} " + "x" * 100_000, 0.9, number)
-    save_mind(memory, sys.argv[1])
+    save_agent_memory(memory, sys.argv[1])
     print(number, flush=True)
 """
 
@@ -43,8 +43,8 @@ def sample() -> CognitiveMemory:
 @pytest.mark.requirement("COG-046")
 def test_a_saved_memory_comes_back_whole(tmp_path: Path) -> None:
     memory = sample()
-    save_mind(memory, tmp_path / "H001.json")
-    again = load_mind(tmp_path / "H001.json")
+    save_agent_memory(memory, tmp_path / "H001.json")
+    again = load_agent_memory(tmp_path / "H001.json")
     assert again.serialize() == memory.serialize()
     assert again.rules == memory.rules
     assert again.retrieve(5, 3) == memory.retrieve(5, 3)
@@ -55,7 +55,7 @@ def test_a_saved_memory_is_for_its_owner_alone_and_takes_the_place_of_the_one_be
     target = tmp_path / "H001.json"
     target.write_text("old")
     target.chmod(0o666)
-    save_mind(sample(), target)
+    save_agent_memory(sample(), target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob("*.json")] == ["H001.json"]
     assert list(tmp_path.glob(".H001*")) == []
@@ -80,30 +80,30 @@ def test_another_file_is_refused_by_name_and_the_simulation_goes_on(tmp_path: Pa
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match=told) as refused:
-        load_mind(path)
+        load_agent_memory(path)
     assert "other.json" in str(refused.value)
     assert path.read_bytes() == content
 
 
 def test_a_file_that_was_cut_short_is_refused_wherever_that_was(tmp_path: Path) -> None:
     path = tmp_path / "H001.json"
-    save_mind(sample(), path)
+    save_agent_memory(sample(), path)
     whole = path.read_bytes()
     for size in range(0, len(whole) - 2, 7):
         path.write_bytes(whole[:size])
         with pytest.raises(InvalidInput):
-            load_mind(path)
+            load_agent_memory(path)
 
 
 def test_a_folder_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "nothing.json", tmp_path / "nul\0"):
         with pytest.raises(InvalidInput, match="file"):
-            load_mind(path)
+            load_agent_memory(path)
     with pytest.raises(InvalidInput, match="cannot be written"):
-        save_mind(sample(), tmp_path)
+        save_agent_memory(sample(), tmp_path)
     with pytest.raises(InvalidInput, match="cannot be written"):
-        save_mind(sample(), tmp_path / "nowhere" / "H001.json")
+        save_agent_memory(sample(), tmp_path / "nowhere" / "H001.json")
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
@@ -111,13 +111,13 @@ def test_what_is_too_large_to_be_read_is_neither_read_nor_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "H001.json"
-    save_mind(sample(), path)
+    save_agent_memory(sample(), path)
     before = path.read_bytes()
-    monkeypatch.setattr(minds, "LARGEST_BYTES", len(before) - 1)
+    monkeypatch.setattr(agent_files, "LARGEST_BYTES", len(before) - 1)
     with pytest.raises(InvalidInput, match="more than"):
-        load_mind(path)
+        load_agent_memory(path)
     with pytest.raises(InvalidInput, match="more than"):
-        save_mind(sample(), path)
+        save_agent_memory(sample(), path)
     assert path.read_bytes() == before
 
 
@@ -131,6 +131,6 @@ def test_a_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: P
         said = [int(saving.stdout.readline()) for _ in range(after)][-1]
         os.kill(saving.pid, signal.SIGKILL)
         saving.communicate()
-        loaded = load_mind(path)
+        loaded = load_agent_memory(path)
         assert loaded.latest_year >= said
         assert len(json.loads(path.read_text(encoding="utf-8"))["episodic"]) == min(loaded.latest_year + 1, 50)

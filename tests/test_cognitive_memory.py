@@ -15,10 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.items import MemoryItem
-from kingly_memory.cognition.experience.prompting import prepare_context, prompt_block, serialize_agent
-from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.cognition.agent_memory import (
+    CognitiveMemory,
+    ExperienceRules,
+    MemoryItem,
+    prepare_context,
+    prompt_block,
+    serialize_agent,
+)
 from kingly_memory.errors import InvalidInput
 from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, PlainMemory, do
 

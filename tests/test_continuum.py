@@ -26,7 +26,7 @@ from kingly_memory.cognition.continuum import (
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Query, Results, Tier
 from kingly_memory.ports import RemoteHit
-from kingly_memory.router.minds.continuum import ContinuumMemory
+from kingly_memory.router.agents.continuum import ContinuumMemory
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
 from tests.test_vector_search import fill, opened
@@ -218,14 +218,14 @@ async def test_a_wider_look_that_runs_out_of_time_loses_nothing(
     await continuum.store("ford", Tier.MEDIUM)
     for number in range(70):
         await continuum.store(f"ford {number}")
-    seeker, sizes = continuum._seeker, []
+    whole, sizes = continuum._access.look, []
 
     async def look(query: Query) -> Results:
         sizes.append(query.limit)
-        results = await seeker.look(query)
+        results = await whole(query)
         return results if len(sizes) == 1 else replace(results, hits=())
 
-    monkeypatch.setattr(continuum, "_seeker", replace(seeker, look=look))
+    monkeypatch.setattr(continuum._access, "look", look)
     assert contents(await continuum.retrieve("ford", [Tier.MEDIUM])) == ["ford"]
     assert sizes == [64, 256]
 

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.events import (
+from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem
+from kingly_memory.cognition.household import (
+    GUIDELINE,
     DamageEstimate,
     FinancialOutcome,
     FloodEvent,
     update_memory_from_claim,
     update_memory_from_flood,
 )
-from kingly_memory.cognition.experience.guideline import GUIDELINE
-from kingly_memory.cognition.experience.items import MemoryItem
-from kingly_memory.cognition.experience.skills import update_memory_from_skill
+from kingly_memory.cognition.skills import update_memory_from_skill
 
 FLOOD = FloodEvent(occurred=True)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.adapters.audit.reading import AuditReader
-from kingly_memory.cognition.audit.records import Kind
+from kingly_memory.adapters.audit import AuditReader
+from kingly_memory.cognition.audit import Kind
 from tests.cli_runner import ROOT, environment, process
 
 PAGE = ROOT / "docs" / "audit.md"

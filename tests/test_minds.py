@@ -22,15 +22,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
-from kingly_memory.cognition.audit.trail import AuditTrail, year_end
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.rules import ExperienceRules
-from kingly_memory.errors import InvalidInput, RouterClosed, StoreBusy, StoreUnwritable
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
+from kingly_memory.cognition.audit import AuditTrail, year_end
+from kingly_memory.errors import InvalidInput, RouterClosed, StoreUnwritable
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.ports import Transaction
 from kingly_memory.router import editions
-from kingly_memory.router.minds import keeper, records
+from kingly_memory.router.agents.memory import NotYet
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
 from tests.mind_process import RULES, live
@@ -248,8 +247,9 @@ async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplo
         async with await memory.cognitive("H001") as mind:
             mind.add_working("rain")
         name = editions.owner("app", "H001")
-        edition = store.reader.facets("mind", [name])[name]["edition"]
-        store.write(lambda transaction: transaction.set_facet("mind", name, {"edition": edition, "items": 5})).result()
+        edition = store.reader.facets("agent_memory", [name])[name]["edition"]
+        damaged = {"edition": edition, "items": 5}
+        store.write(lambda transaction: transaction.set_facet("agent_memory", name, damaged)).result()
         again = await memory.cognitive("H001")
         assert again.retrieve() == []
         assert "begins empty" in caplog.text
@@ -321,7 +321,7 @@ async def test_a_verb_does_not_wait_for_changes_that_are_still_on_their_way(tmp_
             mind.add_working("told")
         assert not second.done()
         store.held_up = None
-        second.set_exception(records.Moved())
+        second.set_exception(NotYet())
         await mind.saved()
         assert (await memory.cognitive("H001")).retrieve() == mind.retrieve() == ["second", "first"]
 
@@ -489,37 +489,6 @@ async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None
         mind.add_working("third")
         assert mind.retrieve() == ["third", "first"]
         assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
-
-
-async def test_a_change_is_made_however_often_others_were_quicker(tmp_path: Path) -> None:
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        waiting, own = await memory.cognitive_waiting("H001"), await memory.cognitive("H002")
-        store.failures, store.error = 250, records.Moved()
-        waiting.add_working("first")
-        assert store.failures == 0
-        store.failures = 250
-        own.add_working("second")
-        await own.saved()
-        assert store.failures == 0
-        assert (await memory.cognitive("H001")).retrieve() == ["first"]
-        assert (await memory.cognitive("H002")).retrieve() == ["second"]
-
-
-async def test_without_await_a_change_that_others_are_always_quicker_than_is_not_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keeper, "PATIENCE_S", 0.02)
-    store = MoodyStore(tmp_path)
-    async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive_waiting("H001")
-        store.failures, store.error = 100_000, records.Moved()
-        with pytest.raises(StoreBusy):
-            mind.add_working("first")
-        assert mind.retrieve() == []
-        store.failures = 0
-        mind.add_working("second")
-        assert mind.retrieve() == (await memory.cognitive("H001")).retrieve() == ["second"]
 
 
 # --- one behaviour ----------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 
 
 @dataclass

@@ -13,10 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.registry import Skill, SkillRegistry
-from kingly_memory.cognition.experience.skill_files import LIMIT_BYTES, MOST_SKILLS
-from kingly_memory.cognition.experience.skills import SkillMap, Template, update_memory_from_skill
+from kingly_memory.cognition.agent_memory import CognitiveMemory
+from kingly_memory.cognition.skills import (
+    LIMIT_BYTES,
+    MOST_SKILLS,
+    Skill,
+    SkillMap,
+    SkillRegistry,
+    Template,
+    update_memory_from_skill,
+)
 
 ACTED: dict[str, dict[str, Any]] = {
     "buy_insurance": {"premium": 1200.4},
@@ -301,7 +307,7 @@ def test_the_registry_has_retrieval_as_a_tool_for_everyone() -> None:
 
 @pytest.mark.requirement("COG-022")
 def test_the_registry_is_a_file_of_the_package() -> None:
-    text = files("kingly_memory.cognition.experience").joinpath("skills.yaml").read_text(encoding="utf-8")
+    text = files("kingly_memory.cognition").joinpath("skills.yaml").read_text(encoding="utf-8")
     assert "memory_tools:\n  - skill_id: retrieve_memory\n" in text
 
 

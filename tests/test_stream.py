@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition import stream as streams
-from kingly_memory.cognition.stream import START, MemoryEvent, Subscription
+from kingly_memory.cognition.stream import MemoryEvent
 from kingly_memory.errors import InvalidInput, RouterClosed
 from kingly_memory.models import Memory, MemoryType
 from kingly_memory.ports import Row
+from kingly_memory.router.agents.stream import START, Subscription
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
@@ -514,7 +515,7 @@ async def test_what_is_being_read_when_the_router_closes_ends_with_it(store: Pro
         stream = memory.stream("scout")
         for number in range(40):
             await stream.record(MemoryEvent(f"event {number}"))
-        looking = asyncio.create_task(stream._timeline.look(see))
+        looking = asyncio.create_task(stream._events(see))
         assert await asyncio.to_thread(begun.wait, 60)
     closed.set()
     with pytest.raises(RouterClosed):

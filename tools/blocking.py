@@ -49,9 +49,9 @@ class Face:
 FACES = (
     Face("SyncAttention", "kingly_memory.router.attending.verbs:Attention"),
     Face("SyncThreads", "kingly_memory.router.threads.verbs:Threads"),
-    Face("SyncMemoryStream", "kingly_memory.cognition.stream:MemoryStream", attributes={"agent": "str"}),
-    Face("SyncConsensusMemory", "kingly_memory.cognition.consensus:ConsensusMemory"),
-    Face("SyncContinuumMemory", "kingly_memory.router.minds.continuum:ContinuumMemory"),
+    Face("SyncMemoryStream", "kingly_memory.router.agents.stream:MemoryStream", attributes={"agent": "str"}),
+    Face("SyncConsensusMemory", "kingly_memory.router.agents.consensus:ConsensusMemory"),
+    Face("SyncContinuumMemory", "kingly_memory.router.agents.continuum:ContinuumMemory"),
     Face(
         "SyncMemoryRouter",
         "kingly_memory.app.opening:MemoryRouter",

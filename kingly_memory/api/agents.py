@@ -11,13 +11,10 @@ from kingly_memory import intake
 from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.api.upkeep import UpkeepVerbs
 from kingly_memory.cognition import thoughts
+from kingly_memory.cognition.agent_memory import SEEDS, CognitiveMemory, ExperienceRules
 from kingly_memory.cognition.confidence import Assessment
-from kingly_memory.cognition.consensus import ConsensusMemory
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.rules import SEEDS, ExperienceRules
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
 from kingly_memory.cognition.routing import Routing
-from kingly_memory.cognition.stream import MemoryStream
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import InvalidInput
@@ -25,10 +22,10 @@ from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking
-from kingly_memory.router.minds.continuum import ContinuumMemory, Seeker
-from kingly_memory.router.minds.mind import Mind
-from kingly_memory.router.minds.shelf import DebateShelf
-from kingly_memory.router.minds.timeline import AgentTimeline
+from kingly_memory.router.agents.consensus import ConsensusMemory
+from kingly_memory.router.agents.continuum import ContinuumMemory
+from kingly_memory.router.agents.memory import AgentMemory
+from kingly_memory.router.agents.stream import MemoryStream
 
 if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.router.sweeping.lessons import Lesson
@@ -209,65 +206,36 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         await engine.follow(learned.stored)
         return lessons.Lesson(learned.stored.receipt, compressed, learned.original_id)
 
-    async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> Mind:
+    async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> AgentMemory:
         """What an agent remembers, as far as it is in the store, and the way to have it remember more:
         docs/cognitive-memory.md. `agent_id` is the router's own agent unless another is named.
 
-        Its verbs do not wait for the store; `await mind.saved()` does, and so does leaving `async with mind:`. Raises
-        InvalidInput, StoreError.
+        Its verbs do not wait for the store; `await memory.saved()` does, and so does leaving `async with memory:`.
+        Raises InvalidInput, StoreError.
         """
-        return await self._engine.minds.open(self._named(agent_id), rules)
+        return await self._engine.agent_memories.open(self._named(agent_id), rules)
 
     async def cognitive_waiting(
         self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS
     ) -> CognitiveMemory:
         """The same for a thread that does not await: there a change is in the store when its verb returns, or the verb
         raises and has changed nothing."""
-        return await self._engine.minds.open_waiting(self._named(agent_id), rules)
+        return await self._engine.agent_memories.open(self._named(agent_id), rules, waits=True)
 
     def stream(self, agent_id: str | None = None) -> MemoryStream:
         """What an agent lived through, in the order of time: docs/stream.md. `agent_id` is the router's own agent
         unless another is named. Raises InvalidInput, RouterClosed."""
-        engine, agent = self._engine, self._named(agent_id)
-        timeline = AgentTimeline(
-            engine.project, agent, access=engine, clock=engine.clock, poll_s=engine.settings.poll_s, bell=engine.bell
-        )
-        return MemoryStream(
-            agent,
-            project=engine.project,
-            searcher=engine,
-            writer=engine,
-            timeline=timeline,
-            content_limit_bytes=engine.settings.content_limit_bytes,
-            gist=_gist,
-        )
+        return MemoryStream(self._named(agent_id), self._engine, self._engine.notifier)
 
     @cached_property
     def consensus(self) -> ConsensusMemory:
         """What the project's debates came to, and who would not agree: docs/consensus.md."""
-        engine = self._engine
-        return ConsensusMemory(
-            project=engine.project,
-            searcher=engine,
-            writer=engine,
-            shelf=DebateShelf(engine.project, access=engine, keep=engine.keep),
-            content_limit_bytes=engine.settings.content_limit_bytes,
-        )
+        return ConsensusMemory(self._engine)
 
     @cached_property
     def continuum(self) -> ContinuumMemory:
         """The project's memories by how near at hand they are: docs/continuum.md."""
-        engine = self._engine
-        return ContinuumMemory(
-            engine.project,
-            verbs=self,
-            seeker=Seeker(engine.look, engine.note_found, self.search),
-            access=engine,
-            keep=engine.keep,
-            usage=engine.usage,
-            content_limit_bytes=engine.settings.content_limit_bytes,
-            rules=engine.rules.tiers,
-        )
+        return ContinuumMemory(self._engine, self)
 
     def _named(self, agent_id: str | None) -> str:
         self._engine.check_open()
@@ -275,10 +243,3 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         if agent is None:
             raise InvalidInput("agent_id", "is missing; name an agent here, or when the memory is opened")
         return agent
-
-
-def _gist(text: str) -> str:
-    from kingly_memory.lifecycle.compression.levels import CompressionLevel
-    from kingly_memory.lifecycle.compression.rules import compress
-
-    return compress(text, CompressionLevel.AGGRESSIVE).summary

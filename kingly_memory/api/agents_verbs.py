@@ -37,7 +37,7 @@ async def retrieve(
     Example: {"agent_id": "H001", "current_year": 3, "tags": ["flood"]}
     Answers: success agent_id memories count top_k limited
     """
-    from kingly_memory.cognition.experience.registry import SkillRegistry
+    from kingly_memory.cognition.skills import SkillRegistry
 
     mind = await memory.cognitive(required("agent_id", agent_id))
     called = SkillRegistry.load().invoke(

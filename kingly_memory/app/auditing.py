@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from kingly_memory.adapters.audit.jsonl import KEEP, ROTATE_BYTES, AuditFiles
-from kingly_memory.cognition.audit.trail import AuditTrail, Sink
+from kingly_memory.adapters.audit import KEEP, ROTATE_BYTES, AuditFiles
+from kingly_memory.cognition.audit import AuditTrail, Sink
 from kingly_memory.settings import beside
 
 FOLDER = "audit"

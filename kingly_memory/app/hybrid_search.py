@@ -9,7 +9,7 @@ from typing import Any
 from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Results
-from kingly_memory.router.minds.continuum import ContinuumMemory
+from kingly_memory.router.agents.continuum import ContinuumMemory
 
 
 class HybridMemorySearch:

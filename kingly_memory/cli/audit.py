@@ -15,8 +15,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 
 if TYPE_CHECKING:
-    from kingly_memory.adapters.audit.reading import AuditReader, Noted
-    from kingly_memory.cognition.audit.tally import Tally
+    from kingly_memory.adapters.audit import AuditReader, Noted
 
 MOST = 100_000
 POLL_S = 0.5
@@ -46,13 +45,13 @@ def show(options: Namespace, out: Output) -> int:
 
 
 def stats(options: Namespace, out: Output) -> int:
-    from kingly_memory.cognition.audit.tally import tally
+    from kingly_memory.cognition.audit import tally
 
     reader = _reader(options)
     agent = options.agent
     wanted = (one for one in reader.all(_kinds(options.kind)) if agent is None or one.agent_id == agent)
     counts = tally((one.kind, one.record) for one in wanted)
-    out.show({"folder": str(reader.folder), **counts.to_json(), "damaged": reader.damaged}, _stats_lines(counts))
+    out.show({"folder": str(reader.folder), **counts, "damaged": reader.damaged}, _stats_lines(counts))
     _note_damage(reader, out)
     return 0
 
@@ -75,7 +74,7 @@ def told(noted: Noted) -> str:
 
 def _follow(options: Namespace, out: Output) -> NoReturn:
     """The latest records, and then each new one, until somebody ends it: one JSON value per line with --json."""
-    from kingly_memory.adapters.audit.following import Follower
+    from kingly_memory.adapters.audit import Follower
 
     most = intake.count("limit", options.limit, most=MOST)
     kinds, reader = _kinds(options.kind), _reader(options)
@@ -102,7 +101,7 @@ def _row(noted: Noted) -> tuple[str, ...]:
 
 
 def _reader(options: Namespace) -> AuditReader:
-    from kingly_memory.adapters.audit.reading import AuditReader
+    from kingly_memory.adapters.audit import AuditReader
 
     if options.folder is not None:
         return AuditReader(Path(options.folder).expanduser())
@@ -113,7 +112,7 @@ def _reader(options: Namespace) -> AuditReader:
 
 
 def _kinds(named: Sequence[str] | None) -> Sequence[str] | None:
-    from kingly_memory.cognition.audit.records import Kind
+    from kingly_memory.cognition.audit import Kind
 
     for kind in named or ():
         if kind not in tuple(Kind):
@@ -125,30 +124,27 @@ def _shown(noted: Noted) -> JsonObject:
     return {"id": noted.id, "kind": noted.kind, "record": noted.record}
 
 
-def _stats_lines(counts: Tally) -> Iterator[str]:
-    total = counts.kinds.total()
+def _stats_lines(counts: JsonObject) -> Iterator[str]:
+    years = sorted(map(int, counts["years"]))
+    calls, runs = counts["retrievals"], counts["consolidations"]
     yield from facts(
         [
-            ("records", f"{total:,}" + _by(counts.kinds)),
-            ("agents", f"{len(counts.agents):,}"),
-            ("years", f"{min(counts.years)} to {max(counts.years)}" if counts.years else "none"),
-            ("remembered", _by(counts.destinations).removeprefix(": ") or "nothing"),
+            ("records", f"{counts['records']:,}" + _by(counts["kinds"])),
+            ("agents", f"{len(counts['agents']):,}"),
+            ("years", f"{years[0]} to {years[-1]}" if years else "none"),
+            ("remembered", _by(counts["destinations"]).removeprefix(": ") or "nothing"),
             (
                 "retrievals",
-                f"{counted(counts.retrievals, 'call')}, {counted(counts.memories_retrieved, 'memory')}, "
-                f"{counts.refused:,} refused",
+                f"{counted(calls['calls'], 'call')}, {counted(calls['memories'], 'memory')}, "
+                f"{calls['refused']:,} refused",
             ),
-            (
-                "consolidations",
-                f"{counted(counts.consolidations, 'run')}, {counted(counts.memories_consolidated, 'memory')}",
-            ),
+            ("consolidations", f"{counted(runs['runs'], 'run')}, {counted(runs['memories'], 'memory')}"),
         ]
     )
-    if counts.agents:
+    if counts["agents"]:
+        busiest = sorted(counts["agents"].items(), key=lambda one: -one[1])[:_AGENTS_SHOWN]
         yield ""
-        yield from table(
-            [(agent, f"{n:,}") for agent, n in counts.agents.most_common(_AGENTS_SHOWN)], ("AGENT", "RECORDS")
-        )
+        yield from table([(agent, f"{n:,}") for agent, n in busiest], ("AGENT", "RECORDS"))
 
 
 def _by(counts: dict[str, int]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -58,17 +58,11 @@ class MemoryEntry:
     similarity: float | None = None
 
     def to_json(self) -> JsonObject:
+        """With its fields by name; times as ISO 8601, surprise and similarity with four digits."""
         return {
-            "id": self.id,
-            "content": self.content,
+            **asdict(self),
             "tier": self.tier.value,
-            "importance": self.importance,
-            "source": self.source,
-            "topic": self.topic,
-            "metadata": self.metadata,
-            "access_count": self.access_count,
             "surprise_score": round(self.surprise_score, 4),
-            "success_references": self.success_references,
             "created_at": None if self.created_at is None else self.created_at.isoformat(),
             "last_access": None if self.last_access is None else self.last_access.isoformat(),
             "similarity": None if self.similarity is None else round(self.similarity, 4),
@@ -104,28 +98,20 @@ class ConsolidationResult:
     summary_ids: tuple[MemoryId, ...] = ()
 
     def to_json(self) -> JsonObject:
-        return {
-            "promoted": self.promoted,
-            "demoted": self.demoted,
-            "archived": self.archived,
-            "summarised": self.summarised,
-            "summaries": self.summaries,
-            "skipped": self.skipped,
-            "promoted_ids": list(self.promoted_ids),
-            "demoted_ids": list(self.demoted_ids),
-            "archived_ids": list(self.archived_ids),
-            "summary_ids": list(self.summary_ids),
-        }
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def retrieved(
     candidates: Iterable[Candidate], strategy: Strategy, limit: int, min_similarity: float = LEAST_SIMILARITY
 ) -> list[Candidate]:
     """The best of the candidates, best first. What was found by its words may be less similar than `min_similarity`:
-    an exact term is worth more than its vector says (decision R7). Of several that say the same the nearest stands."""
+    an exact term is worth more than its vector says (decision R7). Of several that one agent said in the same words the
+    nearest stands."""
     similar = [one for one in candidates if one.is_worded or one.similarity >= min_similarity]
-    ordered = sorted(_once(similar), key=_ORDERS[strategy])
-    return ordered[:limit]
+    nearest: dict[tuple[str | None, str], Candidate] = {}
+    for one in sorted(similar, key=_ORDERS[Strategy.FAST_FIRST]):
+        nearest.setdefault((one.memory.scope.agent, " ".join(one.memory.content.split())), one)
+    return sorted(nearest.values(), key=_ORDERS[strategy])[:limit]
 
 
 def is_settled(
@@ -140,22 +126,6 @@ def is_settled(
     return _ORDERS[strategy](last) <= _ORDERS[strategy](unseen)
 
 
-def strategy(value: object) -> Strategy:
-    """Raises InvalidInput."""
-    known = [one.value for one in Strategy]
-    if isinstance(value, str) and value in known:
-        return Strategy(value)
-    raise InvalidInput("strategy", f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")
-
-
-def tier(value: object, name: str = "tier") -> Tier:
-    """Raises InvalidInput."""
-    known = [one.value for one in Tier]
-    if isinstance(value, str) and value in known:
-        return Tier(value)
-    raise InvalidInput(name, f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")
-
-
 def tiers(value: object) -> frozenset[Tier]:
     """All of them for None. Raises InvalidInput."""
     if value is None:
@@ -163,7 +133,7 @@ def tiers(value: object) -> frozenset[Tier]:
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, Iterable):
         raise InvalidInput("tiers", f"expected a list of tiers, not {type(value).__name__}")
-    named = frozenset(tier(one, "tiers") for one in several)
+    named = frozenset(intake.choice("tiers", one, Tier) for one in several)
     if not named:
         raise InvalidInput("tiers", "is empty; leave it out for all of them")
     return named
@@ -172,7 +142,9 @@ def tiers(value: object) -> frozenset[Tier]:
 def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> JsonObject:
     """What is kept beside the content of an entry. Raises InvalidInput."""
     checked = intake.checked_metadata(own)
-    said = {name: _perhaps(name, value) for name, value in ((SOURCE, source), (TOPIC, topic))}
+    said = {
+        name: "" if value == "" else intake.required(name, value) for name, value in ((SOURCE, source), (TOPIC, topic))
+    }
     for name, value in said.items():
         if value and checked.get(name, value) != value:
             raise InvalidInput("metadata", f"names another {name} than the entry has; leave it out of one of them")
@@ -208,31 +180,9 @@ def entry(
     )
 
 
-def _perhaps(name: str, value: object) -> str:
-    return "" if value == "" else intake.required(name, value)
-
-
 _NEARNESS = {tier: place for place, tier in enumerate(Tier)}
-
-
-def _by_tier(one: Candidate) -> tuple[float, ...]:
-    return _NEARNESS[one.tier], -one.relevance
-
-
-def _by_worth(one: Candidate) -> tuple[float, ...]:
-    return -one.relevance * TIER_WEIGHTS[one.tier], _NEARNESS[one.tier]
-
-
-def _by_relevance(one: Candidate) -> tuple[float, ...]:
-    return -one.relevance, _NEARNESS[one.tier]
-
-
-_ORDERS = {Strategy.FAST_FIRST: _by_tier, Strategy.WEIGHTED: _by_worth, Strategy.COMPREHENSIVE: _by_relevance}
-
-
-def _once(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Without what another from a nearer tier says in the same words, of the same agent."""
-    nearest: dict[tuple[str | None, str], Candidate] = {}
-    for one in sorted(candidates, key=_by_tier):
-        nearest.setdefault((one.memory.scope.agent, " ".join(one.memory.content.split())), one)
-    return list(nearest.values())
+_ORDERS: Mapping[Strategy, Callable[[Candidate], tuple[float, ...]]] = {
+    Strategy.FAST_FIRST: lambda one: (_NEARNESS[one.tier], -one.relevance),
+    Strategy.WEIGHTED: lambda one: (-one.relevance * TIER_WEIGHTS[one.tier], _NEARNESS[one.tier]),
+    Strategy.COMPREHENSIVE: lambda one: (-one.relevance, _NEARNESS[one.tier]),
+}

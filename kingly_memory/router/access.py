@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from kingly_memory.models import Receipt
-from kingly_memory.ports import StoreReader, Transaction
+from kingly_memory.ports import Clock, Searcher, StoreReader, Transaction, Writer
 from kingly_memory.router.write import Stored, WriteContext
+from kingly_memory.settings import Settings
 
 T = TypeVar("T")
 
 
-class Access(Protocol):
+class Access(Searcher, Writer, Protocol):
     """The way to the store of one router. Implemented by `router.engine.Engine`, which knows the verbs in turn."""
 
     @property
@@ -20,6 +21,12 @@ class Access(Protocol):
 
     @property
     def reader(self) -> StoreReader: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def settings(self) -> Settings: ...
 
     async def read(self, look: Callable[[], T]) -> T:
         """Look on a reader thread. Raises RouterClosed, StoreError, and what the look raises."""

@@ -1,4 +1,4 @@
-"""Which edition of a mind the store has: whoever goes by another one reads the mind anew before changing it."""
+"""Which edition of an agent's memory the store has: whoever goes by another one reads it anew before changing it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from kingly_memory.cognition.owners import digest
 from kingly_memory.models import EXPERIENCE, Memory
 from kingly_memory.ports import Transaction
 
-FACET = "mind"
+FACET = "agent_memory"
 
 
 def owner(project: str, agent_id: str) -> str:
-    """Which facet a mind has."""
+    """Which facet the memory of an agent has."""
     return digest(project, agent_id)
 
 
 def renew(transaction: Transaction, memory: Memory, edition: str) -> None:
-    """Somebody took that memory away: the mind that holds it, if one does, is not what its holders know any more. It
-    still names the memory, which comes back to it if it is restored in time."""
+    """Somebody took that memory away: the agent that holds it, if one does, no longer has what its holders know. The
+    facet still names the memory, which comes back to the agent if it is restored in time."""
     scope = memory.scope
     if memory.metadata.get("record") != EXPERIENCE or scope.agent is None:
         return

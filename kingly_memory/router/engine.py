@@ -26,14 +26,14 @@ from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Rec
 from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, StoreReader, Transaction
 from kingly_memory.router import contexts, write
+from kingly_memory.router.agents.memory import AgentMemories
+from kingly_memory.router.agents.stream import Notifier
 from kingly_memory.router.attending.injected import UsageFeedback
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking import Associations
 from kingly_memory.router.lock import Lock
-from kingly_memory.router.minds.bell import Bell
-from kingly_memory.router.minds.mind import Minds
 from kingly_memory.router.remotes import RemoteConnection, RemotePart, Remotes
 from kingly_memory.router.routes import UNNAMED, Routes, called
 from kingly_memory.router.searching.embedding import Embedding
@@ -108,7 +108,7 @@ class Engine:
         self.name_at = name_at
         self.rules = LifecycleRules.of(settings)
         self.events = Events(observers)
-        self.bell = Bell()
+        self.notifier = Notifier()
         self.usage = UsageBuffer()
         self.lookups = Lookups(station.project)
         self.landing = Landing()
@@ -119,7 +119,7 @@ class Engine:
             self.usage_feedback = UsageFeedback(injections, self, project=station.project, clock=clock)
         self._lifetimes = Lifetimes.of(settings)
         self._context_rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
-        self._minds: Minds | None = None
+        self._agent_memories: AgentMemories | None = None
 
         reader = store.reader
         words = LocalSearch(reader, self.usage.last_use)
@@ -233,10 +233,10 @@ class Engine:
     async def close(self) -> None:
         """Tell who waits for new memories that none will come, store what agents experienced, and let go of everything.
         Safe to call twice. Whatever fails or is cancelled on the way, the rest is let go of all the same."""
-        self.bell.end()
+        self.notifier.end()
         try:
-            if self._minds is not None:
-                await self._minds.settle()
+            if self._agent_memories is not None:
+                await self._agent_memories.settle()
             if self.is_open and self.usage_feedback is not None:  # of use to those that are never open for long
                 await self.usage_feedback.fold_if_due()
         finally:
@@ -307,7 +307,7 @@ class Engine:
         self.remotes.wake()
         if self.embedding is not None:
             self.embedding.wake(memory_ids)
-        self.bell.ring()
+        self.notifier.notify()
 
     async def flush(self) -> None:
         """Write down what may be written a little later: uses of memories and contexts, and copies of what only a
@@ -399,8 +399,8 @@ class Engine:
 
     def take_away(self, memory: Memory) -> None:
         """No agent's memory that is open here remembers it any longer."""
-        if self._minds is not None:
-            self._minds.take_away(memory)
+        if self._agent_memories is not None:
+            self._agent_memories.take_away(memory)
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
@@ -523,20 +523,17 @@ class Engine:
     # --- agents -------------------------------------------------------------------------------------------------------
 
     @property
-    def minds(self) -> Minds:
+    def agent_memories(self) -> AgentMemories:
         """What agents remember, made when it is first asked for."""
-        if self._minds is None:
-            self._minds = Minds(
-                self.project,
+        if self._agent_memories is None:
+            self._agent_memories = AgentMemories(
+                self,
                 store=self.store,
-                read=self.read,
                 landing=self.landing,
-                write_context=self.write_context,
                 check_open=self.check_open,
                 stored=self._after_experience,
-                content_limit_bytes=self.settings.content_limit_bytes,
             )
-        return self._minds
+        return self._agent_memories
 
     def _after_experience(self, new: Memory | None, changed: tuple[MemoryId, ...]) -> None:
         if new is not None:

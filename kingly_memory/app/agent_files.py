@@ -10,15 +10,14 @@ from pathlib import Path
 
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.reading import json_value, opened
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.rules import ExperienceRules
+from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.errors import InvalidInput
 
 LARGEST_BYTES = 64 * 1_048_576
 """A file is read whole, so it may not be larger than this."""
 
 
-def save_mind(memory: CognitiveMemory, path: str | os.PathLike[str]) -> None:
+def save_agent_memory(memory: CognitiveMemory, path: str | os.PathLike[str]) -> None:
     """Write all of a memory to a file of mode 0600, in the place of what was there: whoever reads it, whenever the
     process ends, finds the old file or the new one. Raises InvalidInput, and then leaves the old one."""
     target = Path(path)
@@ -29,13 +28,13 @@ def save_mind(memory: CognitiveMemory, path: str | os.PathLike[str]) -> None:
         file.write(text + "\n")
 
 
-def load_mind(
+def load_agent_memory(
     path: str | os.PathLike[str],
     *,
     rules: ExperienceRules | None = None,
     now: Callable[[], datetime] | None = None,
 ) -> CognitiveMemory:
-    """The memory that `save_mind` wrote, under its own rules unless said. Raises InvalidInput for any other file."""
+    """The memory that `save_agent_memory` wrote, under its own rules unless said. Raises InvalidInput for others."""
     source = Path(path)
     with opened(source) as file:
         content = file.read(LARGEST_BYTES + 1)

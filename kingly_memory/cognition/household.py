@@ -1,17 +1,37 @@
-"""What floods and insurance claims leave in the memory of a household (seed 001, §10.3)."""
+"""What floods and insurance claims leave in the memory of a household (seed 001, §5.2 and §10.3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from kingly_memory.cognition.experience.amounts import dollars
-from kingly_memory.cognition.experience.cognitive import CognitiveMemory
-from kingly_memory.cognition.experience.items import MemoryItem, checked_year
+from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem, checked_year, dollars
 
 MAJOR_FROM = 50_000.0
 MODERATE_FROM = 10_000.0
 """Dollars of damage."""
+
+
+class Suggestion(NamedTuple):
+    """What an event of this kind is worth, and which memory it is for."""
+
+    event: str
+    description: str
+    importance: float
+    destination: Literal["working", "episodic"]
+
+
+GUIDELINE: tuple[Suggestion, ...] = (
+    Suggestion("major_flood", "Major flood (damage > $50k)", 0.9, "episodic"),
+    Suggestion("minor_flood", "Minor flood (damage < $10k)", 0.6, "working"),
+    Suggestion("elevation", "Elevation decision", 0.8, "episodic"),
+    Suggestion("insurance", "Insurance decision", 0.7, "episodic"),
+    Suggestion("do_nothing", "Do nothing", 0.3, "working"),
+    Suggestion("policy_change", "Policy change observation", 0.5, "working"),
+    Suggestion("neighbor_adaptation", "Neighbor adaptation", 0.4, "working"),
+)
+"""The seed's own suggestions (§5.2): data to go by, not rules. The functions here differ in one line: a minor flood
+becomes an episode, as the seed's own code has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +74,6 @@ class Claim(Protocol):
     def insurance_payout(self) -> float: ...
 
 
-class Severity(NamedTuple):
-    name: str
-    importance: float
-
-
 def update_memory_from_flood(
     memory: CognitiveMemory, flood: Flood, damage: Damage, year: int, *, moderate: bool = False
 ) -> MemoryItem | None:
@@ -68,22 +83,17 @@ def update_memory_from_flood(
     """
     cost, year = dollars("total_damage", damage.total_damage), checked_year(year)
     if cost > 0:
-        name, importance = severity(cost, moderate=moderate)
+        name, importance = "minor", 0.6
+        if cost >= MAJOR_FROM:
+            name, importance = "major", 0.9
+        elif moderate and cost >= MODERATE_FROM:
+            name, importance = "moderate", 0.7
         content = f"Year {year}: A {name} flood caused ${cost:,.0f} in damages"
         return memory.add_episodic(content, importance, year, ("flood", name))
     if flood.occurred:
         content = f"Year {year}: A flood occurred but caused no damage to my property"
         return memory.add_working(content, 0.4, year, ("flood", "no_damage"))
     return None
-
-
-def severity(damage: float, *, moderate: bool = False) -> Severity:
-    """What a flood that did so much damage is called, and how much it matters."""
-    if damage >= MAJOR_FROM:
-        return Severity("major", 0.9)
-    if moderate and damage >= MODERATE_FROM:
-        return Severity("moderate", 0.7)
-    return Severity("minor", 0.6)
 
 
 def update_memory_from_claim(memory: CognitiveMemory, outcome: Claim, year: int) -> MemoryItem | None:
@@ -93,9 +103,8 @@ def update_memory_from_claim(memory: CognitiveMemory, outcome: Claim, year: int)
         return None
     year = checked_year(year)
     if not outcome.claim_approved:
-        return memory.add_episodic(
-            f"Year {year}: My insurance claim was denied", 0.8, year, ("insurance", "claim", "denied")
-        )
+        content = f"Year {year}: My insurance claim was denied"
+        return memory.add_episodic(content, 0.8, year, ("insurance", "claim", "denied"))
     payout = dollars("insurance_payout", outcome.insurance_payout)
     content = f"Year {year}: Insurance paid ${payout:,.0f} for my claim"
     return memory.add_episodic(content, 0.7, year, ("insurance", "claim", "approved"))

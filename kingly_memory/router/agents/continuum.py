@@ -7,7 +7,7 @@ by tier here, and it is asked for more while too little of that lies in the tier
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
@@ -18,16 +18,16 @@ from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, Conso
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import RESULTS_LIMIT
+from kingly_memory.lifecycle.rules import LifecycleRules
 from kingly_memory.lifecycle.steward import TIERS
 from kingly_memory.lifecycle.tier_stats import Activity, memory_stats
-from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, TierRules, told_placement, utilisation
+from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement, utilisation
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.blending import VECTORS
 from kingly_memory.retrieval.fusion import NAMED
 from kingly_memory.router import write
 from kingly_memory.router.access import Access
-from kingly_memory.router.minds.shelf import Keep
 from kingly_memory.router.sweeping import feedback, sweeps
 from kingly_memory.router.sweeping.sweeper import SweepReport
 from kingly_memory.router.usage import UsageBuffer
@@ -42,10 +42,8 @@ FOUND_BY_WORDS = {"bm25", NAMED}
 """The scores of a hit that holds words of the query. What was said beside one has a relevance of its own alone."""
 AT_ONCE = 200
 """Facets read by one statement."""
-
 STATS = tuple(memory_stats({}, 0.0, Activity(), 0.0))
 """What the seed's `get_memory_stats` answers."""
-ARCHIVING = (sweeps.ARCHIVING, sweeps.SUMMARISING)
 
 
 class Verbs(Protocol):
@@ -55,40 +53,32 @@ class Verbs(Protocol):
 
     async def stats(self) -> JsonObject: ...
 
+    @property
+    def search(self) -> Callable[..., Awaitable[Results]]: ...
 
-@dataclass(frozen=True, slots=True)
-class Seeker:
-    """The one search, without and with counting what it found as used."""
 
-    look: Callable[[Query], Awaitable[Results]]
-    note: Callable[[Sequence[str]], None]
-    search: Callable[..., Awaitable[Results]]
+class TierAccess(Access, Protocol):
+    """The way to the store, and to the search before anybody counts what it found as used."""
+
+    @property
+    def usage(self) -> UsageBuffer: ...
+
+    @property
+    def rules(self) -> LifecycleRules: ...
+
+    async def look(self, query: Query) -> Results: ...
+
+    def note_found(self, memory_ids: Sequence[str]) -> None: ...
 
 
 class ContinuumMemory:
     """The memories of a project by tier. Whatever was stored otherwise is in them too, where its significance places
     it."""
 
-    def __init__(
-        self,
-        project: str,
-        *,
-        verbs: Verbs,
-        seeker: Seeker,
-        access: Access,
-        keep: Keep,
-        usage: UsageBuffer,
-        content_limit_bytes: int,
-        rules: TierRules,
-    ) -> None:
-        self._project = project
-        self._verbs = verbs
-        self._seeker = seeker
+    def __init__(self, access: TierAccess, verbs: Verbs) -> None:
         self._access = access
-        self._keep = keep
-        self._usage = usage
-        self._content_limit_bytes = content_limit_bytes
-        self._rules = rules
+        self._verbs = verbs
+        self._rules = access.rules.tiers
 
     async def store(  # noqa: PLR0917  # the seed's signature
         self,
@@ -101,23 +91,23 @@ class ContinuumMemory:
     ) -> MemoryEntry:
         """Store a semantic memory of that significance in that tier, whatever tier its significance would give it.
         Raises InvalidInput, StoreError."""
-        there, significance = continuum.tier(tier), intake.share("importance", importance)
+        there, significance = intake.choice("tier", tier, Tier), intake.share("importance", importance)
         draft = intake.draft(
             content,
-            content_limit_bytes=self._content_limit_bytes,
+            content_limit_bytes=self._access.settings.content_limit_bytes,
             type=MemoryType.SEMANTIC.value,
             significance=significance,
             metadata=continuum.metadata(metadata, source, topic),
         )
-        desk = self._access.write_context()
+        context = self._access.write_context()
 
         def change(transaction: Transaction) -> Stored:
-            stored = write.store(draft, desk)(transaction)
+            stored = write.store(draft, context)(transaction)
             transaction.set_facet("tier", stored.receipt.id, Placement(there).to_json())
             return stored
 
-        receipt = await self._keep(change)
-        memory = draft.memory(receipt.id, self._project, created_at=desk.now, updated_at=desk.now)
+        receipt = await self._access.keep(change)
+        memory = draft.memory(receipt.id, context.project, created_at=context.now, updated_at=context.now)
         return continuum.entry(memory, there)
 
     async def retrieve(
@@ -136,14 +126,14 @@ class ContinuumMemory:
         that is more), and from up to 1,000 while one that was not seen could come before one that was. Raises
         InvalidInput.
         """
-        how, wanted = continuum.strategy(strategy), continuum.tiers(tiers)
+        how, wanted = intake.choice("strategy", strategy, Strategy), continuum.tiers(tiers)
         least = intake.share("min_similarity", min_similarity)
-        asked = intake.query(query, project=self._project, limit=limit, without_tags=intake.unsought(None))
+        asked = intake.query(query, project=self._access.project, limit=limit, without_tags=intake.unsought(None))
         size = min(max(WIDE, PER_ENTRY * asked.limit), RESULTS_LIMIT)
         wide = replace(asked, remote_limit=size)  # a remote need not send a thousand because a tier is far down here
         found: dict[MemoryId, Hit] = {}  # a wider look may run out of time, and then sees less
         while True:
-            results = await self._seeker.look(replace(wide, limit=size))
+            results = await self._access.look(replace(wide, limit=size))
             found |= {hit.memory.id: hit for hit in results}
             candidates = await self._access.read(partial(self._candidates, tuple(found.values())))
             chosen = continuum.retrieved((one for one in candidates if one.tier in wanted), how, asked.limit, least)
@@ -152,8 +142,8 @@ class ContinuumMemory:
             if is_settled or len(results) < size or size == RESULTS_LIMIT:
                 break
             size = min(size * FURTHER, RESULTS_LIMIT)
-        self._seeker.note([one.memory.id for one in chosen])
-        return await self._access.read(lambda: self._entries(chosen))
+        self._access.note_found([one.memory.id for one in chosen])
+        return await self._access.read(lambda: self._entries([(one.memory, one.similarity) for one in chosen]))
 
     async def entry(self, memory_id: str) -> MemoryEntry | None:
         """A memory of the project by its id or key, also one that rests in the archive, without using it; None for what
@@ -161,12 +151,11 @@ class ContinuumMemory:
         name = intake.required("memory_id", memory_id)
 
         def look() -> MemoryEntry | None:
-            reader = self._access.reader
-            row = reader.row(reader.id_of_key(self._project, name) or name)
-            if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.project != self._project:
+            reader, project = self._access.reader, self._access.project
+            row = reader.row(reader.id_of_key(project, name) or name)
+            if row is None or row.standing is Standing.FORGOTTEN or row.memory.scope.project != project:
                 return None
-            tier = self._placements([row.memory])[row.memory.id].tier
-            return self._entries([Candidate(row.memory, tier, 0.0, 0.0, is_worded=False)], similarities=False)[0]
+            return self._entries([(row.memory, None)])[0]
 
         return await self._access.read(look)
 
@@ -181,19 +170,22 @@ class ContinuumMemory:
         """Note that memories were referred to in something that was a success or not, and how useful they were if that
         is known (0 to 1, against what had been predicted): all of it or nothing. Says how many memories. Raises
         InvalidInput, StoreError."""
-        names = [_named("memory_ids", one) for one in _several(memory_ids)]
+        several: Any = [memory_ids] if isinstance(memory_ids, str | MemoryEntry) else memory_ids
+        if not isinstance(several, Iterable) or isinstance(several, Mapping | bytes):
+            raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(several).__name__}")
+        names = [_named("memory_ids", one) for one in several]
         if not isinstance(success, bool):
             raise InvalidInput("success", f"expected true or false, not {intake.shown(success)!r}")
         predicted = intake.share("predicted_relevance", predicted_relevance)
         actual = None if actual_usefulness is None else intake.share("actual_usefulness", actual_usefulness)
-        desk, rules = self._access.write_context(), self._rules
+        context, rules = self._access.write_context(), self._rules
 
         def change(transaction: Transaction) -> int:
-            count = feedback.used(names, desk, rules, succeeded=success)(transaction)
+            count = feedback.used(names, context, rules, succeeded=success)(transaction)
             if actual is not None:
-                rows = (write.find(transaction, desk.project, name) for name in names)
+                rows = (write.find(transaction, context.project, name) for name in names)
                 for memory_id in dict.fromkeys(row.memory.id for row in rows if row is not None):
-                    feedback.judged(memory_id, desk, rules, predicted=predicted, actual=actual)(transaction)
+                    feedback.judged(memory_id, context, rules, predicted=predicted, actual=actual)(transaction)
             return count
 
         return await self._access.write(change)
@@ -223,6 +215,10 @@ class ContinuumMemory:
         what has no room. `undo_sweep` takes it back. Raises SweepUnderWay, StoreError."""
         report = await self._verbs.sweep([TIERS])
         done = await self._access.read(lambda: self._done(report.id))
+
+        def those(*kinds: str) -> tuple[MemoryId, ...]:
+            return tuple(MemoryId(one["id"]) for one in done if one["did"] in kinds)
+
         return ConsolidationResult(
             promoted=report.promoted,
             demoted=report.demoted,
@@ -230,10 +226,10 @@ class ContinuumMemory:
             summarised=report.summarised,
             summaries=report.summaries,
             skipped=report.skipped,
-            promoted_ids=_those(done, sweeps.PROMOTING),
-            demoted_ids=_those(done, sweeps.DEMOTING),
-            archived_ids=_those(done, *ARCHIVING),
-            summary_ids=_those(done, sweeps.WRITING),
+            promoted_ids=those(sweeps.PROMOTING),
+            demoted_ids=those(sweeps.DEMOTING),
+            archived_ids=those(sweeps.ARCHIVING, sweeps.SUMMARISING),
+            summary_ids=those(sweeps.WRITING),
         )
 
     async def get_memory_stats(self) -> JsonObject:
@@ -244,29 +240,40 @@ class ContinuumMemory:
 
     async def search(self, query: str, limit: int = 10, **how: Any) -> Results:
         """The memories that answer the query, best first; `how` is what `MemoryRouter.search` takes besides."""
-        return await self._seeker.search(query, limit=limit, **how)
+        return await self._verbs.search(query, limit=limit, **how)
 
     def _candidates(self, hits: Sequence[Hit]) -> list[Candidate]:
         places = self._placements([hit.memory for hit in hits])
-        return [_candidate(hit, places[hit.memory.id].tier) for hit in hits]
-
-    def _entries(self, chosen: Sequence[Candidate], *, similarities: bool = True) -> list[MemoryEntry]:
-        memories = [one.memory for one in chosen]
-        places, usages = self._placements(memories), self._facets("usage", memories)
         return [
-            continuum.entry(
-                one.memory,
-                one.tier,
-                access_count=int(usages.get(one.memory.id, {}).get("accesses", 0)) + self._usage.times(one.memory.id),
-                last_access=_moment(
-                    usages.get(one.memory.id, {}).get("last_used"), self._usage.last_use(one.memory.id)
-                ),
-                surprise_score=places[one.memory.id].surprise,
-                success_references=places[one.memory.id].successes,
-                similarity=one.similarity if similarities else None,
+            Candidate(
+                hit.memory,
+                places[hit.memory.id].tier,
+                hit.relevance,
+                similarity=max(hit.relevance, hit.scores.get(VECTORS, 0.0)),
+                is_worded="local" in hit.layers and not FOUND_BY_WORDS.isdisjoint(hit.scores),
             )
-            for one in chosen
+            for hit in hits
         ]
+
+    def _entries(self, found: Sequence[tuple[Memory, float | None]]) -> list[MemoryEntry]:
+        """With how they stand now: some uses may not be in the store yet."""
+        memories, pending = [memory for memory, _ in found], self._access.usage
+        places, usages = self._placements(memories), self._facets("usage", memories)
+        entries = []
+        for memory, similarity in found:
+            place, used = places[memory.id], usages.get(memory.id, {})
+            uses = [one for one in (used.get("last_used"), pending.last_use(memory.id)) if isinstance(one, int | float)]
+            entry = continuum.entry(
+                memory,
+                place.tier,
+                access_count=int(used.get("accesses", 0)) + pending.times(memory.id),
+                last_access=datetime.fromtimestamp(max(uses), UTC) if uses else None,
+                surprise_score=place.surprise,
+                success_references=place.successes,
+                similarity=similarity,
+            )
+            entries.append(entry)
+        return entries
 
     def _placements(self, memories: Sequence[Memory]) -> dict[MemoryId, Placement]:
         facets = self._facets("tier", memories)
@@ -295,32 +302,3 @@ class ContinuumMemory:
 
 def _named(field: str, value: object) -> str:
     return value.id if isinstance(value, MemoryEntry) else intake.required(field, value)
-
-
-def _several(value: object) -> list[object]:
-    """A single id or entry is one of them."""
-    if isinstance(value, str | MemoryEntry):
-        return [value]
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
-        raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(value).__name__}")
-    return list(value)
-
-
-def _candidate(hit: Hit, tier: Tier) -> Candidate:
-    is_local = "local" in hit.layers
-    return Candidate(
-        memory=hit.memory,
-        tier=tier,
-        relevance=hit.relevance,
-        similarity=max(hit.relevance, hit.scores.get(VECTORS, 0.0)),
-        is_worded=is_local and not FOUND_BY_WORDS.isdisjoint(hit.scores),
-    )
-
-
-def _those(entries: Iterable[JsonObject], *kinds: str) -> tuple[MemoryId, ...]:
-    return tuple(MemoryId(one["id"]) for one in entries if one["did"] in kinds)
-
-
-def _moment(written_s: object, noted_s: float | None) -> datetime | None:
-    times = [float(one) for one in (written_s, noted_s) if isinstance(one, int | float)]
-    return datetime.fromtimestamp(max(times), UTC) if times else None

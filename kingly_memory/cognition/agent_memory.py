@@ -1,0 +1,524 @@
+"""What one agent remembers: what it just did, and what it will not forget (seed 001).
+
+Working memory holds the latest few items and lets the oldest go. What matters is kept as episodes, which fade by the
+year. Retrieving changes nothing, and the same state gives the same answer.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field, is_dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from itertools import islice, pairwise
+from numbers import Real
+from typing import Any, Literal, NamedTuple, get_args
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+from kingly_memory.writing import stems
+
+IMPORTANCE = 0.5
+TOP_K = 5
+LATEST_YEAR = 1_000_000
+MOST_DOLLARS = 1e18
+MOST_KEPT = 1_000_000
+"""The largest capacity, and the most items that one look can ask for."""
+FORMAT, VERSION = "kingly-memory/cognitive", 1
+
+Scoring = Literal["product", "hello_agents"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """What was experienced, in which year of a simulation, and how much it matters (0 to 1).
+
+    `timestamp` orders items; one without a time zone is UTC. `id` names the memory that it is in a store, if it is in
+    one. Raises InvalidInput.
+    """
+
+    content: str
+    importance: float = IMPORTANCE
+    year: int = 0
+    timestamp: datetime = field(default_factory=partial(datetime.now, UTC))
+    tags: list[str] = field(default_factory=list)
+    id: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        # A simulation makes millions of these, so a time that is in UTC already is not converted again.
+        is_utc = type(self.timestamp) is datetime and self.timestamp.tzinfo is UTC
+        checked: JsonObject = {
+            "content": _content(self.content),
+            "importance": intake.share("importance", self.importance),
+            "year": checked_year(self.year),
+            "timestamp": self.timestamp if is_utc else intake.moment("timestamp", self.timestamp) or datetime.now(UTC),
+            "tags": _tags(self.tags) if self.tags or not isinstance(self.tags, list) else [],
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "content": self.content,
+            "importance": self.importance,
+            "year": self.year,
+            "timestamp": self.timestamp.isoformat(),
+            "tags": list(self.tags),
+            **({} if self.id is None else {"id": self.id}),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MemoryItem:
+        """What `to_json` gave. Raises InvalidInput."""
+        try:
+            said_at = datetime.fromisoformat(data["timestamp"])
+            return cls(data["content"], data["importance"], data["year"], said_at, data["tags"], data.get("id"))
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput("item", f"is no experience ({type(error).__name__}: {error})") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ExperienceRules:
+    """How much an agent keeps of what it experiences, and what comes back first (seed 001, §3 and §5).
+
+    `scoring`: decay × importance, or decay × (0.8 + 0.4 · importance), under which time outweighs importance sooner.
+    Raises InvalidInput.
+    """
+
+    working_capacity: int = 10
+    episodic_capacity: int = 50
+    consolidation_threshold: float = 0.7
+    decay_rate: float = 0.95
+    scoring: Scoring = "product"
+
+    def __post_init__(self) -> None:
+        intake.count("working_capacity", self.working_capacity, most=MOST_KEPT)
+        intake.count("episodic_capacity", self.episodic_capacity, most=MOST_KEPT)
+        intake.share("consolidation_threshold", self.consolidation_threshold)
+        if not intake.share("decay_rate", self.decay_rate):
+            raise InvalidInput("decay_rate", "must be above 0 and at most 1")
+        known = get_args(Scoring)
+        if self.scoring not in known:
+            problem = f"{intake.shown(self.scoring)!r} is unknown; choose one of {', '.join(known)}"
+            raise InvalidInput("scoring", problem)
+
+    def is_lasting(self, item: MemoryItem) -> bool:
+        return item.importance >= self.consolidation_threshold
+
+    def score(self, item: MemoryItem, year: int) -> float:
+        """What an episode is worth in that year; one that lies ahead has not faded."""
+        worth = item.importance if self.scoring == "product" else 0.8 + 0.4 * item.importance
+        return worth * self.decay_rate ** max(year - item.year, 0)
+
+
+SEEDS = ExperienceRules()
+
+
+class Kept(NamedTuple):
+    """An item, and how many were experienced before it. The order names the item among all of one memory."""
+
+    order: int
+    item: MemoryItem
+
+
+class Scored(NamedTuple):
+    """An item that was retrieved. `score` is None for one from working memory, which does not fade."""
+
+    item: MemoryItem
+    score: float | None
+
+
+class Place(NamedTuple):
+    """Where items are: in working memory, oldest first, and in episodes, in the order in which they came in."""
+
+    working: tuple[MemoryItem, ...]
+    episodic: tuple[MemoryItem, ...]
+
+
+class Holdings(NamedTuple):
+    """Everything that a memory holds: working memory, oldest first, and episodes, in the order in which they came in.
+
+    What is in both is the same item, of the same order. `experienced` counts all there ever were, as far as is known.
+    """
+
+    latest_year: int = 0
+    working: tuple[Kept, ...] = ()
+    episodic: tuple[Kept, ...] = ()
+    experienced: int = 0
+
+
+class Verb(StrEnum):
+    """What can change a memory."""
+
+    HOLD = "hold"
+    REMEMBER = "remember"
+    CONSOLIDATE = "consolidate"
+
+
+class Change(NamedTuple):
+    """One change: an item held in working memory or remembered as an episode, or a consolidation, of no item."""
+
+    verb: Verb
+    item: MemoryItem | None = None
+
+
+class CognitiveMemory:
+    """The memory of one agent, in this process alone. For one thread at a time."""
+
+    WORKING_CAPACITY = SEEDS.working_capacity
+    EPISODIC_CAPACITY = SEEDS.episodic_capacity
+    CONSOLIDATION_THRESHOLD = SEEDS.consolidation_threshold
+    DECAY_RATE = SEEDS.decay_rate
+
+    def __init__(
+        self, agent_id: str, *, rules: ExperienceRules = SEEDS, now: Callable[[], datetime] | None = None
+    ) -> None:
+        """`now` gives the timestamps, the wall clock unless said. Raises InvalidInput."""
+        self.agent_id = intake.required("agent_id", agent_id)
+        self.rules = rules
+        self._now = now
+        self.take_up(Holdings())
+
+    # --- adding -------------------------------------------------------------------------------------------------------
+
+    def add_experience(
+        self, content: str, importance: float = IMPORTANCE, year: int = 0, tags: Iterable[str] | None = None
+    ) -> MemoryItem:
+        """To the episodes when it matters enough to last (0.7), else to working memory. Raises InvalidInput."""
+        item = self._item(content, importance, year, tags)
+        self._change(Change(Verb.REMEMBER if self.rules.is_lasting(item) else Verb.HOLD, item))
+        return item
+
+    def add_working(
+        self, content: str, importance: float = IMPORTANCE, year: int = 0, tags: Iterable[str] | None = None
+    ) -> MemoryItem:
+        """To working memory. The oldest one has to go when it is full, to the episodes when it is lasting. Raises
+        InvalidInput."""
+        item = self._item(content, importance, year, tags)
+        self._change(Change(Verb.HOLD, item))
+        return item
+
+    def add_episodic(
+        self, content: str, importance: float = IMPORTANCE, year: int = 0, tags: Iterable[str] | None = None
+    ) -> MemoryItem:
+        """To the episodes. The one that scores lowest has to go when there are too many, of equals the oldest. Raises
+        InvalidInput."""
+        item = self._item(content, importance, year, tags)
+        self._change(Change(Verb.REMEMBER, item))
+        return item
+
+    def update_after_flood(self, damage: float, year: int) -> MemoryItem:
+        """A flood that did damage is an episode of importance 0.9. Raises InvalidInput."""
+        cost = dollars("damage", damage)
+        content = f"Year {checked_year(year)}: A flood occurred causing ${cost:,.0f} in damages"
+        return self.add_episodic(content, 0.9, year, ("flood", "damage"))
+
+    def update_after_decision(self, decision: str, year: int) -> MemoryItem:
+        """A decision is in working memory: of importance 0.7, or 0.3 for `do_nothing`. Raises InvalidInput."""
+        name = intake.required("decision", decision)
+        importance = 0.3 if name == "do_nothing" else 0.7
+        return self.add_working(f"Year {checked_year(year)}: I decided to {name}", importance, year, ("decision",))
+
+    def consolidate(self) -> int:
+        """At a year's end, remember what lasts of working memory, which stays as it is. Says how many are new among the
+        episodes: what was taken over before, or has no room among them, does not count."""
+        return self._change(Change(Verb.CONSOLIDATE))
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> Place:
+        self._look()
+        return Place(tuple(item for _, item in self._held), tuple(item for _, item in self._episodes))
+
+    @property
+    def latest_year(self) -> int:
+        """The latest year in which anything was experienced."""
+        return self._latest_year
+
+    @property
+    def _working(self) -> list[MemoryItem]:
+        """The seed's name, for looking."""
+        return list(self.place.working)
+
+    @property
+    def _episodic(self) -> list[MemoryItem]:
+        """The seed's name, for looking."""
+        return list(self.place.episodic)
+
+    def retrieve(
+        self,
+        top_k: int = TOP_K,
+        current_year: int = 0,
+        *,
+        tags: Collection[str] | None = None,
+        query: str | None = None,
+        reserve_episodic: int = 0,
+    ) -> list[str]:
+        """The texts of `recall`. Raises InvalidInput."""
+        found = self.recall(top_k, current_year, tags=tags, query=query, reserve_episodic=reserve_episodic)
+        return [one.item.content for one in found]
+
+    def recall(
+        self,
+        top_k: int = TOP_K,
+        current_year: int = 0,
+        *,
+        tags: Collection[str] | None = None,
+        query: str | None = None,
+        reserve_episodic: int = 0,
+    ) -> list[Scored]:
+        """At most `top_k` items, each text once: working memory first, the latest and then the weightiest, and then
+        the episodes that score highest in that year (0: the latest one seen).
+
+        `reserve_episodic` places are kept for episodes, which a full working memory would hide. An item must have
+        all of the `tags`. With a `query` only what shares words with it comes back, the best match first, and working
+        memory first of equals alone. Changes nothing. Raises InvalidInput.
+        """
+        most = intake.count("top_k", top_k, least=0, most=MOST_KEPT)
+        year = checked_year(current_year, "current_year") or self._latest_year
+        reserved = intake.count("reserve_episodic", reserve_episodic, least=0, most=MOST_KEPT)
+        wanted = frozenset[str]() if tags is None else frozenset(intake.tag_list("tags", tags))
+        asked: Any = query
+        if asked is not None and (not isinstance(asked, str) or not asked.strip()):
+            raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
+        self._look()
+        latest = (Scored(item, None) for item in _latest_first(self._held) if wanted.issubset(item.tags))
+        episodes = self._best_episodes(year, wanted)
+        if query is not None:
+            return _matching(query, most, [*latest, *episodes])
+        return _first(most, reserved, latest, episodes)
+
+    def format_for_prompt(self, current_year: int = 0, top_k: int = TOP_K) -> str:
+        """A line for each memory, of whatever lines it has itself. Raises InvalidInput."""
+        found = self.retrieve(top_k, current_year)
+        return "\n".join(f"- {' '.join(content.split())}" for content in found) or "No memories recalled."
+
+    def to_list(self, current_year: int = 0, top_k: int = TOP_K) -> list[str]:
+        """What `retrieve` answers. Raises InvalidInput."""
+        return self.retrieve(top_k, current_year)
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    def serialize(self) -> JsonObject:
+        """Everything, as JSON, in the seed's names. `order` says when an item was experienced; the same one twice is
+        one item."""
+        held = self.holdings
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "agent_id": self.agent_id,
+            "rules": asdict(self.rules),
+            "latest_year": held.latest_year,
+            "experienced": held.experienced,
+            "working": [{**item.to_json(), "order": order} for order, item in held.working],
+            "episodic": [{**item.to_json(), "order": order} for order, item in held.episodic],
+        }
+
+    @classmethod
+    def restore(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        rules: ExperienceRules | None = None,
+        now: Callable[[], datetime] | None = None,
+    ) -> CognitiveMemory:
+        """The memory that `serialize` gave, under its own rules unless said, whatever it holds more than these have
+        room for: that goes with the next change. Raises InvalidInput, and then makes none."""
+        given: Any = data
+        if not isinstance(given, Mapping) or given.get("format") != FORMAT:
+            raise InvalidInput("data", f"is no memory of an agent: its `format` is not {FORMAT!r}")
+        if data.get("version") != VERSION:
+            problem = f"has version {intake.shown(data.get('version'))}, and {VERSION} can be read here"
+            raise InvalidInput("data", problem)
+        known: dict[int, MemoryItem] = {}
+        try:
+            held = Holdings(
+                intake.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
+                _kept(data["working"], known),
+                _kept(data["episodic"], known),
+                intake.count("experienced", data["experienced"], least=0, most=2**62),
+            )
+            agent_id, own_rules = data["agent_id"], ExperienceRules(**data["rules"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput("data", f"is damaged ({type(error).__name__}: {error})") from None
+        memory = CognitiveMemory(agent_id, rules=rules or own_rules, now=now)
+        memory.take_up(held)
+        return memory
+
+    @property
+    def holdings(self) -> Holdings:
+        """Everything that is kept, and in which order it was experienced."""
+        self._look()
+        return Holdings(self._latest_year, tuple(self._held), tuple(self._episodes), self._experienced)
+
+    def take_up(self, held: Holdings) -> None:
+        """Hold that and nothing else."""
+        self._held, self._episodes = list(held.working), list(held.episodic)
+        everything = (*held.working, *held.episodic)
+        self._experienced = max([held.experienced, *(order + 1 for order, _ in everything)])
+        self._latest_year = max([held.latest_year, *(item.year for _, item in everything)])
+
+    def apply(self, change: Change) -> int:
+        """Make a change, which `add_experience` and its like do. Afterwards nothing is over its capacity. Says how many
+        of working memory are new among the episodes."""
+        if change.item is not None:
+            kept = Kept(self._experienced, change.item)
+            (self._held if change.verb is Verb.HOLD else self._episodes).append(kept)
+            self._experienced += 1
+            self._latest_year = max(self._latest_year, change.item.year)
+        surplus = max(len(self._held) - self.rules.working_capacity, 0)
+        lasting = self._lasting(self._held if change.verb is Verb.CONSOLIDATE else self._held[:surplus])
+        del self._held[:surplus]
+        self._episodes += lasting
+        self._forget_lowest(len(self._episodes) - self.rules.episodic_capacity)
+        return sum(one in self._episodes for one in lasting)
+
+    def __repr__(self) -> str:
+        return f"<CognitiveMemory {self.agent_id} working={len(self._held)} episodic={len(self._episodes)}>"
+
+    # --- within: a memory in a store overrides the first three --------------------------------------------------------
+
+    def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
+        said: Any = [] if tags is None else tags
+        return MemoryItem(content, importance, year, datetime.now(UTC) if self._now is None else self._now(), said)
+
+    def _change(self, change: Change) -> int:
+        return self.apply(change)
+
+    def _look(self) -> None:
+        """Called before anything is looked at."""
+
+    def _best_episodes(self, year: int, wanted: frozenset[str]) -> Iterator[Scored]:
+        """Those that score highest first, of equals the one that came in first. Sorted when the first one is asked for,
+        which a full working memory seldom does."""
+        scored = [Scored(one, self.rules.score(one, year)) for _, one in self._episodes if wanted.issubset(one.tags)]
+        yield from sorted(scored, key=lambda one: -(one.score or 0.0))
+
+    def _lasting(self, held: Iterable[Kept]) -> list[Kept]:
+        """What lasts of that and is no episode yet: that very item, not one that says the same."""
+        lasting = [one for one in held if self.rules.is_lasting(one.item)]
+        known = {order for order, _ in self._episodes} if lasting else ()
+        return [one for one in lasting if one.order not in known]
+
+    def _forget_lowest(self, surplus: int) -> None:
+        """The episodes that score lowest in the latest year, of equals those that were experienced first."""
+        if surplus <= 0:
+            return
+        worth = [(self.rules.score(item, self._latest_year), order) for order, item in self._episodes]
+        gone = {order for _, order in ([min(worth)] if surplus == 1 else heapq.nsmallest(surplus, worth))}
+        self._episodes = [one for one in self._episodes if one.order not in gone]
+
+
+def _latest_first(held: Sequence[Kept]) -> Iterator[MemoryItem]:
+    """The latest and then the weightiest, whatever the clock did; of equals the one that was said last."""
+    items = [item for _, item in reversed(held)]
+    if any(one.timestamp <= other.timestamp for one, other in pairwise(items)):
+        items.sort(key=lambda item: (item.timestamp, item.importance), reverse=True)
+    yield from items
+
+
+def _first(most: int, reserved: int, latest: Iterator[Scored], episodes: Iterator[Scored]) -> list[Scored]:
+    """Working memory first, each text once. Places reserved for episodes that are not there go to working memory."""
+    found = _distinct(latest, most)
+    if len(found) == most and not reserved:
+        return list(found.values())
+    first = dict(islice(found.items(), max(most - reserved, 0)))
+    lasting = _distinct((one for one in episodes if one.item.content not in first), most - len(first))
+    late = (one for text, one in found.items() if text not in first and text not in lasting)
+    return [*first.values(), *islice(late, most - len(first) - len(lasting)), *lasting.values()]
+
+
+def _matching(query: str, most: int, scored: Iterable[Scored]) -> list[Scored]:
+    """Those that share a word with the query, the largest share of its words first, of equals the earlier ones."""
+    asked = stems(query)
+    found = _distinct(scored, math.inf).values()
+    shares = [(len(asked & stems(one.item.content)), one) for one in found]
+    return [one for share, one in sorted(shares, key=lambda pair: -pair[0]) if share][:most]
+
+
+def _distinct(scored: Iterable[Scored], most: float) -> dict[str, Scored]:
+    """Each text once."""
+    found: dict[str, Scored] = {}
+    if most > 0:
+        for one in scored:
+            found.setdefault(one.item.content, one)
+            if len(found) >= most:
+                break
+    return found
+
+
+def _kept(data: Any, known: dict[int, MemoryItem]) -> tuple[Kept, ...]:
+    """Saved items. `known` are those that were read already. Raises InvalidInput and what damaged data raise."""
+    kept: dict[int, Kept] = {}
+    for one in data:
+        item = MemoryItem.from_json(one)
+        order = intake.count("order", one["order"], least=0, most=2**62)
+        if order in kept or known.setdefault(order, item) != item:
+            raise InvalidInput("data", f"is damaged: two items are number {order}")
+        kept[order] = Kept(order, known[order])
+    return tuple(kept.values())
+
+
+def checked_year(value: object, field: str = "year") -> int:
+    """A whole year from 0. Raises InvalidInput."""
+    return intake.count(field, value, least=0, most=LATEST_YEAR)
+
+
+def dollars(field: str, value: object) -> float:
+    """An amount from 0. Raises InvalidInput."""
+    try:
+        amount = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        amount = math.inf
+    if not 0 <= amount <= MOST_DOLLARS:
+        problem = f"must be an amount of dollars from 0 to {MOST_DOLLARS:,.0f}, not {intake.shown(value)}"
+        raise InvalidInput(field, problem)
+    return amount
+
+
+def _content(value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput("content", f"expected text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput("content", "is empty; say what was experienced")
+    return intake.mended(str(value))
+
+
+def _tags(said: object) -> list[str]:
+    """In their order. A set has none that would be the same tomorrow, so its tags are sorted."""
+    tags = [] if said is None else intake.tag_list("tags", said)
+    return sorted(tags) if isinstance(said, Set) else list(tags)
+
+
+# --- prompts and agents (seed 001, §6 and §8.2) ---
+
+
+def prompt_block(memory: CognitiveMemory, year: int, top_k: int = TOP_K) -> str:
+    """The part of a prompt that says what the agent remembers in that year. Raises InvalidInput."""
+    return f"=== YOUR MEMORY ===\n{memory.format_for_prompt(year, top_k)}"
+
+
+def prepare_context(state: Any, memory: CognitiveMemory, year: int, top_k: int = TOP_K) -> JsonObject:
+    """What an agent decides on: `{state, retrieved_memories, year}`, the state as it was given. Raises InvalidInput."""
+    return {"state": state, "retrieved_memories": memory.retrieve(top_k, year), "year": year}
+
+
+def serialize_agent(state: Any, memory: CognitiveMemory) -> JsonObject:
+    """An agent as JSON: its state (a dataclass or a mapping) and its memory, which `CognitiveMemory.restore` takes.
+    Raises InvalidInput for a state that JSON cannot hold."""
+    plain = asdict(state) if is_dataclass(state) and not isinstance(state, type) else state
+    if not isinstance(plain, Mapping):
+        raise InvalidInput("state", f"expected a dataclass or a mapping, not {type(state).__name__}")
+    try:
+        held = json.loads(json.dumps(dict(plain), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("state", f"cannot be kept as JSON ({error})") from None
+    return {"state": held, "memory": memory.serialize()}

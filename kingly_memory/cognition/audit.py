@@ -1,0 +1,329 @@
+"""The audit of a simulation: what happened to agents' memories, as records (seed 001, §8.3, §9 and §11).
+
+A record is made after what it is about was done, so that it says where a memory really went. Each goes to all sinks.
+What is wrong with a sink or a record is logged once and counted, and the simulation goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any, Literal, Protocol
+
+from kingly_memory.cognition.agent_memory import TOP_K, CognitiveMemory, MemoryItem
+from kingly_memory.cognition.skills import Invocation
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject
+
+log = logging.getLogger("kingly_memory")
+
+EPISODES_SHOWN = 10
+"""In a trace."""
+
+Destination = Literal["working", "episodic", "dropped"]
+
+
+class Kind(StrEnum):
+    """What a record is about; each kind has a file of its own."""
+
+    MEMORY_UPDATE = "memory_updates"
+    TOOL_INVOCATION = "tool_invocations"
+    CONSOLIDATION = "consolidations"
+    HOUSEHOLD_TRACE = "household_traces"
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    valid: bool = True
+    errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUpdate:
+    """What a step left in memory: `type` is such as skill_execution or flood."""
+
+    type: str
+    item: MemoryItem
+
+
+@dataclass(frozen=True, slots=True)
+class HouseholdOutput:
+    """What a household thought and did in a year. Anything with these attributes will do for a trace, and what it lacks
+    beyond the first two is taken as it is here."""
+
+    agent_id: str
+    year: int
+    decision_skill: str | None = None
+    skill_parameters: Mapping[str, Any] = field(default_factory=dict)
+    constructs: Mapping[str, Any] = field(default_factory=dict)
+    justification: str = ""
+    memory_update: MemoryUpdate | None = None
+    validation: Validation = field(default_factory=Validation)
+    state_after: object = None
+
+
+class Sink(Protocol):
+    """Takes records, from any thread, and raises nothing on account of a disk or a network."""
+
+    def append(self, kind: str, record: JsonObject) -> None: ...
+
+
+class AuditTrail:
+    """Notes what happens to memories, under the names of the design of cognitive memory (seed 001, §9)."""
+
+    def __init__(self, *sinks: Sink, now: Callable[[], datetime] | None = None) -> None:
+        """`now` gives the timestamps, the wall clock unless said."""
+        self._sinks = sinks
+        self._now = now or partial(datetime.now, UTC)
+        self._failed: set[str] = set()
+        self.failures = 0
+        """Records that could not be made, and handings-over that a sink refused."""
+
+    def log_memory_update(
+        self,
+        agent_id: str,
+        year: int,
+        update_type: str,
+        memory_item: MemoryItem | None,
+        memory: CognitiveMemory | None = None,
+    ) -> None:
+        """A memory was added to that `memory`, which says where it went; without it nobody knows. None is noted for
+        nothing, for that is what the helpers answer when there is nothing to remember."""
+        if memory_item is None:
+            return
+        item = memory_item
+
+        def content() -> JsonObject:
+            return {
+                "update_type": update_type,
+                "memory_item": {
+                    "content": item.content,
+                    "importance": item.importance,
+                    "destination": None if memory is None else destination(memory, item),
+                    "tags": list(item.tags),
+                },
+            }
+
+        self._note(Kind.MEMORY_UPDATE, agent_id, year, content)
+
+    def log_consolidation(
+        self,
+        agent_id: str,
+        year: int,
+        transferred_count: int,
+        transferred_items: Iterable[str],
+        memory: CognitiveMemory | None = None,
+    ) -> None:
+        """A year's end took what lasts over into the episodes of that `memory`, which says how many there are now."""
+
+        def content() -> JsonObject:
+            working, episodic = (None, None) if memory is None else map(len, memory.place)
+            return {
+                "consolidation": {
+                    "transferred_count": transferred_count,
+                    "transferred_items": list(transferred_items),
+                    "working_after": working,
+                    "episodic_after": episodic,
+                }
+            }
+
+        self._note(Kind.CONSOLIDATION, agent_id, year, content)
+
+    def log_tool_invocation(
+        self,
+        agent_id: str,
+        year: int,
+        tool_id: str,
+        parameters: Mapping[str, Any],
+        result: Iterable[str],
+        *,
+        refused: str | None = None,
+    ) -> None:
+        """An agent called a tool; `refused` says why it was not carried out if it was not."""
+
+        def content() -> JsonObject:
+            found = list(result)
+            told = {"tool_id": tool_id, "parameters": dict(parameters), "result": found, "result_count": len(found)}
+            return {"tool_invocation": told if refused is None else {**told, "refused": refused}}
+
+        self._note(Kind.TOOL_INVOCATION, agent_id, year, content)
+
+    def log_invocation(self, agent_id: str, year: int, invocation: Invocation | None) -> None:
+        """The same for what a registry's `invoke` answered; nothing for a tool that is not known."""
+        if invocation is not None:
+            tool_id, parameters, result, refused = (
+                invocation.tool_id,
+                invocation.parameters,
+                invocation.result,
+                invocation.refused,
+            )
+            self.log_tool_invocation(agent_id, year, tool_id, parameters, result, refused=refused)
+
+    def write_household_trace(self, output: Any, state: object, context: Any, memory: CognitiveMemory) -> None:
+        """A household's year is over; `state` is what it was before, `context` what the household decided on.
+
+        `retrieved` of the trace is what the household had read when it decided, where `context` has
+        `retrieved_memories` (as `prepare_context` gives it), else what it would read now.
+        """
+        self._make(Kind.HOUSEHOLD_TRACE, lambda at: _trace(at, output, state, context, memory))
+
+    def _note(self, kind: Kind, agent_id: str, year: int, content: Callable[[], JsonObject]) -> None:
+        self._make(kind, lambda at: {"timestamp": at, "agent_id": agent_id, "year": year, **content()})
+
+    def _make(self, kind: Kind, record: Callable[[str], JsonObject]) -> None:
+        try:
+            made = record(self._now().isoformat())
+        except Exception as error:  # noqa: BLE001  # made from somebody else's objects; the simulation goes on
+            self._warn(f"no record of {kind}", error)
+            return
+        for sink in self._sinks:
+            try:
+                sink.append(kind, made)
+            except Exception as error:  # noqa: BLE001  # somebody else's sink
+                self._warn(f"{type(sink).__name__} took no record of {kind}", error)
+
+    def _warn(self, what: str, error: Exception) -> None:
+        """Once for each, and without the text of others' errors, which may hold a memory's."""
+        self.failures += 1
+        if what not in self._failed:
+            self._failed.add(what)
+            why = str(error) if isinstance(error, InvalidInput) else type(error).__name__
+            log.warning("audit: %s (%s); the simulation goes on", what, why)
+
+
+def year_end(memory: CognitiveMemory, year: int, audit: AuditTrail | None = None) -> int:
+    """End a year: consolidate, and note it. Says how many memories are new among the episodes."""
+    working, episodic = (set(map(_name, place)) for place in memory.place)
+    count = memory.consolidate()
+    if audit is not None:
+        taken_over = [one.content for one in memory.place.episodic if _name(one) in working - episodic]
+        audit.log_consolidation(memory.agent_id, year, count, taken_over, memory)
+    return count
+
+
+def _name(item: MemoryItem) -> str | int:
+    """Of that very item: one of a store may have been read anew."""
+    return item.id or id(item)
+
+
+def destination(memory: CognitiveMemory, item: MemoryItem) -> Destination:
+    """Where the item is now. `dropped`: nowhere, for what scores lowest in a full memory goes at once."""
+    working, episodic = memory.place
+    for is_it in (lambda one: one is item, lambda one: one == item):
+        if any(map(is_it, episodic)):
+            return "episodic"
+        if any(map(is_it, working)):
+            return "working"
+    return "dropped"
+
+
+def _trace(at: str, output: Any, state: object, context: Any, memory: CognitiveMemory) -> JsonObject:
+    """Raises InvalidInput."""
+    for name in ("agent_id", "year"):
+        if not hasattr(output, name):
+            raise InvalidInput("output", f"has no `{name}`; a trace needs an agent_id and a year")
+    usual = HouseholdOutput(output.agent_id, output.year)
+
+    def said(name: str) -> Any:
+        value = getattr(output, name, getattr(usual, name))
+        return value if name == "memory_update" else _plain(value)
+
+    update = said("memory_update")
+    read = context.get("retrieved_memories") if isinstance(context, Mapping) else None
+    return {
+        "timestamp": at,
+        "year": output.year,
+        "agent_id": output.agent_id,
+        "state_before": _plain(state),
+        "memory": _memory_block(memory, output.year, read),
+        "reasoning": {"constructs": said("constructs"), "justification": said("justification")},
+        "action": {"decision_skill": said("decision_skill"), "skill_parameters": said("skill_parameters")},
+        "memory_update": None
+        if update is None
+        else {
+            "type": update.type,
+            "content": update.item.content,
+            "importance": update.item.importance,
+            "destination": destination(memory, update.item),
+        },
+        "validation": said("validation"),
+        "state_after": said("state_after"),
+    }
+
+
+def _plain(value: object) -> object:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _memory_block(memory: CognitiveMemory, year: int, read: object) -> JsonObject:
+    working, episodic = memory.place
+    texts = list(read) if isinstance(read, list | tuple) else memory.retrieve(TOP_K, year)
+    # What is in working memory does not fade and has no score, and neither has what is gone since.
+    fresh = {one.content for one in working}
+    worth: dict[str, float] = {}
+    for one in episodic:
+        if one.content not in fresh:
+            worth[one.content] = max(memory.rules.score(one, year), worth.get(one.content, 0.0))
+
+    def shown(items: Sequence[MemoryItem]) -> list[JsonObject]:
+        return [{"content": one.content, "importance": one.importance, "year": one.year} for one in items]
+
+    return {
+        "retrieved": texts,
+        "working_count": len(working),
+        "episodic_count": len(episodic),
+        "working_items": shown(working),
+        "episodic_items": shown(episodic[:EPISODES_SHOWN]),
+        "retrieval_scores": [{"content": text, "score": worth.get(text)} for text in texts],
+    }
+
+
+def tally(records: Iterable[tuple[str, JsonObject]]) -> JsonObject:
+    """How many records there are by kind, agent and year; what was retrieved, remembered and consolidated.
+
+    The records come with their kinds, and may be anything: others can write to the files too.
+    """
+    kinds: Counter[str] = Counter()
+    agents: Counter[str] = Counter()
+    years: Counter[int] = Counter()
+    destinations: Counter[str] = Counter()
+    retrievals, consolidations = Counter(calls=0, memories=0, refused=0), Counter(runs=0, memories=0)
+    for kind, record in records:
+        kinds[kind] += 1
+        if isinstance(agent := record.get("agent_id"), str):
+            agents[agent] += 1
+        if type(year := record.get("year")) is int:
+            years[year] += 1
+        if kind == Kind.TOOL_INVOCATION:
+            call = _group(record, "tool_invocation")
+            retrievals.update(calls=1, memories=_count(call, "result_count"), refused="refused" in call)
+        elif kind == Kind.CONSOLIDATION:
+            taken = _group(record, "consolidation")
+            consolidations.update(runs=1, memories=_count(taken, "transferred_count"))
+        elif kind == Kind.MEMORY_UPDATE:
+            destinations[str(_group(record, "memory_item").get("destination") or "unknown")] += 1
+    return {
+        "records": kinds.total(),
+        "kinds": dict(sorted(kinds.items())),
+        "agents": dict(sorted(agents.items())),
+        "years": {str(year): count for year, count in sorted(years.items())},
+        "destinations": dict(sorted(destinations.items())),
+        "retrievals": dict(retrievals),
+        "consolidations": dict(consolidations),
+    }
+
+
+def _group(record: JsonObject, name: str) -> JsonObject:
+    value = record.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _count(record: JsonObject, name: str) -> int:
+    value = record.get(name)
+    return value if type(value) is int else 0

@@ -1,0 +1,406 @@
+"""The memory of an agent in a store: each item is a memory, and one facet says which of them are where.
+
+Each change goes to the writer thread at once, in its order, and names the edition of the facet that it rests on. Where
+somebody else was quicker, the change is made to what they left, inside the same transaction; this object then reads
+itself anew. Behind a change that failed nothing is written either, and what is not stored is done once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeGuard
+from weakref import WeakSet
+
+from kingly_memory import intake
+from kingly_memory.cognition.agent_memory import (
+    SEEDS,
+    Change,
+    CognitiveMemory,
+    ExperienceRules,
+    Holdings,
+    Kept,
+    MemoryItem,
+    Verb,
+)
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
+from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing
+from kingly_memory.ports import LocalStore, Row, Transaction
+from kingly_memory.router import write
+from kingly_memory.router.access import Access
+from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router.editions import FACET, owner
+from kingly_memory.router.landing import Landing
+from kingly_memory.router.write import WriteContext
+
+log = logging.getLogger("kingly_memory.router")
+
+TRIES = 2
+"""What failed is tried once more before `saved` tells of it."""
+POLICY = "agent_memory"
+REASONS = {
+    MemoryType.WORKING: "it left the working memory of its agent",
+    MemoryType.EPISODIC: "it left the episodes of its agent",
+}
+
+
+class NotYet(Exception):
+    """A change before this one failed, so this one was not made either."""
+
+
+class Stored(NamedTuple):
+    """`as_expected` when the change was made to what this process knew. `retyped` went from working memory to the
+    episodes or back."""
+
+    as_expected: bool
+    retyped: tuple[MemoryId, ...]
+
+
+class Waiting(NamedTuple):
+    change: Change
+    future: Future[Stored]
+
+
+class AgentMemory(CognitiveMemory):
+    """A `CognitiveMemory` whose every change goes to a store, in its order, without being waited for.
+
+    A change that could not be stored is told by the next verb that would make one, or by `saved`, and is tried again.
+    """
+
+    def __init__(self, agent_id: str, around: AgentMemories, rules: ExperienceRules, *, waits: bool) -> None:
+        """`waits`: every change is in the store when its verb returns, or is not made."""
+        super().__init__(agent_id, rules=rules, now=lambda: around.write_context().now)
+        self._around = around
+        self._waits = waits
+        self._edition: str | None = None
+        self._waiting: deque[Waiting] = deque()
+        self._is_stale = False
+        """Somebody else has changed what is in the store."""
+        self._is_told = False
+        """Why the first of those that wait failed has been said."""
+        self._taken_away: set[str] = set()
+
+    async def saved(self) -> None:
+        """Wait until everything that was experienced survives whatever happens next. Raises StoreError."""
+        failures = 0
+        while True:
+            while self._waiting and not self._waiting[-1].future.done():
+                with suppress(Exception):
+                    await self._around.landing.of(self._waiting[-1].future)
+            failure = self._failure()
+            if failure is None:
+                if self._is_stale:
+                    self.reload()
+                self._around.unsaved.discard(self)
+                return
+            failures += not self._is_told
+            if failures == TRIES:
+                self._is_told = True
+                raise failure
+            self._try_again()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.saved()
+
+    def reload(self) -> None:
+        """Hold what the store has, and nothing else. Raises StoreError."""
+        reader, name = self._around.store.reader, owner(self._around.project, self.agent_id)
+        facet = reader.facets(FACET, [name]).get(name)
+        self.take_up(_holdings(facet, reader.row, self._around.project, self.agent_id))
+        self._edition = None if facet is None else facet.get("edition")
+        self._is_stale = False
+
+    def take_away(self, memory_id: MemoryId) -> None:
+        """Somebody had it forgotten or put away: the agent is without it when it is next looked at. From any thread."""
+        self._taken_away.add(memory_id)
+
+    def landed(self) -> None:
+        """In the event loop: a change is in the store. Whoever waits forgets it himself, in a thread of his own."""
+        if not self._waits and self._failure() is None and not self._waiting:
+            self._around.unsaved.discard(self)
+
+    # --- what a memory does otherwise when it lives in a store --------------------------------------------------------
+
+    def _look(self) -> None:
+        if self._taken_away:
+            gone, self._taken_away = self._taken_away, set()
+            held = self.holdings
+            working, episodic = (
+                tuple(one for one in kept if one.item.id not in gone) for kept in (held.working, held.episodic)
+            )
+            self.take_up(held._replace(working=working, episodic=episodic))
+
+    def _item(self, content: str, importance: float, year: int, tags: Iterable[str] | None) -> MemoryItem:
+        item = super()._item(content, importance, year, tags)
+        return replace(item, id=new_id(self._around.write_context().now))
+
+    def _change(self, change: Change) -> int:
+        """Raises InvalidInput, RouterClosed, and the StoreError of an earlier change, which is then tried again."""
+        self._around.check_open()
+        failure = self._failure()
+        if failure is not None:
+            is_told = self._is_told
+            if all(one.future.done() for one in self._waiting):  # nobody is held up by what is still on its way
+                self._try_again()
+            if not is_told:
+                raise failure
+        elif self._is_stale and not self._waiting:
+            self.reload()
+        if change.item is not None:
+            self._around.memory_of(change.item, self.agent_id)  # refuses what the store would
+        before = self.holdings
+        count = self.apply(change)
+        if change.item is None and self.holdings == before:
+            return 0
+        self._submit(change, before)
+        if self._waits:
+            self._wait()
+        return count
+
+    def _wait(self) -> None:
+        """Until the change is in the store; it is taken back when it cannot be. Raises StoreError."""
+        try:
+            self._waiting[-1].future.result()
+        except Exception:
+            self._waiting.clear()
+            with suppress(KinglyMemoryError):  # where the store cannot even be read, the next change shows that
+                self.reload()
+            raise
+        self._failure()
+        if self._is_stale:
+            with suppress(KinglyMemoryError):
+                self.reload()
+
+    # --- changes on their way -----------------------------------------------------------------------------------------
+
+    def _failure(self) -> BaseException | None:
+        """Why the first change that is not stored was not; None when none failed. Forgets those that are stored."""
+        while self._waiting and self._waiting[0].future.done():
+            failure = self._waiting[0].future.exception()
+            if failure is not None:
+                return failure
+            self._is_stale |= not self._waiting.popleft().future.result().as_expected
+        return None
+
+    def _try_again(self) -> None:
+        """Read the store and do again what is not in it, once all have failed. Raises StoreError, and then nothing is
+        lost."""
+        self.reload()
+        again, self._waiting = self._waiting, deque()
+        self._is_told = False
+        for change, _ in again:
+            # After a failed commit one cannot know whether it happened.
+            if change.item is None or self._around.store.reader.row(change.item.id or "") is None:
+                before = self.holdings
+                self.apply(change)
+                self._submit(change, before)
+
+    def _submit(self, change: Change, before: Holdings) -> None:
+        context, after = self._around.write_context(), self.holdings
+        expected, edition = self._edition, new_id(context.now)
+        earlier = self._waiting[-1].future if self._waiting else None
+        new = None if change.item is None else self._around.memory_of(change.item, self.agent_id)
+
+        def keep(transaction: Transaction) -> Stored:
+            if earlier is not None and earlier.done() and earlier.exception() is not None:
+                raise NotYet
+            facet = transaction.facet(FACET, owner(context.project, self.agent_id))
+            if (facet or {}).get("edition") == expected:
+                return Stored(True, _keep(transaction, self.agent_id, edition, change, new, before, after, context))
+            theirs = _holdings(facet, transaction.row, context.project, self.agent_id)
+            again = CognitiveMemory(self.agent_id, rules=self.rules)
+            again.take_up(theirs)
+            again.apply(change)
+            # Another edition than the one that later changes of ours expect: they do not know of the others' either.
+            other = new_id(context.now)
+            return Stored(False, _keep(transaction, self.agent_id, other, change, new, theirs, again.holdings, context))
+
+        future = self._around.store.write(keep)
+        self._edition = edition
+        self._waiting.append(Waiting(change, future))
+        if not self._waits:
+            self._around.unsaved.add(self)
+        future.add_done_callback(lambda done: self._around.done(self, new, done))
+
+
+class AgentMemories:
+    """The memories of agents that one router has opened."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        store: LocalStore,
+        landing: Landing,
+        check_open: Callable[[], None],
+        stored: Callable[[Memory | None, tuple[MemoryId, ...]], None],
+    ) -> None:
+        """`stored` is told in the event loop: the new memory, if there is one, and those that are of another type."""
+        self.project = access.project
+        self.write_context = access.write_context
+        self.store = store
+        self.landing = landing
+        self.unsaved: set[AgentMemory] = set()
+        """Those with changes that wait for the store: nothing else may hold them any longer."""
+        self._access = access
+        self._check_router = check_open
+        self._stored = stored
+        self._loop = asyncio.get_running_loop()
+        self._opened: WeakSet[AgentMemory] = WeakSet()
+        self._has_ended = False
+
+    async def open(self, agent_id: str, rules: ExperienceRules = SEEDS, *, waits: bool = False) -> AgentMemory:
+        """Raises InvalidInput, StoreError."""
+        memory = AgentMemory(agent_id, self, rules, waits=waits)
+        await self._access.read(memory.reload)
+        self._opened.add(memory)
+        return memory
+
+    def take_away(self, memory: Memory) -> None:
+        """Somebody had a memory forgotten or put away: whoever remembers it here is without it at once."""
+        for one in self._opened:
+            one.take_away(memory.id)
+
+    async def settle(self) -> None:
+        """Before the router closes: nothing is experienced any more, and what waits for the store is brought into it.
+        What cannot be is told by the log."""
+        self._has_ended = True
+        for one in list(self.unsaved):
+            try:
+                await one.saved()
+            except KinglyMemoryError as error:
+                log.error("what an agent experienced is lost with this process: %s", error)
+
+    def check_open(self) -> None:
+        """Raises RouterClosed."""
+        self._check_router()
+        if self._has_ended:
+            raise RouterClosed
+
+    def memory_of(self, item: MemoryItem, agent_id: str) -> Memory:
+        """The record of an experience that has an id. Raises InvalidInput."""
+        draft = intake.draft(
+            item.content,
+            content_limit_bytes=self._access.settings.content_limit_bytes,
+            type=MemoryType.WORKING.value,
+            significance=item.importance,
+            tags=item.tags,
+            agent=agent_id,
+            metadata={"record": EXPERIENCE, "year": item.year},
+        )
+        now = self.write_context().now
+        return draft.memory(MemoryId(item.id or ""), self.project, created_at=item.timestamp, updated_at=now)
+
+    def done(self, memory: AgentMemory, new: Memory | None, future: Future[Stored]) -> None:
+        """On the writer thread, mostly: a change is in the store, or it is not."""
+        error = future.exception()
+        if error is None:
+            with suppress(RuntimeError):  # the loop is closed, and the router with it
+                self._loop.call_soon_threadsafe(self._landed, memory, new, future.result().retyped)
+        elif not isinstance(error, NotYet):
+            log.warning("an experience is not stored yet: %s", error)
+
+    def _landed(self, memory: AgentMemory, new: Memory | None, retyped: tuple[MemoryId, ...]) -> None:
+        self._stored(new, retyped)
+        memory.landed()
+
+
+# --- in the store -----------------------------------------------------------------------------------------------------
+
+
+def _keep(  # noqa: PLR0917  # one row of a table that is written once
+    transaction: Transaction,
+    agent_id: str,
+    edition: str,
+    change: Change,
+    new: Memory | None,
+    before: Holdings,
+    after: Holdings,
+    context: WriteContext,
+) -> tuple[MemoryId, ...]:
+    """Write a change down: the new memory, what is of another type now, and what is in neither place any more."""
+    were, are = _types_of(before), _types_of(after)
+    if new is not None:
+        usual = MemoryType.WORKING if change.verb is Verb.HOLD else MemoryType.EPISODIC
+        were[new.id] = are.get(new.id, usual)
+        write.revise(transaction, replace(new, type=were[new.id]), context)
+    retyped = tuple(one for one, kind in are.items() if were.get(one) is not kind)
+    for memory_id in retyped:
+        row = transaction.row(memory_id)
+        if _is_live(row) and row.memory.type is not are[memory_id]:
+            memory, revision = row.memory, row.memory.revision + 1
+            write.revise(
+                transaction, replace(memory, type=are[memory_id], updated_at=context.now, revision=revision), context
+            )
+    left = {
+        memory_id: Archived(context.now_s, POLICY, REASONS[kind])
+        for memory_id, kind in were.items()
+        if memory_id not in are and _is_live(transaction.row(memory_id))
+    }
+    if left:
+        shelve(transaction, left)
+    transaction.set_facet(FACET, owner(context.project, agent_id), _facet(agent_id, edition, after))
+    return retyped
+
+
+def _types_of(held: Holdings) -> dict[MemoryId, MemoryType]:
+    """What is remembered as an episode is one, whether or not it is in working memory too."""
+    types = {MemoryId(item.id or ""): MemoryType.WORKING for _, item in held.working}
+    return types | {MemoryId(item.id or ""): MemoryType.EPISODIC for _, item in held.episodic}
+
+
+def _facet(agent_id: str, edition: str, held: Holdings) -> JsonObject:
+    orders = {item.id: order for order, item in (*held.working, *held.episodic)}
+    places = {memory_id: place for place, memory_id in enumerate(orders)}
+    return {
+        "agent_id": agent_id,
+        "edition": edition,
+        "latest_year": held.latest_year,
+        "items": [list(one) for one in orders.items()],
+        "working": [places[item.id] for _, item in held.working],
+        "episodic": [places[item.id] for _, item in held.episodic],
+    }
+
+
+def _holdings(
+    facet: Mapping[str, Any] | None, row_of: Callable[[str], Row | None], project: str, agent_id: str
+) -> Holdings:
+    """What the facet names, without what was forgotten, erased or archived by others meanwhile. Raises StoreError."""
+    if facet is None:
+        return Holdings()
+    try:
+        kept = [_kept(row_of(memory_id), order, project, agent_id) for memory_id, order in facet["items"]]
+        working, episodic = (
+            tuple(one for place in facet[name] if (one := kept[place]) is not None) for name in ("working", "episodic")
+        )
+        return Holdings(facet["latest_year"], working, episodic)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        log.warning("what an agent remembers cannot be read, so it begins empty; its memories are there: %s", error)
+        return Holdings()
+
+
+def _kept(row: Row | None, order: int, project: str, agent_id: str) -> Kept | None:
+    if not _is_live(row) or (row.memory.scope.project, row.memory.scope.agent) != (project, agent_id):
+        return None
+    memory = row.memory
+    year = memory.metadata.get("year", 0)
+    with suppress(InvalidInput):
+        item = MemoryItem(memory.content, memory.significance, year, memory.created_at, list(memory.tags), memory.id)
+        return Kept(order, item)
+    return None
+
+
+def _is_live(row: Row | None) -> TypeGuard[Row]:
+    return row is not None and row.standing is Standing.LIVE
