@@ -12,7 +12,7 @@ from benchmarks.measure import Arm, Figure, Goal, Plan, alternate, by_words, fig
 from benchmarks.processes import COMMAND, MOST_STARTS
 from benchmarks.searching import load
 from kingly_memory import MemoryRouter
-from kingly_memory.integrations.hooks import AGENT
+from kingly_memory.hosts.hooks import AGENT
 
 PROMPT_WORDS = 20
 """Words of a prompt: those of a note, in the midst of what people write around them."""

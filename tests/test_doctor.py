@@ -13,10 +13,11 @@ import pytest
 
 from kingly_memory.cli import doctor
 from kingly_memory.errors import InvalidInput, StoreBusy
-from kingly_memory.integrations import hook_log
-from kingly_memory.models import JsonObject
+from kingly_memory.hosts import hook_log
+from kingly_memory.models import JsonObject, Memory
 from kingly_memory.remote_names import RemotePlace
 from tests.cli_runner import Run, runner
+from tests.store_samples import memory
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -296,7 +297,7 @@ def test_an_error_is_worded_without_what_anybody_said() -> None:
 
 def test_an_unforeseen_error_says_where_it_arose() -> None:
     with pytest.raises(ValueError, match="CANARY") as caught:
-        hook_log._failure({"at": "CANARY"})
+        Memory.from_json({**memory().to_json(), "type": "CANARY"})
     said = hook_log.worded(caught.value)
-    assert said.startswith("ValueError in integrations/hook_log.py:")
+    assert said.startswith("ValueError in models.py:")
     assert "CANARY" not in said

@@ -17,12 +17,10 @@ from kingly_memory import Memory, Origin, SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.fence import fenced
 from kingly_memory.errors import StoreBusy
-from kingly_memory.integrations import transcript as transcripts
-from kingly_memory.integrations.capture import WORTH, Statement, sentences, statements
-from kingly_memory.integrations.keeping import Session, captured_id, keep
-from kingly_memory.integrations.progress import MOST_SESSIONS, Progress
-from kingly_memory.integrations.transcript import Message, TranscriptUnreadable, read_since
-from kingly_memory.integrations.wording import Sort, sort_of
+from kingly_memory.hosts import transcript as transcripts
+from kingly_memory.hosts.capture import MOST_SESSIONS, Progress, Session, captured_id, keep
+from kingly_memory.hosts.statements import WORTH, Sort, Statement, sentences, sort_of, statements
+from kingly_memory.hosts.transcript import Message, TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
 from kingly_memory.settings import Place, Settings
 from tests.hook_samples import SESSION, entry, text, transcript
@@ -458,8 +456,8 @@ def test_progress_that_makes_no_sense_begins_again(tmp_path: Path, found: str) -
 
 def test_the_sessions_read_last_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(10_000))
-    monkeypatch.setattr("kingly_memory.integrations.progress.time.time", lambda: float(next(ticks)))
-    monkeypatch.setattr("kingly_memory.integrations.progress.MOST_SESSIONS", 3)
+    monkeypatch.setattr("kingly_memory.hosts.capture.time.time", lambda: float(next(ticks)))
+    monkeypatch.setattr("kingly_memory.hosts.capture.MOST_SESSIONS", 3)
     progress = Progress(tmp_path)
     for name in "abcd":
         progress.save(name, 1)

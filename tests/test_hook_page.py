@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.integrations.capture import WORTH
-from kingly_memory.integrations.hooks import EVENTS
-from kingly_memory.integrations.hosts import HOSTS
-from kingly_memory.integrations.wording import sort_of
+from kingly_memory.hosts.config import HOSTS
+from kingly_memory.hosts.hooks import EVENTS
+from kingly_memory.hosts.statements import WORTH, sort_of
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, process
 

@@ -17,8 +17,8 @@ import pytest
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
-from kingly_memory.integrations import hook_log
-from kingly_memory.integrations.hooks import EVENTS
+from kingly_memory.hosts import hook_log
+from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.settings import Place, Settings
 from tests.cli_runner import Ran, environment, process
 from tests.hook_samples import SESSION, entry, event, text, transcript

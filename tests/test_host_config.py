@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.integrations import host_files, hosts
-from kingly_memory.integrations.hooks import EVENTS
-from kingly_memory.integrations.hosts import HOSTS, SERVER, Wish, is_our_hook, snippets
-from kingly_memory.integrations.merging import (
+from kingly_memory.hosts import config as hosts
+from kingly_memory.hosts import config_files as host_files
+from kingly_memory.hosts.config import HOSTS, SERVER, Wish, is_our_hook, snippets
+from kingly_memory.hosts.config_text import (
     Unmergeable,
     json_text,
     merged_json,
@@ -28,6 +28,7 @@ from kingly_memory.integrations.merging import (
     stripped_toml,
     toml_text,
 )
+from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.models import JsonObject
 from kingly_memory.version import __version__
 from tests.cli_runner import ROOT, Run, environment, put_on_path, runner
@@ -440,7 +441,7 @@ def test_a_file_that_somebody_changes_meanwhile_is_left_as_it_is(
         path.write_text('{"theirs": 1}')
         return merged_json(before, content)
 
-    monkeypatch.setattr("kingly_memory.integrations.host_files.merged_json", slow)
+    monkeypatch.setattr("kingly_memory.hosts.config_files.merged_json", slow)
     ran = run("config", "claude-code", "--write", "--path", str(path))
     assert (ran.code, path.read_text(), sorted(project.iterdir())) == (2, '{"theirs": 1}', [project / ".git", path])
     assert "changed by somebody else" in ran.err

@@ -11,8 +11,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.app.reading import WallClock
+from kingly_memory.hosts import recall
 from kingly_memory.ids import MemoryId
-from kingly_memory.integrations import recall
 from kingly_memory.settings import Place
 from kingly_memory.testing import ManualClock
 

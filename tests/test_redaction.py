@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.integrations.capture import statements
-from kingly_memory.integrations.transcript import Message
+from kingly_memory.hosts.statements import statements
+from kingly_memory.hosts.transcript import Message
 from kingly_memory.redaction import Redacted, placeholder, redact
 
 BASE64 = string.ascii_letters + string.digits

@@ -335,7 +335,7 @@ def _token_file(path: Path) -> Iterator[Finding]:
 
 def _hooks(home: Path, now: datetime) -> Iterator[Finding]:
     """What hooks have kept quiet about."""
-    from kingly_memory.integrations import hook_log
+    from kingly_memory.hosts import hook_log
 
     lately = [one for one in hook_log.failures(HOOKS_LOOKED_BACK, now) if one.home in (None, str(home))]
     if not lately:

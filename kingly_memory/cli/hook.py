@@ -18,7 +18,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
-from kingly_memory.integrations import hooks
+from kingly_memory.hosts import hooks
 from kingly_memory.settings import Place, Settings, settings_files
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
 
 CAPTURE_DEADLINE_S = 20.0
-"""For capturing, which no prompt waits for. Hosts end hooks that capture after 30 s, see `integrations.hosts`."""
+"""For capturing, which no prompt waits for. Hosts end hooks that capture after 30 s, see `hosts.config`."""
 START_DEADLINE_S = 1.0
 """For a session's start, unless `hook_deadline_s` is longer: it happens once, nobody has typed anything yet, and the
 first start of the interpreter on a busy machine takes longer than the 0.3 s that a prompt may wait."""
@@ -83,7 +83,7 @@ class Watch(threading.Thread):
                 return
         if not self._ended.is_set() and self._one_of_us.acquire(blocking=False):
             try:
-                from kingly_memory.integrations import hook_log
+                from kingly_memory.hosts import hook_log
 
                 hook_log.note(self._event, "it took longer than its deadline and was ended", self.home)
             finally:
@@ -175,7 +175,7 @@ def _write(said: JsonObject) -> bool:
 
 def _note(event: str, error: Exception, home: Path | None) -> None:
     with suppress(Exception):  # nothing may come between a failure and code 0
-        from kingly_memory.integrations import hook_log
+        from kingly_memory.hosts import hook_log
 
         hook_log.note(event, hook_log.worded(error), home)
 

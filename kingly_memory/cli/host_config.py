@@ -19,8 +19,8 @@ from kingly_memory.models import JsonObject
 from kingly_memory.settings import DEFAULT_ENDPOINT
 
 if TYPE_CHECKING:
-    from kingly_memory.integrations.host_files import Written
-    from kingly_memory.integrations.hosts import Wish
+    from kingly_memory.hosts.config import Wish
+    from kingly_memory.hosts.config_files import Written
 
 
 def config(options: Namespace, out: Output) -> int:
@@ -33,8 +33,8 @@ def config(options: Namespace, out: Output) -> int:
 
 
 def _host_config(options: Namespace, out: Output) -> int:
-    from kingly_memory.integrations.host_files import printed, write
-    from kingly_memory.integrations.hosts import project_of, snippets
+    from kingly_memory.hosts.config import project_of, snippets
+    from kingly_memory.hosts.config_files import printed, write
 
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
     place_of(Namespace(**{**vars(options), "token_file": None}), out)
@@ -60,8 +60,8 @@ def _host_config(options: Namespace, out: Output) -> int:
 
 
 def _remove(options: Namespace, out: Output) -> int:
-    from kingly_memory.integrations.host_files import remove
-    from kingly_memory.integrations.hosts import Wish, project_of, snippets
+    from kingly_memory.hosts.config import Wish, project_of, snippets
+    from kingly_memory.hosts.config_files import remove
 
     if options.write:
         raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
@@ -94,7 +94,7 @@ def _check_paths(file: Path, options: Namespace, out: Output) -> None:
 
 def _check_name(file: Path, wish: Wish, options: Namespace, out: Output) -> None:
     """Say what keeps the host from starting us by name. Raises InvalidInput instead of writing what cannot work."""
-    from kingly_memory.integrations.hosts import SERVER, is_found_by_name
+    from kingly_memory.hosts.config import SERVER, is_found_by_name
 
     if not is_found_by_name():
         problem = (
@@ -135,7 +135,7 @@ def _written_lines(row: JsonObject) -> Iterator[str]:
 
 
 def _wish(options: Namespace) -> Wish:
-    from kingly_memory.integrations.hosts import SERVER, Wish, installed_command
+    from kingly_memory.hosts.config import SERVER, Wish, installed_command
 
     command = installed_command()
     return Wish(

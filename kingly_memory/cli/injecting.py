@@ -16,8 +16,8 @@ from kingly_memory.attention.pertinence import LEAST, common
 from kingly_memory.cli.memories import standard_input
 from kingly_memory.cli.output import Output, counted, facts, one_line, shortened, table
 from kingly_memory.cli.place import place_of, warnings_on
-from kingly_memory.integrations.hooks import AGENT
-from kingly_memory.integrations.recall import check_private
+from kingly_memory.hosts.hooks import AGENT
+from kingly_memory.hosts.recall import check_private
 from kingly_memory.router.attending.candidates import wording_of
 from kingly_memory.router.attending.injecting import TOKENS, checked, injected
 from kingly_memory.settings import Settings

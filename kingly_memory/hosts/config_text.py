@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.integrations.hosts import SECTIONS, SERVER, TOKEN_INPUT, is_our_hook
+from kingly_memory.hosts.config import SECTIONS, SERVER, TOKEN_INPUT, is_our_hook
 from kingly_memory.models import JsonObject
 
 _TRANSPORT = {"type", "command", "args", "url", "headers", "bearer_token_env_var"}
@@ -64,30 +64,25 @@ def merged_toml(text: str, content: JsonObject) -> str:
     """The file with the tables of that content (two levels: section and name) in the place of the old ones."""
     before = _parsed_toml(text)
     after = _merged(before, content)
-    if after == before:
-        return text
-    result = text.replace("\r\n", "\n")
-    for section, tables in content.items():
-        for name in tables:
-            result = _with_table(result, [section, name], after[section][name])
-    result = result.replace("\n", "\r\n") if "\r\n" in text else result
-    if _parsed_toml(result) != after:
-        raise Unmergeable("its tables are written in a way that cannot be changed line by line")
-    return result
+    tables = [([section, name], after[section][name]) for section, inner in content.items() for name in inner]
+    return text if after == before else _rewritten_toml(text, after, tables)
 
 
 def stripped_toml(text: str) -> str:
-    """The same for TOML."""
+    """The file without what we write into it."""
     before = _parsed_toml(text)
     after = _stripped(before)
-    if after == before:
-        return text
+    tables = [([section, SERVER], None) for section in SECTIONS & before.keys()]
+    return text if after == before else _rewritten_toml(text, after, tables)
+
+
+def _rewritten_toml(text: str, after: JsonObject, tables: Sequence[tuple[list[str], JsonObject | None]]) -> str:
+    """The text with each of the tables written anew, or taken out. Raises Unmergeable unless it says `after` then."""
     result = text.replace("\r\n", "\n")
-    for section in SECTIONS & before.keys():
-        result = _without_table(result, [section, SERVER])
+    for path, table in tables:
+        result = _without_table(result, path) if table is None else _with_table(result, path, table)
     result = result.replace("\n", "\r\n") if "\r\n" in text else result
-    left = {name: value for name, value in _parsed_toml(result).items() if value or name in after}
-    if left != after:
+    if {name: value for name, value in _parsed_toml(result).items() if value or name in after} != after:
         raise Unmergeable("its tables are written in a way that cannot be changed line by line")
     return result
 

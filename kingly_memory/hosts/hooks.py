@@ -98,7 +98,7 @@ def handed_over(call: Call) -> bytes:
 
 def capture(call: Call, place: Place, settings: Settings) -> None:
     """Store what was said since the last time. Raises KinglyMemoryError."""
-    from kingly_memory.integrations.keeping import Session, keep
+    from kingly_memory.hosts.capture import Session, keep
 
     if call.session is not None and call.transcript is not None:
         keep(Session(call.session, call.transcript), place, settings)
@@ -108,7 +108,7 @@ def notes(call: Call, place: Place, settings: Settings) -> Answer:
     """What is put beside the prompt, or at the session's start. Raises KinglyMemoryError."""
     if not place.home.is_dir() or not settings.hook_tokens:
         return Answer()
-    from kingly_memory.integrations.recall import for_prompt, for_start
+    from kingly_memory.hosts.recall import for_prompt, for_start
 
     if call.event == "SessionStart":
         text, remember = for_start(call.session, place, settings, anew=call.source in LOSING)

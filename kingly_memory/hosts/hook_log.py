@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import NamedTuple
 
 from kingly_memory.errors import InvalidSetting, StoreError, StoreUntrusted
-from kingly_memory.integrations.hooks import UnusableInput
-from kingly_memory.integrations.transcript import TranscriptUnreadable
+from kingly_memory.hosts.hooks import UnusableInput
+from kingly_memory.hosts.transcript import TranscriptUnreadable
 from kingly_memory.own_files import opened
 from kingly_memory.settings import user_data_folder
 
@@ -27,8 +26,7 @@ _TELLING = (StoreError, InvalidSetting, UnusableInput, TranscriptUnreadable)
 """Errors whose sentence says nothing that anybody has said to an agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """A hook that failed. `home` is None when it did not get so far."""
 
     at: datetime
@@ -49,10 +47,17 @@ def note(event: str, problem: str, home: Path | None = None) -> None:
         "problem": problem[:_PROBLEM_LIMIT],
         "home": None if home is None else str(home),
     }
-    try:
-        _append(path(), (json.dumps(entry) + "\n").encode())
-    except Exception:  # noqa: BLE001  # a hook that cannot say what went wrong must still end well
-        return
+    with suppress(Exception):  # a hook that cannot say what went wrong must still end well
+        file = path()
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = opened(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            os.write(descriptor, (json.dumps(entry) + "\n").encode())
+            too_long = os.fstat(descriptor).st_size > LIMIT_BYTES
+        finally:
+            os.close(descriptor)
+        if too_long:  # two at once may put aside a short file: some lines are lost, and nothing else
+            file.replace(file.with_name(f"{file.name}.1"))
 
 
 def failures(since: timedelta, now: datetime) -> list[Failure]:
@@ -69,52 +74,23 @@ def worded(error: BaseException) -> str:
     """An error without anything that was said: its sentence if that is ours, else its kind and where it arose."""
     if isinstance(error, _TELLING):
         return str(error)
-    where = _where(error.__traceback__)
-    return f"{type(error).__name__}{f' in {where}' if where else ''}"
-
-
-def _where(trace: TracebackType | None) -> str | None:
-    """The last line of ours on the way to the error."""
-    found = None
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        _, ours, module = code.co_filename.rpartition("kingly_memory/")
-        found = f"{module}:{trace.tb_lineno}" if ours else found
+    where, trace = "", error.__traceback__
+    while trace is not None:  # the last line of ours on the way to the error
+        _, ours, module = trace.tb_frame.f_code.co_filename.rpartition("kingly_memory/")
+        where = f" in {module}:{trace.tb_lineno}" if ours else where
         trace = trace.tb_next
-    return found
-
-
-def _append(file: Path, line: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = opened(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        os.write(descriptor, line)
-        too_long = os.fstat(descriptor).st_size > LIMIT_BYTES
-    finally:
-        os.close(descriptor)
-    if too_long:  # two at once may put aside a short file: some lines are lost, and nothing else
-        file.replace(file.with_name(f"{file.name}.1"))
+    return type(error).__name__ + where
 
 
 def _read(file: Path) -> Iterator[Failure]:
     try:
-        lines = _tail(file).splitlines()
+        with os.fdopen(opened(file, os.O_RDONLY), "rb") as log:
+            log.seek(max(os.fstat(log.fileno()).st_size - 2 * LIMIT_BYTES, 0))
+            lines = log.read(2 * LIMIT_BYTES).splitlines()
     except (OSError, StoreUntrusted):
         return
     for line in lines:
-        try:
-            yield _failure(json.loads(line))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-
-
-def _tail(file: Path) -> bytes:
-    """The file's end. Raises OSError, StoreUntrusted."""
-    with os.fdopen(opened(file, os.O_RDONLY), "rb") as log:
-        log.seek(max(os.fstat(log.fileno()).st_size - 2 * LIMIT_BYTES, 0))
-        return log.read(2 * LIMIT_BYTES)
-
-
-def _failure(entry: Mapping[str, Any]) -> Failure:
-    at = datetime.fromisoformat(entry["at"]).astimezone(UTC)
-    return Failure(at, str(entry["event"]), str(entry["problem"]), entry["home"])
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            entry = json.loads(line)
+            at = datetime.fromisoformat(entry["at"]).astimezone(UTC)
+            yield Failure(at, str(entry["event"]), str(entry["problem"]), entry["home"])

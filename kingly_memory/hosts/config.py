@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import dropwhile
 from pathlib import Path
+from typing import NamedTuple
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.integrations.hooks import CAPTURING, EVENTS
+from kingly_memory.hosts.hooks import CAPTURING, EVENTS
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import nearest_project
 
@@ -29,8 +30,6 @@ RECALL_TIMEOUT_S, CAPTURE_TIMEOUT_S = 5, 30
 _HOOK_VARIABLES = ("KINGLY_HOME", "KINGLY_PROJECT", "KINGLY_AGENT")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _AS_MODULE = ["-m", "kingly_memory", "hook"]
-_WORKSPACE_HOME = "${workspaceFolder}/.kingly/memory"
-"""For hosts that start servers somewhere else than in the project."""
 
 
 class Format(StrEnum):
@@ -56,8 +55,7 @@ class Wish:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(NamedTuple):
     """What belongs into one file, besides whatever else is there. `is_shared`: it holds `Wish.shared`."""
 
     path: Path
@@ -66,8 +64,7 @@ class Snippet:
     is_shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(NamedTuple):
     section: str
     """The name in its file under which servers stand."""
     file: Callable[[Path], Path]
@@ -76,6 +73,7 @@ class _Host:
     """How a value refers to the environment's token."""
     named_type: bool = False
     in_workspace: bool = False
+    """It starts servers somewhere else than in the project."""
 
 
 def _claude_desktop_file(_: Path) -> Path:
@@ -121,7 +119,9 @@ def snippets(host: str, wish: Wish, *, start: Path, path: Path | None = None) ->
         wish = replace(wish, command=wish.shared)
     if path is not None and host == "claude-code" and path.name.startswith("settings"):
         return (Snippet(path, Format.JSON, hooks(wish), is_shared),)
-    server = Snippet(where, _format(host), _servers(host, wish), is_shared and wish.url is None)
+    server = Snippet(
+        where, Format.TOML if host == "codex" else Format.JSON, _servers(host, wish), is_shared and wish.url is None
+    )
     if host != "claude-code" or path is not None:
         return (server,)
     return (server, Snippet(project / ".claude" / "settings.local.json", Format.JSON, hooks(own)))
@@ -195,40 +195,29 @@ def _hook(event: str, wish: Wish) -> JsonObject:
     }
 
 
-def _format(host: str) -> Format:
-    return Format.TOML if host == "codex" else Format.JSON
-
-
 def _servers(host: str, wish: Wish) -> JsonObject:
+    """The section of servers with ours: one that the host starts, or one that runs already. Raises InvalidInput."""
     known = _HOSTS[host]
-    if wish.url is None:
-        return {known.section: {SERVER: _started(host, known, wish)}}
+    if wish.url is None:  # a server that the host starts, in the project or told where that is
+        program, *arguments = wish.command
+        home = {"KINGLY_HOME": "${workspaceFolder}/.kingly/memory"} if known.in_workspace else {}
+        started = {
+            **({"type": "stdio"} if known.named_type else {}),
+            "command": program,
+            "args": [*arguments, "mcp", *wish.options],
+            "env": {"KINGLY_AGENT": host, **home, **wish.variables},
+        }
+        return {known.section: {SERVER: started}}
     if not known.token:
         raise InvalidInput("url", f"{host} starts its servers itself; leave --url out")
     if not wish.url.startswith(("http://", "https://")):
         raise InvalidInput("url", f"{wish.url[:80]!r} is no address; it begins with http:// or https://")
-    content: JsonObject = {known.section: {SERVER: _reached(host, known, wish.url)}}
+    if host == "codex":
+        return {known.section: {SERVER: {"url": wish.url, "bearer_token_env_var": known.token}}}
+    named = {"type": "http"} if known.named_type else {}
+    reached = {**named, "url": wish.url, "headers": {"Authorization": f"Bearer {known.token}"}}
+    content: JsonObject = {known.section: {SERVER: reached}}
     if host == "vscode":
         prompt = {"type": "promptString", "id": TOKEN_INPUT, "description": "Token of Kingly Memory"}
         content["inputs"] = [{**prompt, "password": True}]
     return content
-
-
-def _started(host: str, known: _Host, wish: Wish) -> JsonObject:
-    """A server that the host starts, in the project or told where that is."""
-    program, *arguments = wish.command
-    home = {"KINGLY_HOME": _WORKSPACE_HOME} if known.in_workspace else {}
-    return {
-        **({"type": "stdio"} if known.named_type else {}),
-        "command": program,
-        "args": [*arguments, "mcp", *wish.options],
-        "env": {"KINGLY_AGENT": host, **home, **wish.variables},
-    }
-
-
-def _reached(host: str, known: _Host, url: str) -> JsonObject:
-    """A server that runs already."""
-    if host == "codex":
-        return {"url": url, "bearer_token_env_var": known.token}
-    entry = {"url": url, "headers": {"Authorization": f"Bearer {known.token}"}}
-    return {"type": "http", **entry} if known.named_type else entry

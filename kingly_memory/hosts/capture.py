@@ -1,0 +1,197 @@
+"""Capturing a session: read on in its transcript, store what is worth keeping and not known yet, and note which of the
+memories that were put beside its prompts the assistant has drawn on."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from kingly_memory import intake
+from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.adapters.local.folder import Folder, locked
+from kingly_memory.app import parts
+from kingly_memory.app.reading import LocalReader, open_reader
+from kingly_memory.attention.using import draws_on
+from kingly_memory.errors import InvalidInput, StoreBusy
+from kingly_memory.hosts.statements import Statement, gist, is_echo, statements
+from kingly_memory.hosts.transcript import Message, read_since
+from kingly_memory.ids import MemoryId
+from kingly_memory.intake import Imported
+from kingly_memory.models import Origin, Taken
+from kingly_memory.own_files import check_folder, opened
+from kingly_memory.settings import Place, Settings
+
+TAG = "captured"
+BUDGET_S = 10.0
+"""After so long no further portion is begun: a host ends the hook at some time, see `cli.hook`."""
+MOST_SHOWN = 50
+"""Memories of a session that are held against what the assistant says, those that were put in last."""
+MOST_SESSIONS = 500
+"""The sessions read last are remembered. To read one again from its beginning would do no harm."""
+_LOOKED_AT = 5
+_LOCK_WAIT_S = 2.0
+
+
+class Session(NamedTuple):
+    """One conversation with a host. `id` becomes the context id of what is captured from it."""
+
+    id: str
+    transcript: Path
+
+
+def keep(
+    session: Session, place: Place, settings: Settings, *, monotonic: Callable[[], float] = time.monotonic
+) -> Taken:
+    """Store what was said since the last time and is worth keeping. Doing so again, or twice at once, changes nothing.
+
+    Goes through the transcript portion by portion, and leaves to the next time what there is no time for. Raises
+    TranscriptUnreadable, InvalidInput, StoreError; what was not stored is then read again the next time.
+    """
+    with ExitStack() as held:
+        # The hooks for a turn's end and a session's end come at the same time. The later one waits, has nothing left to
+        # read, and does not count use a second time. After as long as a capture may take it goes ahead: what two of
+        # them find is stored once.
+        if place.home.is_dir():
+            with suppress(StoreBusy):
+                held.enter_context(locked(place.home / "capturing.lock", BUDGET_S))
+        progress, latest = Progress(place.home), monotonic() + BUDGET_S
+        end, more, room = progress.end(session.id), True, settings.capture_most
+        taken, heard_s, is_heard = Taken(), time.time(), False
+        while more and room and monotonic() < latest:
+            passage = read_since(session.transcript, end)
+            end, more = passage.end, passage.more
+            new = _new(list(statements(passage.messages)), room, place, settings)
+            used = _used(passage.messages, session, place, settings)
+            is_heard = is_heard or any(one.speaker == "assistant" for one in passage.messages)
+            if new or used:
+                stored = _store(new, used, session, place, settings)
+                taken = Taken(*(one + other for one, other in zip(taken, stored, strict=True)))
+            room -= len(new)
+            if place.home.is_dir():
+                progress.save(session.id, end)
+        if is_heard and not more:
+            parts.injections(place).hear(session.id, heard_s)
+        if more and not place.home.is_dir():  # else nothing is founded only to note that there was nothing to keep
+            Folder(place.home).make()
+            progress.save(session.id, end)
+        return taken
+
+
+def captured_id(statement: Statement, session: Session, project: str) -> MemoryId:
+    """The same for the same words of the same message, and ordered by the time they were said (RFC 9562, version 8)."""
+    source = statement.message_id or session.id
+    digest = sha256("\0".join((project, source, gist(statement.content))).encode(errors="replace")).hexdigest()
+    said_at = statement.at or datetime.fromtimestamp(0, UTC)
+    time = f"{max(int(said_at.timestamp() * 1000), 0) & ((1 << 48) - 1):012x}"
+    return MemoryId(f"{time[:8]}-{time[8:]}-8{digest[:3]}-8{digest[3:6]}-{digest[6:18]}")
+
+
+def _new(found: Sequence[Statement], most: int, place: Place, settings: Settings) -> list[Statement]:
+    """The most significant ones that are not known yet, in the order they were said."""
+    if not found:
+        return []
+    chosen = sorted(found, key=lambda one: one.worth.significance, reverse=True)[:most]
+    with closing(open_reader(place, settings, repairs=False)) as reader:
+        return [one for one in found if one in chosen and not _is_known(one, reader)]
+
+
+def _is_known(statement: Statement, reader: LocalReader) -> bool:
+    """True for what is stored already, and for what an assistant has only repeated from there."""
+    known = [hit.memory.content for hit in reader.search(statement.content, limit=_LOOKED_AT)]
+    if any(gist(statement.content) == gist(one) for one in known):
+        return True
+    return statement.speaker == "assistant" and any(is_echo(statement.content, one) for one in known)
+
+
+def _used(messages: Sequence[Message], session: Session, place: Place, settings: Settings) -> list[MemoryId]:
+    """The memories put into this session that the assistant has drawn on."""
+    shown_s = parts.injections(place).ever(session.id)
+    if not shown_s or not any(one.speaker == "assistant" for one in messages):
+        return []
+    latest = sorted(shown_s, key=shown_s.__getitem__)[-MOST_SHOWN:]
+    with closing(open_reader(place, settings, repairs=False)) as reader:
+        shown = [memory for one in latest if (memory := reader.get(one)) is not None]
+    texts = {one.id: f"{one.title} {one.content}" if one.title else one.content for one in shown}
+    used: dict[MemoryId, None] = {}
+    asked = ""
+    for message in messages:
+        if message.speaker == "user":
+            asked = message.text
+        else:
+            used |= {one: None for one, text in texts.items() if draws_on(text, asked, message.text)}
+    return list(used)
+
+
+def _store(
+    new: Sequence[Statement], used: Sequence[MemoryId], session: Session, place: Place, settings: Settings
+) -> Taken:
+    from kingly_memory.blocking import SyncMemoryRouter
+
+    drafts = [
+        intake.draft(
+            one.content,
+            content_limit_bytes=settings.content_limit_bytes,
+            type=one.worth.type,
+            significance=one.worth.significance,
+            confidence=one.worth.confidence,
+            tags=(TAG, one.sort),
+            context_id=session.id,
+            agent=place.agent,
+            origin=Origin.USER if one.speaker == "user" else Origin.AGENT,
+            created_at=one.at,
+        )
+        for one in new
+    ]
+    ids = [captured_id(one, session, place.project) for one in new]
+    # Without a remote, so that nobody waits for one; whoever delivers for this project next takes them along.
+    with SyncMemoryRouter.open(
+        place.home, remote=False, project=place.project, agent=place.agent, settings=settings
+    ) as router:
+        taken = router.remember([Imported(draft, one) for draft, one in zip(drafts, ids, strict=True)])
+        with suppress(InvalidInput):  # one of them was forgotten just now
+            router.mark_used(used)
+        return taken
+
+
+class Progress:
+    """How far each session's transcript has been read, durably: so that nothing is read twice, and nothing left out.
+
+    A file beside the store, shared by every host that works on this home."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._path = home / "captured.json"
+
+    def end(self, session: str) -> int:
+        """The byte at which reading goes on; 0 for a session that is not known."""
+        return self._read().get(_digest(session), (0, 0.0))[0]
+
+    def save(self, session: str, end: int) -> None:
+        """Raises StoreBusy, StoreUnwritable or InvalidInput when that is not possible."""
+        with locked(self._home / "captured.lock", _LOCK_WAIT_S):
+            ends = {**self._read(), _digest(session): (end, time.time())}
+            latest = sorted(ends.items(), key=lambda item: item[1][1])[-MOST_SESSIONS:]
+            with replacing(self._path) as file:
+                json.dump({"sessions": dict(latest)}, file)
+
+    def _read(self) -> dict[str, tuple[int, float]]:
+        """Empty when there is no such file, or none that makes sense. Raises StoreUntrusted."""
+        check_folder(self._home)
+        try:
+            with os.fdopen(opened(self._path, os.O_RDONLY), "rb") as file:
+                sessions = json.load(file)["sessions"]
+            return {str(name): (max(int(end), 0), float(at)) for name, (end, at) in sessions.items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+            return {}
+
+
+def _digest(session: str) -> str:
+    """A host's words never become part of a file's structure or name."""
+    return sha256(session.encode(errors="replace")).hexdigest()[:32]

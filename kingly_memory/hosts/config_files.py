@@ -1,0 +1,184 @@
+"""Changing a host's file: read, merge or take out, keep a backup, replace in one step."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.errors import InvalidInput
+from kingly_memory.hosts.config import Format, Snippet
+from kingly_memory.hosts.config_text import (
+    Unmergeable,
+    json_text,
+    merged_json,
+    merged_toml,
+    stripped_json,
+    stripped_toml,
+    toml_text,
+)
+
+LIMIT_BYTES = 16 * 1024 * 1024
+NEW_MODE = 0o644
+
+
+class Written(NamedTuple):
+    """What became of a file. `backup` is what it was before; None when it is new, gone or was right already."""
+
+    path: Path
+    changed: bool
+    backup: Path | None = None
+    deleted: bool = False
+
+
+class _Change(NamedTuple):
+    snippet: Snippet
+    path: Path
+    before: str | None
+    after: str
+
+
+def printed(snippet: Snippet) -> str:
+    """What belongs into the file, as it would stand there by itself."""
+    return toml_text(snippet.content) if snippet.format is Format.TOML else json_text(snippet.content)
+
+
+def write(snippets: Sequence[Snippet], *, host: str, project: Path, now: datetime) -> list[Written]:
+    """Merge each into its file, when all of them can be merged. Raises InvalidInput, for a link that leads out of the
+    folder of the project too; what was not written then is as it was."""
+
+    def merged(snippet: Snippet, before: str) -> str:
+        merge = merged_toml if snippet.format is Format.TOML else merged_json
+        return merge(before, snippet.content)
+
+    to_do = f"Add by hand what `kingly-memory config {host}` prints"
+    changes = [_change(snippet, project, merged, to_do) for snippet in snippets]
+    return [_written(one, now) for one in changes]
+
+
+def remove(snippets: Sequence[Snippet], *, project: Path, now: datetime) -> list[Written]:
+    """Take out of each file what `write` has put into it, and delete a file that `write` has made when it holds nothing
+    else. Raises InvalidInput as `write` does."""
+    to_do = "Take out by hand what is called kingly-memory"
+    return [_removed(_change(snippet, project, _stripped, to_do), now) for snippet in snippets]
+
+
+def _stripped(snippet: Snippet, text: str) -> str:
+    return stripped_toml(text) if snippet.format is Format.TOML else stripped_json(text)
+
+
+def _change(snippet: Snippet, project: Path, changed: Callable[[Snippet, str], str], to_do: str) -> _Change:
+    path = _resolved(snippet.path, project)
+    before = _read(path)
+    try:
+        return _Change(snippet, path, before, changed(snippet, before or ""))
+    except Unmergeable as error:
+        raise InvalidInput("path", f"{path} is left as it is: {error}. {to_do}") from None
+
+
+def _removed(change: _Change, now: datetime) -> Written:
+    if change.before is None:
+        return Written(change.path, changed=False)
+    if change.after or not change.before:
+        return _written(change, now)
+    if _is_made_by_us(change):
+        _check_unchanged(change)
+        change.path.unlink()
+        return Written(change.path, changed=True, deleted=True)
+    return _written(change._replace(after="" if change.snippet.format is Format.TOML else "{}\n"), now)
+
+
+def _is_made_by_us(change: _Change) -> bool:
+    """True unless a backup says something else than we do: the file was there before us, perhaps empty."""
+    for backup in change.path.parent.glob(f"{glob.escape(change.path.name)}.*.bak"):
+        try:
+            text = _read(backup)
+            if not text or _stripped(change.snippet, text):
+                return False
+        except (InvalidInput, Unmergeable):
+            return False
+    return True
+
+
+def _resolved(path: Path, project: Path) -> Path:
+    """Where the file is: a link stays one, and what it leads to is changed, unless a cloned repository may have brought
+    the link along to have a file of somewhere else changed."""
+    try:
+        named = path.expanduser().absolute()
+        found = named.resolve()
+        is_inside = Path(os.path.normpath(named)).is_relative_to(project)
+        is_led_out = is_inside and not found.is_relative_to(project.resolve())
+    except (OSError, RuntimeError, ValueError):
+        problem = f"{path} cannot be found: its links lead in a circle, or nobody has that home"
+        raise InvalidInput("path", problem) from None
+    if is_led_out:
+        problem = f"{named} leads out of the project, to {found}, through a link"
+        raise InvalidInput("path", f"{problem}. Remove the link, or name the file that is meant with --path")
+    return found
+
+
+def _read(path: Path) -> str | None:
+    """The file's text; None when there is none."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InvalidInput("path", f"{path} is a folder; name the file in it")
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidInput("path", f"{path} is no file that can be changed, but a pipe or a device")
+        if status.st_size > LIMIT_BYTES:
+            raise InvalidInput("path", f"{path} has more than {LIMIT_BYTES:,} bytes, so it is no host's configuration")
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidInput("path", f"{path} cannot be read ({cause})") from None
+
+
+def _written(change: _Change, now: datetime) -> Written:
+    path, before = change.path, change.before
+    if change.after == before:
+        return Written(path, changed=False)
+    backup = None if before is None else _backed_up(path, before, now)
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_MODE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(change.after)
+            file.flush()
+            _check_unchanged(change)
+    except (InvalidInput, OSError) as error:
+        if backup is not None:
+            backup.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise InvalidInput("path", f"{path.parent} cannot be made ({error.strerror})") from None
+        raise
+    return Written(path, changed=True, backup=backup)
+
+
+def _backed_up(path: Path, text: str, now: datetime) -> Path:
+    """A copy beside the file, under a name that is not taken, and never open to more people than the file."""
+    named = path.with_name(f"{path.name}.{now.astimezone(UTC):%Y%m%dT%H%M%S}.bak")
+    backup, number = named, 1
+    while backup.exists():
+        number += 1
+        backup = named.with_name(f"{named.stem}-{number}.bak")
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        with os.fdopen(os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(text.encode())
+            os.fchmod(file.fileno(), mode)
+    except OSError as error:
+        raise InvalidInput("path", f"{backup} cannot be written ({error.strerror}), so nothing was changed") from None
+    return backup
+
+
+def _check_unchanged(change: _Change) -> None:
+    if _read(change.path) != change.before:
+        raise InvalidInput("path", f"{change.path} was changed by somebody else meanwhile and is left so; try again")
