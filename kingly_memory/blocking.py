@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.agents.consensus import ConsensusMemory
     from kingly_memory.router.agents.continuum import ContinuumMemory
     from kingly_memory.router.agents.stream import MemoryStream
-    from kingly_memory.router.attending.verbs import Attention, Focused, Pinned, Unfocused, Unpinned
+    from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unfocused, Unpinned
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.router.sender import SyncReport
@@ -50,10 +50,8 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweeping.lessons import Lesson
     from kingly_memory.router.sweeping.sweeper import SweepReport
     from kingly_memory.router.sweeping.sweeps import Undone
-    from kingly_memory.router.threads.listing import Glance, Overview
-    from kingly_memory.router.threads.ratings import Rated
-    from kingly_memory.router.threads.verbs import Merged, Recalled, Split, Threads
-    from kingly_memory.router.threads.views import ThreadView
+    from kingly_memory.router.threads.verbs import Threads
+    from kingly_memory.router.threads.views import Glance, Merged, Overview, Recalled, Split, ThreadView
     from kingly_memory.settings import Place, Settings
     from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
@@ -142,8 +140,8 @@ class SyncThreads(Face):
         return self._call(lambda: self._awaiting.get(thread_id, first=first, limit=limit))
 
     def merge(self, thread_a: str, thread_b: str) -> Merged:
-        """Have the second thread go on as the first. All that was said stays where it is, the larger weight counts, and
-        ratings and topics come together. `split` takes it back. Raises InvalidInput, StoreError.
+        """Make the second thread a part of the first. All that was said stays where it is, the larger weight counts,
+        and ratings and topics count together. `split` takes it back. Raises InvalidInput, StoreError.
         """
         return self._call(lambda: self._awaiting.merge(thread_a, thread_b))
 

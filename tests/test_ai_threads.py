@@ -25,8 +25,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.models import Memory, Origin, Query, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router.threads import giving_out
-from kingly_memory.router.threads.ratings import rate
+from kingly_memory.router.threads.transfer import exported_focus, exported_threads
 from kingly_memory.testing import ManualClock
 from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread
 from tests.cli_runner import Run, runner
@@ -129,7 +128,7 @@ class Home:
         return [(row.memory, row.standing) for row in rows]
 
     def threads(self, project: str = "app") -> dict[str, ExportedThread]:
-        return {one.id: one for one in giving_out.threads(self.store.reader, project)}
+        return {one.id: one for one in exported_threads(self.store.reader, project)}
 
     def document(self, thread_id: str, project: str = "app") -> dict[str, Any]:
         return ai_layout.document(self.threads(project)[thread_id])
@@ -473,10 +472,9 @@ def test_a_message_that_a_pinned_thread_says_later_is_pinned_too(home: Home) -> 
 def test_ratings_that_are_given_here_stand_behind_those_of_the_file(home: Home) -> None:
     several = [*THREAD["ratings"], *([True] * 98)]
     home.take_in(parsed({**THREAD, "ratings": several}))
-    shown_s = home.clock.now().timestamp() + 90 * 86_400  # since the file's ratings
     one = Rating(useful=False, at=home.clock.now(), reason="old")
-    given = rate(THREAD["id"], owner("app", THREAD["id"]), one, [], [shown_s])
-    home.store.write(given).result()
+    rated = Ratings.from_json(home.facet("ratings", THREAD["id"])).rated(one)
+    home.change("ratings", THREAD["id"], **rated.to_json())
     now = {"useful": False, "timestamp": home.clock.now().replace(tzinfo=None).isoformat(), "reason": "old"}
     document = home.document(THREAD["id"])
     assert document["ratings"] == [*several, now]
@@ -812,7 +810,7 @@ def test_a_focus_that_was_set_here_later_stands(home: Home) -> None:
     older = {**FOCUS, "last_updated": "2026-01-01T00:00:00", "active_focus": []}
     said = home.take_in(ImportedFocus(Path("f"), FOCUS), ImportedFocus(Path("f"), older))
     assert said == [True, False]
-    assert giving_out.focus(home.store.reader, "app", None) == FOCUS
+    assert exported_focus(home.store.reader, "app", None) == FOCUS
 
 
 @pytest.mark.requirement("SMT-050")

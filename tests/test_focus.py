@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
-from kingly_memory.attention.focus import MOST, MOST_BOOST, Focus, Focuses, boost, focus
-from kingly_memory.attention.threads import Thread
+from kingly_memory.attention.focus import MOST, MOST_BOOST, Focus, Focuses, Thread, boost, focus
 from kingly_memory.cognition.working import current_owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
@@ -81,7 +80,7 @@ def test_the_same_topic_again_takes_the_place_of_the_first() -> None:
 
 def test_focus_is_bounded_and_says_so() -> None:
     full = Focuses(tuple(Focus(f"topic {number}") for number in range(MOST)))
-    assert len(full.with_one(Focus("TOPIC 7", 0.1))) == MOST
+    assert len(full.with_one(Focus("TOPIC 7", 0.1)).active) == MOST
     with pytest.raises(InvalidInput, match="50 topics are in focus already; take the focus off one"):
         full.with_one(Focus("one more"))
 

@@ -15,7 +15,7 @@ from kingly_memory.intake import draft
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import write
-from kingly_memory.router.attending.surroundings import Pages
+from kingly_memory.router.attention.candidates import Pages
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 

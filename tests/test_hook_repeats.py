@@ -14,7 +14,7 @@ import pytest
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.injections import MOST_SESSIONS, InjectionFiles
-from kingly_memory.router.attending import injected
+from kingly_memory.router.attention import feedback
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, environment, process
 from tests.hook_samples import SESSION, entry, event, text, transcript
@@ -315,13 +315,13 @@ def test_deleting_the_folder_begins_anew_as_the_page_says(project: Path) -> None
 def test_the_figures_on_the_page_are_those_of_the_code() -> None:
     for said in (
         f"holds the {MOST_SESSIONS} sessions",
-        f"for {injected.QUIET_S / 60:.0f} minutes",
+        f"for {feedback.QUIET_S / 60:.0f} minutes",
         "every five minutes",
         "for a week",
         "half of all those",
     ):
         assert said in PAGE.replace("\n", " ")
-    assert (injected.EVERY_S, injected.KEPT_S) == (300, 7 * 86_400)
+    assert (feedback.EVERY_S, feedback.KEPT_S) == (300, 7 * 86_400)
 
 
 def test_what_is_remembered_holds_no_text(project: Path) -> None:

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.attention.focus import Focus
-from kingly_memory.attention.injection import Budget, Candidate, Injection, Omission, inject
-from kingly_memory.attention.priority import priority
+from kingly_memory.attention.focus import Focus, Thread
+from kingly_memory.attention.injection import Budget, Candidate, Injection, Omission, inject, priority
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
-from kingly_memory.attention.threads import Thread
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.writing import estimated_tokens
@@ -306,7 +304,7 @@ def test_an_injection_is_told_as_json() -> None:
         ("server.memory_server", "MemoryServer"),
         ("adapters.local.store", "DiskStore"),
         ("attention.injection", "inject"),
-        ("attention.threads", "Thread"),
+        ("attention.focus", "Thread"),
         ("lifecycle.compaction", "compact"),
     ],
 )

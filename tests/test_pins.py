@@ -18,7 +18,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.steward import POLICIES
 from kingly_memory.models import Memory
 from kingly_memory.observe import Event, MemoryStored
-from kingly_memory.router.attending.verbs import Pinned
+from kingly_memory.router.attention.verbs import Pinned
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, held, router_over
 from tests.thread_samples import THREAD_ID
@@ -135,7 +135,7 @@ async def test_two_threads_of_one_second_never_share_a_name(
     store: PromptStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chances = iter([b"abc", b"abc", b"abd"])
-    monkeypatch.setattr("kingly_memory.router.attending.pins.urandom", lambda count: next(chances))
+    monkeypatch.setattr("kingly_memory.router.attention.verbs.urandom", lambda count: next(chances))
     async with router_over(store, None, clock) as memory:
         made = [(await memory.attention.pin(TEXT)).thread_id[-6:] for _ in range(2)]
     assert made == [b"abc".hex(), b"abd".hex()]

@@ -58,7 +58,9 @@ def test_what_is_put_in_and_never_used_counts_for_less_and_less() -> None:
 
 
 def test_what_one_memory_of_a_thread_was_used_for_all_were() -> None:
-    assert [unused_together(counts) for counts in ([], [3], [3, 1, 7], [2, 0], [-4])] == [0, 3, 1, 0, 0]
+    assert [
+        unused_together({"unused": count} for count in counts) for counts in ([], [3], [3, 1, 7], [2, 0], [-4])
+    ] == [0, 3, 1, 0, 0]
 
 
 @given(histories, st.integers(0, 200))
@@ -119,7 +121,7 @@ def test_of_a_damaged_rating_what_can_be_read_counts() -> None:
 
 def test_only_the_latest_ratings_are_kept() -> None:
     held = ratings(*[True] * KEPT)
-    assert len(held.rated(Rating(False, AT, "new"))) == KEPT
+    assert len(held.rated(Rating(False, AT, "new")).latest) == KEPT
     assert held.rated(Rating(False, AT, "new")).latest[-1].reason == "new"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,10 +22,8 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.router import write
-from kingly_memory.router.threads import suggesting, summaries
+from kingly_memory.router.threads import reading, suggesting
 from kingly_memory.router.threads.suggesting import Suggesting
-from kingly_memory.router.threads.summaries import Summary
-from kingly_memory.router.threads.survey import Present
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
@@ -317,11 +315,11 @@ async def test_only_threads_that_have_changed_are_read_again(
     told = await memory.threads.suggestions()
     read: list[str] = []
 
-    def noted(reader: object, project: str, threads: Sequence[Present], now_s: float) -> dict[str, Summary]:
-        read.extend(one.id for one in threads)
+    def noted(reader: object, project: str, contexts: Mapping[str, object], now_s: float) -> dict[str, object]:
+        read.extend(contexts)
         return {}
 
-    monkeypatch.setattr(summaries, "read", noted)
+    monkeypatch.setattr(reading, "lines", noted)
     assert await memory.threads.suggestions() == told
     await talk(memory, "three", "something new")
     await memory.threads.suggestions()

@@ -18,7 +18,7 @@ from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import JsonObject
 from kingly_memory.router.threads import changes, suggesting
 from kingly_memory.router.threads.changes import Share
-from kingly_memory.router.threads.named import Named, named
+from kingly_memory.router.threads.lookup import Named, named
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
@@ -202,8 +202,8 @@ async def test_a_merge_that_is_undone_leaves_each_thread_all_of_its_ratings(
             for n in range(60)
         ]
         rate(store, name, ratings[name])
-    await memory.threads.merge("a", "b")
-    assert len(beside(store, "a")["ratings"]["ratings"]) == KEPT
+    merged = (await memory.threads.merge("a", "b")).thread
+    assert len(merged.rated.ratings) == KEPT
     await memory.threads.split("a")
     assert {name: beside(store, name)["ratings"]["ratings"] for name in ratings} == ratings
 

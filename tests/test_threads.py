@@ -22,7 +22,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.threads import changes
-from kingly_memory.router.threads.views import threads_of
+from kingly_memory.router.threads.seen import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
 from tests.thread_samples import TOPICS
@@ -409,10 +409,8 @@ async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryR
     for name, days in (("a", (1, 4)), ("b", (2, 3))):
         await talk(memory, name, f"about {name}")
         put(store, "ratings", owner("app", name), {"ratings": [rating(name == "a", day) for day in days]})
-    await memory.threads.merge("a", "b")
-    assert facet(store, "ratings", "a") == {
-        "ratings": [rating(True, 1), rating(False, 2), rating(False, 3), rating(True, 4)]
-    }
+    merged = (await memory.threads.merge("a", "b")).thread
+    assert merged.rated.ratings == (rating(True, 1), rating(False, 2), rating(False, 3), rating(True, 4))
     await memory.threads.split("a")
     assert facet(store, "ratings", "a") == {"ratings": [rating(True, 1), rating(True, 4)]}
     assert facet(store, "ratings", "b") == {"ratings": [rating(False, 2), rating(False, 3)]}

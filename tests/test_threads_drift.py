@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.attention.drift import ASKED, Said, history, is_adrift, segments, telling_of
-from kingly_memory.router.threads.dividing import by_drift, by_topics
+from kingly_memory.attention.drift import (
+    ASKED,
+    Said,
+    by_drift,
+    by_topics,
+    history,
+    is_adrift,
+    segments,
+    telling_of,
+)
 from kingly_memory.writing import words
 from tests.thread_samples import TOPICS
 
@@ -74,11 +82,6 @@ def test_a_topic_that_comes_back_is_called_the_same() -> None:
 def test_tags_name_the_parts_where_they_tell_them_apart() -> None:
     messages = [Said(text, (tag, "work")) for tag in ("deploys", "garden") for text in TOPICS[tag]]
     assert history(messages) == ("deploys", "garden")
-
-
-def test_what_a_file_says_comes_before_what_the_messages_say() -> None:
-    assert history(said("deploys"), ["api design", "database schema"]) == ("api design", "database schema")
-    assert history(said("deploys", "garden"), ["api design"])[0] == "api design"
 
 
 def test_what_is_said_all_over_a_long_talk_holds_no_two_topics_together() -> None:

@@ -13,8 +13,8 @@ import pytest
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.owners import owner
-from kingly_memory.router.attending import injected
-from kingly_memory.router.attending.injected import EVERY_S, KEPT_S, QUIET_S, Quiet, UsageFeedback, showings
+from kingly_memory.router.attention import feedback
+from kingly_memory.router.attention.feedback import EVERY_S, KEPT_S, QUIET_S, Quiet, showings
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.view import Station
 from kingly_memory.testing import ManualClock
@@ -127,8 +127,8 @@ async def test_two_routers_that_fold_the_same_session_count_it_once(tmp_path: Pa
         one.heard()
         await one.clock.advance(QUIET_S - 1)
         one.clock.jump(2)
-        found = injected.quiet(one.log, one.store.reader, "app", one.now_s)
-        counts = [one.store.write(injected.fold(found, "app")).result() for _ in range(2)]
+        found = feedback.quiet(one.log, one.store.reader, "app", one.now_s)
+        counts = [one.store.write(feedback.fold(found, "app")).result() for _ in range(2)]
         assert counts == [1, 0]
         assert one.unused(memory_id) == {memory_id: 1}
 
@@ -296,9 +296,8 @@ async def test_a_session_that_comes_back_while_it_is_dropped_is_kept(tmp_path: P
             one.log.note(name, [memory_id], at_s)
         one.log.note("told anew", [other], at_s + 1)
         one.log.note("told the same", [memory_id], at_s + 1)
-        feedback = UsageFeedback(one.log, one.memory._engine, project="app", clock=one.clock)
         sessions = [Quiet(name, {memory_id: at_s}, at_s, is_over=True) for name in one.log.sessions()]
-        assert feedback._drop(sessions) == ["gone"]
+        assert feedback.drop_over(one.log, sessions) == ["gone"]
         assert one.log.sessions().keys() == {"told anew", "told the same"}
 
 
@@ -342,12 +341,12 @@ async def test_a_facet_that_makes_no_sense_counts_as_none(facet: dict[str, Any],
 async def test_many_quiet_sessions_are_folded_a_few_at_a_time(tmp_path: Path) -> None:
     async with bench(tmp_path) as one:
         memory_id = await one.stored()
-        for index in range(injected.AT_ONCE + 5):
+        for index in range(feedback.AT_ONCE + 5):
             await one.shown(f"s{index}", memory_id)
             one.heard()
             one.clock.jump(1)
         await one.passes(QUIET_S)
         once = one.unused(memory_id)[memory_id]
-        assert once >= injected.AT_ONCE
+        assert once >= feedback.AT_ONCE
         await one.passes(EVERY_S)
-        assert one.unused(memory_id) == {memory_id: injected.AT_ONCE + 5}
+        assert one.unused(memory_id) == {memory_id: feedback.AT_ONCE + 5}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kingly_memory.attention.using import draws_on
+from kingly_memory.attention.pertinence import draws_on
 
 DEPLOYS = "Deploys need two reviews"
 

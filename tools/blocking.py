@@ -47,7 +47,7 @@ class Face:
 
 
 FACES = (
-    Face("SyncAttention", "kingly_memory.router.attending.verbs:Attention"),
+    Face("SyncAttention", "kingly_memory.router.attention.verbs:Attention"),
     Face("SyncThreads", "kingly_memory.router.threads.verbs:Threads"),
     Face("SyncMemoryStream", "kingly_memory.router.agents.stream:MemoryStream", attributes={"agent": "str"}),
     Face("SyncConsensusMemory", "kingly_memory.router.agents.consensus:ConsensusMemory"),

@@ -21,7 +21,7 @@ from kingly_memory.adapters.embed.wordllama import is_installed
 from kingly_memory.cli.output import counted, table
 from kingly_memory.errors import ExtraMissing, InvalidInput, KinglyMemoryError
 from kingly_memory.models import JsonObject
-from kingly_memory.router.attending.injecting import TOKENS, room
+from kingly_memory.router.attention.inject import TOKENS, room
 from kingly_memory.settings import Settings
 
 _HEADS = ("CONFIGURATION", "CONVERSATIONS", "RECALL@5", "RECALL@10", "MRR@10", "P50 MS", "P95 MS")

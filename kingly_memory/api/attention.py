@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from kingly_memory.api.family import Family
 from kingly_memory.attention.injection import Injection
 from kingly_memory.models import Taken
-from kingly_memory.router.attending.injected import showings
-from kingly_memory.router.attending.injecting import TOKENS, Injecting
-from kingly_memory.router.attending.surroundings import Surroundings
+from kingly_memory.router.attention.candidates import Surroundings
+from kingly_memory.router.attention.feedback import showings
+from kingly_memory.router.attention.inject import TOKENS, Injecting
 from kingly_memory.router.searching.local_search import LocalSearch
-from kingly_memory.router.threads import taking_in
+from kingly_memory.router.threads import transfer
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:  # read when they are first used
-    from kingly_memory.router.attending.verbs import Attention
+    from kingly_memory.router.attention.verbs import Attention
     from kingly_memory.router.threads.verbs import Threads
 
 
@@ -26,7 +26,7 @@ class AttentionVerbs(Family):
     @cached_property
     def attention(self) -> Attention:
         """What should be in view: focus, pins and ratings."""
-        from kingly_memory.router.attending.verbs import Attention
+        from kingly_memory.router.attention.verbs import Attention
 
         engine = self._engine
         return Attention(
@@ -39,11 +39,11 @@ class AttentionVerbs(Family):
     @cached_property
     def threads(self) -> Threads:
         """What was said in one context, as a thread: listed, recalled, merged, split and named."""
-        from kingly_memory.router.attending import focuses
+        from kingly_memory.router.attention import focus
         from kingly_memory.router.threads.verbs import Threads
 
         engine = self._engine
-        return Threads(engine, engine, project=engine.project, in_focus=focuses.applying, flush=engine.flush)
+        return Threads(engine, engine, project=engine.project, in_focus=focus.applying, flush=engine.flush)
 
     async def inject(
         self, prompt: str, budget_tokens: int = TOKENS, *, session: str | None = None, explain: bool = False
@@ -73,8 +73,8 @@ class AttentionVerbs(Family):
     async def remember_thread(self, thread: ImportedThread) -> Taken:
         """Take in a thread from a file, with what the file says of it. Repeating it changes nothing. Raises
         InvalidInput, and then nothing of the thread was stored."""
-        return await taking_in.take_in(thread, self._engine)
+        return await transfer.import_thread(thread, self._engine)
 
     async def remember_focus(self, focus: ImportedFocus) -> bool:
         """Set what a file says is in focus. False when it was set here later, or as it is."""
-        return await taking_in.take_in_focus(focus, self._engine)
+        return await transfer.import_focus(focus, self._engine)

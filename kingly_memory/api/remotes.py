@@ -9,7 +9,7 @@ from kingly_memory import intake
 from kingly_memory.api.family import Family
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.router import known_remotes, outbox
-from kingly_memory.router.attending import focuses
+from kingly_memory.router.attention import focus
 from kingly_memory.router.known_remotes import KnownRemote
 from kingly_memory.router.outbox import OutboxEntry
 from kingly_memory.router.sender import SyncReport
@@ -28,8 +28,8 @@ class RemoteVerbs(Family):
 
         def look() -> JsonObject:
             vectors = {} if engine.embedding is None else {"vectors": engine.embedding.status()}
-            focus = focuses.status(engine.reader, engine.project, engine.station.agent)
-            return {**engine.view.status(), **vectors, **focus}
+            in_focus = focus.status(engine.reader, engine.project, engine.station.agent)
+            return {**engine.view.status(), **vectors, **in_focus}
 
         return await engine.read(look)
 

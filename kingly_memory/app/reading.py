@@ -27,7 +27,7 @@ from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
-    from kingly_memory.router.attending.surroundings import Surroundings
+    from kingly_memory.router.attention.candidates import Surroundings
     from kingly_memory.thread_files import ExportedThread
 
 
@@ -105,8 +105,8 @@ class LocalReader(View):
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
 
     def surroundings(self) -> Surroundings:
-        """Where candidates for a prompt or a session's start are looked for: see `router.attending`."""
-        from kingly_memory.router.attending.surroundings import Surroundings
+        """Where candidates for a prompt or a session's start are looked for: see `router.attention`."""
+        from kingly_memory.router.attention.candidates import Surroundings
 
         now_s = self._now_s()
         return Surroundings(self._reader, self._layer, self._place.project, self._place.agent, now_s)
@@ -141,25 +141,25 @@ class LocalReader(View):
 
     def threads(self) -> Iterator[ExportedThread]:
         """Every thread of the project, for files: archived and merged ones too."""
-        from kingly_memory.router.threads import giving_out
+        from kingly_memory.router.threads.transfer import exported_threads
 
-        return giving_out.threads(self._reader, self._place.project)
+        return exported_threads(self._reader, self._place.project)
 
     def focus(self) -> JsonObject | None:
         """What the agent has in focus, in the form of a focus.json; None when it never had a focus."""
-        from kingly_memory.router.threads import giving_out
+        from kingly_memory.router.threads.transfer import exported_focus
 
-        return giving_out.focus(self._reader, self._place.project, self._place.agent)
+        return exported_focus(self._reader, self._place.project, self._place.agent)
 
     def status(self) -> JsonObject:
         """See `MemoryRouter.status`; `vectors` says how many memories have none yet, None when that takes too long."""
         from kingly_memory.app.meaning import vectors_status
-        from kingly_memory.router.attending import focuses
+        from kingly_memory.router.attention import focus
 
         return {
             **super().status(),
             **vectors_status(self._reader, self._place.project, self._settings),
-            **focuses.status(self._reader, self._place.project, self._place.agent),
+            **focus.status(self._reader, self._place.project, self._place.agent),
         }
 
     def close(self) -> None:

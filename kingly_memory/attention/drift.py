@@ -1,36 +1,34 @@
 """Where a thread moves from one topic to another, told from its messages alone. Pure.
 
-Between two messages the words of the five before are held against those of the five after (after TextTiling, Hearst
-1997): a shift is where they have next to nothing in common, and clearly less than on either side of it. What is said
-all over a thread counts little, else a talk's usual phrases would hold any two topics together.
+At each gap between two messages the words of the five before are compared with those of the five after (after
+TextTiling, Hearst 1997). A shift is where they have next to nothing in common, and clearly less than on either side.
+Words that are said all over a thread count little: else its usual phrases would hold any two topics together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from itertools import chain
 from typing import NamedTuple
 
+from kingly_memory.attention.focus import folded
 from kingly_memory.attention.pertinence import FILLERS, telling
-from kingly_memory.topics import cosine, stems_of
+from kingly_memory.topics import READ, cosine, stems_of
 from kingly_memory.writing import words
 
-READ = 2_048
-"""Characters of a message that are looked at."""
-AROUND = 5
-"""Messages before and after a gap that are held against each other."""
-COMMON = 4
-"""A word said in more messages than that counts less, the more of them."""
-SAME = 0.15
-"""From this likeness on two parts of a thread are about the same."""
-LABEL_WORDS = 2
-LONGEST_WORD = 24
-"""Characters; what runs on longer is no word that anybody would call a topic."""
+_AROUND = 5
+"""Messages on each side of a gap that are compared."""
+_COMMON = 4
+"""A word counts less, the more messages beyond this many say it."""
+_SAME = 0.15
+"""Two parts of a thread that are at least so alike are about the same."""
+_LABEL_WORDS = 2
+_LONGEST_WORD = 24
 DRIFTED, LOOKED_AT, DISTINCT = 3, 5, 3
-"""Adrift is a thread with more than three topics behind it, if at least three of the last five differ (seed 002)."""
+"""A thread is adrift when it had more than three topics, of the last five at least three different ones (seed 002)."""
 
 
 class Said(NamedTuple):
@@ -41,8 +39,8 @@ class Said(NamedTuple):
 
 
 class Care(NamedTuple):
-    """How sure a shift has to be: at most so alike, so much deeper than what surrounds it, with so many different words
-    on either side, and so many messages from the next one."""
+    """How sure a shift has to be: how alike both sides may be at most, how much less alike than their surroundings, how
+    many different words each side must have, and how many messages lie between two shifts."""
 
     most_alike: float
     depth: float
@@ -51,13 +49,13 @@ class Care(NamedTuple):
 
 
 UNASKED = Care(0.07, 0.1, 8, 3)
-"""Told without being asked: rather none than a false one."""
+"""When nobody asked: rather no shift than a false one."""
 ASKED = Care(0.0, 0.0, 3, 1)
-"""Somebody says that there are several topics: without a word in common there may be, however short the thread."""
+"""When the caller says that there are several topics."""
 
 
 class Segment(NamedTuple):
-    """The messages from `first` up to `end`. Segments with the same number are about the same, and so called."""
+    """The messages from `first` up to `end`. Segments about the same have the same number and label."""
 
     first: int
     end: int
@@ -65,14 +63,22 @@ class Segment(NamedTuple):
     label: str
 
 
-def history(messages: Sequence[Said], earlier: Iterable[str] = ()) -> tuple[str, ...]:
-    """What a thread was about, in order; `earlier` is what is known from before its first message. Nothing is added by
-    a thread that stays with one topic."""
-    said = [_stems(one) for one in messages]
-    weights = _weights(said)
-    shifts = _shifts(said, weights, UNASKED)
-    found = _segments(messages, said, weights, shifts) if shifts else ()
-    return (*earlier, *(one.label for one in found))
+class Share(NamedTuple):
+    """A part of a thread: the places of its messages, and the `topic` that a caller named it by, if any."""
+
+    messages: tuple[int, ...]
+    topic: str | None = None
+
+
+def said(title: str | None, text: str, tags: Sequence[str]) -> Said:
+    """A memory as a message."""
+    return Said(f"{title or ''} {text}"[:READ].strip(), tags)
+
+
+def history(messages: Sequence[Said]) -> tuple[str, ...]:
+    """What a thread was about, in order; nothing for a thread that stays with one topic."""
+    found = segments(messages)
+    return tuple(one.label for one in found) if len(found) > 1 else ()
 
 
 def is_adrift(history: Sequence[str]) -> bool:
@@ -81,77 +87,118 @@ def is_adrift(history: Sequence[str]) -> bool:
 
 
 def segments(messages: Sequence[Said], care: Care = UNASKED) -> tuple[Segment, ...]:
-    """The parts of a thread between its shifts, in order. None for no messages."""
+    """The parts of a thread between its shifts, in order."""
     if not messages:
         return ()
-    said = [_stems(one) for one in messages]
-    weights = _weights(said)
-    return _segments(messages, said, weights, _shifts(said, weights, care))
-
-
-def telling_of(said: Mapping[str, int], most: int) -> tuple[str, ...]:
-    """The words that tell best what was said, as they are written, in small letters: those said most often."""
-    return _best(said, {}, most)
-
-
-def _segments(
-    messages: Sequence[Said], said: Sequence[frozenset[str]], weights: Mapping[str, float], shifts: Sequence[int]
-) -> tuple[Segment, ...]:
+    stems = [frozenset((*telling(one.text[:READ]), *(f"#{tag.casefold()}" for tag in one.tags))) for one in messages]
+    weights = {word: min(1.0, _COMMON / times) for word, times in Counter(chain.from_iterable(stems)).items()}
+    shifts = _shifts(stems, weights, care)
     ends = (*shifts, len(messages))
     spans = list(zip((0, *ends), ends, strict=False))
-    numbers = _numbered([_weighed(said[first:end], weights) for first, end in spans])
-    labels = _labels([messages[first:end] for first, end in spans], numbers)
-    return tuple(
-        Segment(first, end, number, labels[number]) for (first, end), number in zip(spans, numbers, strict=True)
-    )
+    numbers = _numbered([_weighed(stems[first:end], weights) for first, end in spans])
+    labels = _labels([messages[first:end] for first, end in spans], numbers) if shifts else {0: "part 1"}
+    return tuple(Segment(*span, number, labels[number]) for span, number in zip(spans, numbers, strict=True))
 
 
-def _stems(message: Said) -> frozenset[str]:
-    tags = (f"#{tag.casefold()}" for tag in message.tags)
-    return frozenset((*telling(message.text[:READ]), *tags))
+def by_drift(messages: Sequence[Said], earlier: Sequence[str]) -> list[Share]:
+    """A share for each topic that the thread came to, the first one first. Where its words show only one, by `earlier`,
+    topics that it is known to have had: each message goes with the topic that it says most of, or else with the message
+    before it. One share when there is nothing to tell apart."""
+    shares: dict[int | str, list[int]] = {}
+    for one in _divided(messages):
+        shares.setdefault(one.number, []).extend(range(one.first, one.end))
+    if len(shares) > 1 or not earlier:
+        return [Share(tuple(several)) for several in shares.values()]
+    stems = {topic: telling(topic) for topic in dict.fromkeys(earlier)}
+    shares, current = {}, earlier[0]
+    for at, message in enumerate(messages):
+        spoken = telling(message.text)
+        share_said = {topic: len(spoken & own) / max(len(own), 1) for topic, own in stems.items()}
+        best = max(share_said, key=share_said.__getitem__)
+        current = best if share_said[best] > share_said[current] else current
+        shares.setdefault(current, []).append(at)
+    return [Share(tuple(several), str(topic)) for topic, several in shares.items()]
 
 
-def _weights(said: Sequence[frozenset[str]]) -> dict[str, float]:
-    spread = Counter(chain.from_iterable(said))
-    return {word: min(1.0, COMMON / times) for word, times in spread.items()}
+def by_topics(messages: Sequence[Said], topics: Sequence[str]) -> list[Share]:
+    """A share for each of the topics that anything is said about; what is left comes first. A topic gets the messages
+    that bear it as a tag, else the part of the thread that speaks of it most."""
+    found = _divided(messages)
+    left = set(range(len(messages)))
+    shares: list[Share] = []
+    for topic in topics:
+        own = left.intersection(_about(topic, messages, found))
+        if own:
+            shares.append(Share(tuple(sorted(own)), topic))
+            left -= own
+    return [*([Share(tuple(sorted(left)))] if left else []), *shares]
 
 
-def _weighed(said: Sequence[frozenset[str]], weights: Mapping[str, float]) -> dict[str, float]:
-    times = Counter(chain.from_iterable(said))
-    return {word: count * weights[word] for word, count in times.items()}
+def telling_of(spoken: Mapping[str, int], most: int, elsewhere: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """The words that tell best what was said, in small letters: said most often, and seldom `elsewhere`. Forms of a
+    word count as one, shown as it is written most often."""
+    forms: dict[str, list[str]] = {}
+    for word in spoken:
+        if (stem := _topic_stem(word)) is not None:
+            forms.setdefault(stem, []).append(word)
+    away: Counter[str] = Counter()
+    for word, count in (elsewhere or {}).items():
+        if (stem := _topic_stem(word)) in forms:
+            away[stem] += count
+    times = {stem: sum(spoken[word] for word in several) for stem, several in forms.items()}
+    scores = {stem: count * count / (count + away[stem]) for stem, count in times.items()}
+    ranked = nsmallest(most, scores, key=lambda stem: (-scores[stem], -len(stem), stem))
+    return tuple(min(forms[stem], key=lambda word: (-spoken[word], len(word), word)) for stem in ranked)
 
 
-def _shifts(said: Sequence[frozenset[str]], weights: Mapping[str, float], care: Care) -> list[int]:
+def _divided(messages: Sequence[Said]) -> tuple[Segment, ...]:
+    found = segments(messages)
+    return found if len(found) > 1 else segments(messages, ASKED)
+
+
+def _about(topic: str, messages: Sequence[Said], found: Sequence[Segment]) -> Sequence[int]:
+    tagged = [at for at, one in enumerate(messages) if folded(topic) in map(folded, one.tags)]
+    wanted = telling(topic)
+    if tagged or not wanted:
+        return tagged
+    spoken = [wanted & telling(one.text) for one in messages]
+    if all(one.number == found[0].number for one in found):  # there are no parts to choose from
+        return [at for at, own in enumerate(spoken) if own == wanted]
+    times = Counter(one.number for one in found for at in range(one.first, one.end) if spoken[at])
+    best = max(times, key=times.__getitem__, default=-1)
+    return [at for one in found if one.number == best for at in range(one.first, one.end)]
+
+
+def _weighed(stems: Sequence[frozenset[str]], weights: Mapping[str, float]) -> dict[str, float]:
+    return {word: count * weights[word] for word, count in Counter(chain.from_iterable(stems)).items()}
+
+
+def _shifts(stems: Sequence[frozenset[str]], weights: Mapping[str, float], care: Care) -> list[int]:
     """Before which messages the topic shifts, in order."""
     alike: list[float] = []
     fewest: list[int] = []
-    for at in range(1, len(said)):
-        before = _weighed(said[max(0, at - AROUND) : at], weights)
-        after = _weighed(said[at : at + AROUND], weights)
+    for at in range(1, len(stems)):
+        before = _weighed(stems[max(0, at - _AROUND) : at], weights)
+        after = _weighed(stems[at : at + _AROUND], weights)
         alike.append(cosine(before, after))
         fewest.append(min(len(before), len(after)))
-    found = sorted(
-        (alike[gap] - depth, gap + 1)
-        for gap in range(len(alike))
-        if alike[gap] <= care.most_alike
-        and fewest[gap] >= care.fewest_words
-        and (depth := _depth(alike, gap)) >= care.depth
-    )
+    found: list[tuple[float, int]] = []
+    for gap, value in enumerate(alike):
+        if value > care.most_alike or fewest[gap] < care.fewest_words:
+            continue
+        left = right = gap  # the nearest summits before and after
+        while left > 0 and alike[left - 1] >= alike[left]:
+            left -= 1
+        while right < len(alike) - 1 and alike[right + 1] >= alike[right]:
+            right += 1
+        depth = alike[left] + alike[right] - 2 * value
+        if depth >= care.depth:
+            found.append((value - depth, gap + 1))
     taken: list[int] = []
-    for _, at in found:
+    for _, at in sorted(found):
         if all(abs(at - other) >= care.apart for other in taken):
             taken.append(at)
     return sorted(taken)
-
-
-def _depth(alike: Sequence[float], gap: int) -> float:
-    """How much less alike both sides are than at the nearest summits before and after."""
-    left = right = gap
-    while left > 0 and alike[left - 1] >= alike[left]:
-        left -= 1
-    while right < len(alike) - 1 and alike[right + 1] >= alike[right]:
-        right += 1
-    return alike[left] + alike[right] - 2 * alike[gap]
 
 
 def _numbered(topics: Sequence[Mapping[str, float]]) -> list[int]:
@@ -160,8 +207,8 @@ def _numbered(topics: Sequence[Mapping[str, float]]) -> list[int]:
     numbers: list[int] = []
     for topic in topics:
         likeness = [cosine(topic, one) for one in known]
-        best = max(range(len(known)), key=lambda number: likeness[number], default=0)
-        if not known or likeness[best] < SAME:
+        best = max(range(len(known)), key=likeness.__getitem__, default=0)
+        if not known or likeness[best] < _SAME:
             best = len(known)
             known.append(Counter())
         known[best].update(topic)
@@ -170,46 +217,26 @@ def _numbered(topics: Sequence[Mapping[str, float]]) -> list[int]:
 
 
 def _labels(parts: Sequence[Sequence[Said]], numbers: Sequence[int]) -> dict[int, str]:
-    """By number: a tag that all of it bears and no other part, else the words that tell it from the others."""
-    said: dict[int, Counter[str]] = {number: Counter() for number in numbers}
+    """By number: a tag that no other part bears, else the words that tell it from the others."""
+    spoken: dict[int, Counter[str]] = {number: Counter() for number in numbers}
     tags: dict[int, Counter[str]] = {number: Counter() for number in numbers}
-    for number, part in zip(numbers, parts, strict=True):
-        for message in part:
-            said[number].update(words(message.text[:READ]))
+    for number, messages in zip(numbers, parts, strict=True):
+        for message in messages:
+            spoken[number].update(words(message.text[:READ]))
             tags[number].update(message.tags)
     labels: dict[int, str] = {}
-    everywhere = sum(said.values(), Counter[str]())
-    for number, own in said.items():
-        elsewhere = everywhere - own
-        tag = next((tag for tag, _ in tags[number].most_common() if _is_own(tag, number, tags)), None)
-        named = tag or " ".join(_best(own, elsewhere, LABEL_WORDS)) or f"part {number + 1}"
-        labels[number] = f"{named} {number + 1}" if named in labels.values() else named
+    everywhere = sum(spoken.values(), Counter[str]())
+    for number, own in spoken.items():
+        others = {tag for other, counted in tags.items() if other != number for tag in counted}
+        tag = next((tag for tag, _ in tags[number].most_common() if tag not in others), None)
+        label = tag or " ".join(telling_of(own, _LABEL_WORDS, everywhere - own)) or f"part {number + 1}"
+        labels[number] = f"{label} {number + 1}" if label in labels.values() else label
     return labels
 
 
-def _is_own(tag: str, number: int, tags: Mapping[int, Counter[str]]) -> bool:
-    return all(tag not in counted for other, counted in tags.items() if other != number)
-
-
-def _best(said: Mapping[str, int], elsewhere: Mapping[str, int], most: int) -> tuple[str, ...]:
-    """Forms of a word count as one, shown as it is written most often."""
-    forms: dict[str, list[str]] = {}
-    for word in said:
-        if (stem := _stem(word)) is not None:
-            forms.setdefault(stem, []).append(word)
-    away: dict[str, int] = {}
-    for word, count in elsewhere.items():
-        if (stem := _stem(word)) in forms:
-            away[stem] = away.get(stem, 0) + count
-    times = {stem: sum(said[word] for word in several) for stem, several in forms.items()}
-    scores = {stem: count * count / (count + away.get(stem, 0)) for stem, count in times.items()}
-    ranked = nsmallest(most, scores, key=lambda stem: (-scores[stem], -len(stem), stem))
-    return tuple(min(forms[stem], key=lambda word: (-said[word], len(word), word)) for stem in ranked)
-
-
 @lru_cache(maxsize=1 << 16)
-def _stem(word: str) -> str | None:
-    """None for what names no topic: words that are everywhere, numbers, and runs of characters."""
-    if word.isdigit() or not 1 < len(word) <= LONGEST_WORD:
+def _topic_stem(word: str) -> str | None:
+    """None for what names no topic: words that are everywhere, numbers, and overlong runs of characters."""
+    if word.isdigit() or not 1 < len(word) <= _LONGEST_WORD:
         return None
     return next((stem for stem in stems_of(word) if stem not in FILLERS), None)

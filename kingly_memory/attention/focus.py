@@ -1,11 +1,12 @@
 """What an agent works on, in its own words: it lifts the threads that are about that (seed 002, feature 1). Pure.
 
-Case makes no difference anywhere (decision S5), nor does how accents are composed.
+Neither case (decision S5) nor how accents are composed makes a difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,13 +14,12 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from kingly_memory import intake
-from kingly_memory.attention.clamping import Weight, clamped
-from kingly_memory.attention.threads import Thread
 from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject
 
 WEIGHT = 0.8
-"""Of a focus, unless somebody says another one."""
+"""Of a focus, unless the caller says another one."""
 BY_TOPIC, BY_ID, BY_TITLE = 0.3, 0.5, 0.2
 """What a focus of weight 1 adds to the priority of a thread with that topic, that id, and those words in its title."""
 MOST_BOOST = 0.5
@@ -29,12 +29,27 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread as attention sees it. `id` is the context's, or the memory's own where that belongs to no context.
+    `weight` is set by pins and compaction, 1 for most; `relevance`, from 0.1 to 1, by ratings and by use. `heading` is
+    that of the memory it is seen by, where nobody has given the thread a title."""
+
+    id: str
+    title: str = ""
+    topics: tuple[str, ...] = ()
+    weight: float = 1.0
+    relevance: float = 1.0
+    pinned: bool = False
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Focus:
     """A topic, or a name of a thread. `weight` from 0 to 1.
 
-    What follows is found out whenever it is read, and never kept: `thread` is the id of the thread that the topic names
-    in another way, as by the key of a memory in it; `for_everyone`: nobody in particular has set it, so that it holds
-    for every agent; not `is_name`: the topic names no thread.
+    The other fields are worked out at each reading and never stored. `thread` is the id of the thread that the topic
+    names in another way, as by the key of a memory in it; `for_everyone`: nobody in particular has set it, so that it
+    holds for every agent; not `is_name`: the topic names no thread.
     """
 
     topic: str
@@ -50,22 +65,29 @@ class Focus:
         return None if self.set_at == _LONG_AGO else self.set_at
 
     def to_json(self) -> JsonObject:
-        """As it is kept."""
+        """As it is stored."""
         since = self.since
         return {"topic": self.topic, "weight": self.weight, "set_at": None if since is None else since.isoformat()}
 
     def told(self) -> JsonObject:
-        """As somebody is told who asks what is in focus."""
+        """As a caller is told who asks what is in focus."""
         named = {} if self.thread is None else {"thread_id": self.thread}
         return {**self.to_json(), **named, **({"for_everyone": True} if self.for_everyone else {})}
-
-    def lifts(self, thread: Thread) -> bool:
-        """Whether the thread has anything to do with the topic."""
-        return any(_ways(self, thread, _called(thread)))
 
     def names(self, thread: Thread) -> bool:
         """Whether the topic is a name of the thread itself."""
         return thread.id == self.thread or folded(thread.id) == folded(self.topic)
+
+    def lifts(self, thread: Thread) -> bool:
+        """Whether the thread has anything to do with the topic."""
+        return self.share(thread) > 0
+
+    def share(self, thread: Thread) -> float:
+        """What it adds to the thread's priority for each 1 of its weight."""
+        topic = folded(self.topic)
+        is_topic = topic in map(folded, thread.topics)
+        is_title = topic in folded(thread.title) or topic in folded(thread.heading)
+        return BY_TOPIC * is_topic + BY_ID * self.names(thread) + BY_TITLE * is_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +100,17 @@ class Focuses:
     def __iter__(self) -> Iterator[Focus]:
         return iter(self.active)
 
-    def __len__(self) -> int:
-        return len(self.active)
-
     def of(self, topic: str) -> Focus | None:
         """The focus on that topic, however it is written."""
         return next((one for one in self.active if folded(one.topic) == folded(topic)), None)
 
     def with_one(self, one: Focus) -> Focuses:
-        """The same topic again takes the place of what was said of it before. Raises InvalidInput when there are too
-        many."""
+        """The same topic again replaces what was said of it before. Raises InvalidInput when there are too many."""
         before = self.of(one.topic)
-        if before is not None:
-            active = tuple(one if other is before else other for other in self.active)
-        elif len(self) >= MOST:
+        if before is None and len(self.active) >= MOST:
             raise InvalidInput("topic", f"{MOST} topics are in focus already; take the focus off one of them first")
-        else:
-            active = (*self.active, one)
-        return Focuses(active, one.set_at)
+        replaced = tuple(one if other is before else other for other in self.active)
+        return Focuses(replaced if before is not None else (*self.active, one), one.set_at)
 
     def without(self, topic: str | None, now: datetime) -> Focuses:
         """Without the focus on that topic; None takes all away."""
@@ -119,8 +134,26 @@ class Focuses:
         return cls(tuple(by_topic.values())[-MOST:], moment(data.get("last_updated")))
 
 
+class Weight(NamedTuple):
+    """`clamped`: the caller's value lay outside the range."""
+
+    value: float
+    clamped: bool = False
+
+
+def clamped(field: str, said: object, most: float) -> Weight:
+    """The nearest value from 0 to `most`. Raises InvalidInput for what is no finite number."""
+    is_number = isinstance(said, int | float) and not isinstance(said, bool)
+    if not isinstance(said, int | float) or not is_number or (isinstance(said, float) and not math.isfinite(said)):
+        given = said if is_number else repr(shown(said))
+        raise InvalidInput(field, f"expected a number from 0 to {most:g}, not {given}")
+    if 0 <= said <= most:
+        return Weight(float(said))
+    return Weight(most if said > most else 0.0, clamped=True)
+
+
 def focus(topic: object, weight: object, now: datetime) -> tuple[Focus, Weight]:
-    """A focus as somebody asks for it, with what became of the weight. Raises InvalidInput."""
+    """A focus as a caller asks for it, with what became of the weight. Raises InvalidInput."""
     named = intake.required("topic", topic, "say what to put into focus").strip()
     heavy = clamped("weight", weight, 1.0)
     return Focus(named, heavy.value, now), heavy
@@ -128,12 +161,7 @@ def focus(topic: object, weight: object, now: datetime) -> tuple[Focus, Weight]:
 
 def boost(thread: Thread, focuses: Iterable[Focus]) -> float:
     """What all that is in focus adds to the thread's priority, from 0 to 0.5."""
-    called = _called(thread)
-    added = 0.0
-    for one in focuses:
-        by_topic, by_id, by_title = _ways(one, thread, called)
-        added += one.weight * (BY_TOPIC * by_topic + BY_ID * by_id + BY_TITLE * by_title)
-    return min(added, MOST_BOOST)
+    return min(sum((one.weight * one.share(thread) for one in focuses), 0.0), MOST_BOOST)
 
 
 def fold(text: str) -> str:
@@ -143,7 +171,7 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def folded(text: str) -> str:
-    """The same of a short text that is compared again and again."""
+    """`fold` for short texts that are compared again and again."""
     return fold(text)
 
 
@@ -153,24 +181,6 @@ def moment(said: object) -> datetime | None:
         return intake.moment("time", said) if isinstance(said, str) else None
     except InvalidInput:
         return None
-
-
-class _Called(NamedTuple):
-    """What a thread is about and called, as it is compared."""
-
-    topics: Set[str]
-    title: str
-    heading: str
-
-
-def _called(thread: Thread) -> _Called:
-    return _Called(set(map(folded, thread.topics)), folded(thread.title), folded(thread.heading))
-
-
-def _ways(one: Focus, thread: Thread, called: _Called) -> tuple[bool, bool, bool]:
-    """By topic, by id, by title."""
-    topic = folded(one.topic)
-    return topic in called.topics, one.names(thread), topic in called.title or topic in called.heading
 
 
 def _focus(entry: Any) -> Focus | None:

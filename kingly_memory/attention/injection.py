@@ -8,15 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory.attention.fence import MARKS, PREAMBLE, PREFIX, fenced, harmless, new_nonce
-from kingly_memory.attention.priority import Priority, lifting, naming, priority
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Origin
 from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_count
 
-if TYPE_CHECKING:  # a hook does without
-    from kingly_memory.attention.explaining import Considered
-    from kingly_memory.attention.focus import Focus
-    from kingly_memory.attention.threads import Thread
+if TYPE_CHECKING:  # a hook without a focus loads neither
+    from kingly_memory.attention.focus import Focus, Thread
 
 _FRAME_CHARACTERS = 110
 """The two marks and their line ends, at most."""
@@ -27,18 +24,36 @@ _RAW_LIMIT = 4
 _BEGINNING = 40
 """Characters before and within the beginning of a text that its title may do without."""
 _LONGEST_THREAD = 100
-"""Characters of a thread's id that a note has room for; half of one would name nothing."""
+"""A thread's id with more characters is left out of the note: half of one would name nothing."""
 
 
 class Candidate(NamedTuple):
     """A memory that may be put in. `pertinence` (0-1) says whether it fits the occasion well enough, `similarity` (0-1)
-    how well, among the others; both are 1 where nothing was asked. A `thread` that is not named is as any other.
-    """
+    how well, among the others; both are 1 where nothing was asked. Without a `thread` it counts as never rated."""
 
     memory: Memory
     pertinence: float = 1.0
     similarity: float = 1.0
     thread: Thread | None = None
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id: that of the context, or of the memory where there is none."""
+        return self.memory.scope.context_id or self.memory.id if self.thread is None else self.thread.id
+
+
+class Priority(NamedTuple):
+    """What a candidate's place is made of: `similarity` in [0, 1], its thread's figures, and the boost of the focus."""
+
+    similarity: float
+    weight: float = 1.0
+    relevance: float = 1.0
+    boost: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Similarity × weight × relevance + boost (seed 002, features 1 and 4)."""
+        return self.similarity * self.weight * self.relevance + self.boost
 
 
 class Budget(NamedTuple):
@@ -58,6 +73,41 @@ class Omission(StrEnum):
     REPEATED = "says the same as another one"
     UNREADABLE = "nothing in it can be shown"
     NO_ROOM = "no room left"
+
+
+class Considered(NamedTuple):
+    """One candidate, for who asks why. `pertinence` is the share of telling words that it has in common with the
+    prompt; `omission` says why it was left out, None that it was put in; `topics` what is in focus and lifts it."""
+
+    memory: Memory
+    thread_id: str
+    priority: Priority
+    pertinence: float
+    omission: Omission | None
+    topics: tuple[str, ...] = ()
+
+    @property
+    def is_in(self) -> bool:
+        return self.omission is None
+
+    @property
+    def why(self) -> str:
+        if self.omission is not None:
+            return self.omission.value
+        return f"in focus: {', '.join(self.topics)}" if self.topics else "fits"
+
+    def to_json(self) -> JsonObject:
+        """Its names and figures, without its text: what is left out may be a stranger's."""
+        figures = {**self.priority._asdict(), "priority": self.priority.total, "pertinence": self.pertinence}
+        return {
+            "id": self.memory.id,
+            "key": self.memory.key,
+            "thread_id": self.thread_id,
+            "put_in": self.is_in,
+            "why": self.why,
+            "focus": list(self.topics),
+            **{name: round(figure, 4) for name, figure in figures.items()},
+        }
 
 
 class Injection(NamedTuple):
@@ -83,6 +133,23 @@ class Injection(NamedTuple):
         }
 
 
+def lifting(similarity: float, thread: Thread | None, focuses: Sequence[Focus]) -> list[Focus]:
+    """The focuses that lift a candidate; one that is not about the prompt at all only by the name of its thread."""
+    weighty = [] if thread is None else [one for one in focuses if one.weight > 0]
+    return [one for one in weighty if thread and (one.lifts(thread) if similarity > 0 else one.names(thread))]
+
+
+def priority(similarity: float, thread: Thread | None, focuses: Sequence[Focus]) -> Priority:
+    if thread is None:
+        return Priority(similarity)
+    lifted_by = lifting(similarity, thread, focuses)
+    if not lifted_by:
+        return Priority(similarity, thread.weight, thread.relevance)
+    from kingly_memory.attention.focus import boost
+
+    return Priority(similarity, thread.weight, thread.relevance, boost(thread, lifted_by))
+
+
 def inject(
     candidates: Iterable[Candidate],
     *,
@@ -98,103 +165,48 @@ def inject(
 
     Only what the user or that agent said is put in: this, and not the fence, keeps a stranger's text out. What is in
     focus is pertinent. `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
-    again only of what was revised or focused by its thread's id since. One that is too long for the room left is passed
-    over, so that a shorter one behind it may still find some.
+    again only of what was revised since, or whose thread was put into focus by its id. A candidate that is too long for
+    the room left is passed over, so that a shorter one behind it may still find some.
     """
     ranked = [(one, priority(one.similarity, one.thread, focuses)) for one in candidates]
     ranked.sort(key=lambda one: one[1].total, reverse=True)
-    gate = _Gate(agent, least_pertinence, focuses, seen)
     room = _Room(budget)
     lines: list[str] = []
-    put_in: list[MemoryId] = []
+    threads: dict[MemoryId, str] = {}
     left_out: dict[MemoryId, Omission] = {}
+    said: set[str] = set()
     first_of: dict[str, int] = {}
     for one, place in ranked:
-        omission = gate.unfit(one, place)
-        shown = "" if omission else harmless(one.memory.content[: budget.item_characters * _RAW_LIMIT]).strip()
-        omission = omission or gate.omission(one, shown)
-        number = len(put_in) + 1
-        noted = [] if omission else list(_lines(number, one, shown, budget.item_characters, first_of))
-        if omission is None and not room.take(noted):
-            omission = Omission.NO_ROOM
+        memory = one.memory
+        omission: Omission | None = None
+        shown, noted = "", list[str]()
+        if not _is_own(memory, agent):
+            omission = Omission.STRANGER
+        elif one.pertinence < least_pertinence and not place.boost:
+            omission = Omission.IRRELEVANT
+        elif not (shown := harmless(memory.content[: budget.item_characters * _RAW_LIMIT]).strip()):
+            omission = Omission.UNREADABLE
+        elif _is_known(one, focuses, seen):
+            omission = Omission.ALREADY
+            said.add(shown.casefold())
+        elif shown.casefold() in said:
+            omission = Omission.REPEATED
+        else:
+            noted = list(_note(len(threads) + 1, one, shown, budget.item_characters, first_of))
+            omission = None if room.take(noted) else Omission.NO_ROOM
         if omission is not None:
-            left_out[one.memory.id] = omission
+            left_out[memory.id] = omission
             continue
         lines += noted
-        put_in.append(one.memory.id)
-        first_of.setdefault(thread_id(one), number)
-        gate.say(shown)
-    threads = {one.memory.id: thread_id(one) for one, _ in ranked}
-    return Injection(
-        fenced(lines, nonces) if lines else "",
-        tuple(put_in),
-        left_out,
-        {one: threads[one] for one in put_in},
-        _considered(ranked, left_out, focuses) if explain else (),
-    )
-
-
-class _Gate:
-    """Who is let in, room aside."""
-
-    def __init__(
-        self, agent: str | None, least_pertinence: float, focuses: Sequence[Focus], seen: Mapping[str, float]
-    ) -> None:
-        self._agent = agent
-        self._least_pertinence = least_pertinence
-        self._focuses = focuses
-        self._seen = seen
-        self._said: set[str] = set()
-
-    def unfit(self, one: Candidate, place: Priority) -> Omission | None:
-        """What keeps it out whatever it says."""
-        if not _is_own(one.memory, self._agent):
-            return Omission.STRANGER
-        return Omission.IRRELEVANT if one.pertinence < self._least_pertinence and not place.boost else None
-
-    def omission(self, one: Candidate, shown: str) -> Omission | None:
-        if not shown:
-            return Omission.UNREADABLE
-        if self._is_known(one):
-            self.say(shown)
-            return Omission.ALREADY
-        return Omission.REPEATED if shown.casefold() in self._said else None
-
-    def say(self, shown: str) -> None:
-        self._said.add(shown.casefold())
-
-    def _is_known(self, one: Candidate) -> bool:
-        """Whether it was seen and nothing has happened to it since."""
-        seen_s = self._seen.get(one.memory.id)
-        if seen_s is None or one.memory.updated_at.timestamp() > seen_s:
-            return False
-        named = naming(one.thread, self._focuses) if one.thread is not None else ()
-        return not any(focus.set_at.timestamp() >= seen_s for focus in named)
-
-
-def thread_id(one: Candidate) -> str:
-    """The thread's id: that of the context, or of the memory where there is none."""
-    if one.thread is not None:
-        return one.thread.id
-    return one.memory.scope.context_id or one.memory.id
-
-
-def _considered(
-    ranked: Iterable[tuple[Candidate, Priority]], left_out: Mapping[MemoryId, Omission], focuses: Sequence[Focus]
-) -> tuple[Considered, ...]:
-    from kingly_memory.attention.explaining import Considered  # a hook explains nothing
-
-    return tuple(
-        Considered(
-            one.memory,
-            thread_id(one),
-            place,
-            one.pertinence,
-            left_out.get(one.memory.id),
-            tuple(focus.topic for focus in lifting(one.similarity, one.thread, focuses)) if place.boost else (),
-        )
-        for one, place in ranked
-    )
+        threads[memory.id] = one.thread_id
+        first_of.setdefault(one.thread_id, len(threads))
+        said.add(shown.casefold())
+    considered = []
+    for one, place in ranked if explain else ():
+        topics = tuple(focus.topic for focus in lifting(one.similarity, one.thread, focuses))
+        omission = left_out.get(one.memory.id)
+        considered.append(Considered(one.memory, one.thread_id, place, one.pertinence, omission, topics))
+    return Injection(fenced(lines, nonces) if lines else "", tuple(threads), left_out, threads, tuple(considered))
 
 
 def _is_own(memory: Memory, agent: str | None) -> bool:
@@ -202,40 +214,33 @@ def _is_own(memory: Memory, agent: str | None) -> bool:
     return memory.origin is Origin.USER or (memory.origin is Origin.AGENT and memory.scope.agent == agent)
 
 
-def _lines(number: int, one: Candidate, shown: str, most: int, first_of: Mapping[str, int]) -> Iterator[str]:
-    """A line that says where the note comes from, then the note. `first_of`: the first note of each thread so far."""
+def _is_known(one: Candidate, focuses: Sequence[Focus], seen: Mapping[str, float]) -> bool:
+    """Whether the reader saw it and nothing has happened to it since."""
+    seen_s = seen.get(one.memory.id)
+    if seen_s is None or one.memory.updated_at.timestamp() > seen_s:
+        return False
+    naming = lifting(0.0, one.thread, focuses)
+    return not any(focus.set_at.timestamp() >= seen_s for focus in naming)
+
+
+def _note(number: int, one: Candidate, shown: str, most: int, first_of: Mapping[str, int]) -> Iterator[str]:
+    """A line that says where the note comes from, then the note. `first_of`: the first note of each thread so far. A
+    thread that is called as its memory is not named; a long id is named once."""
     memory = one.memory
-    about = [
-        _said_by(memory),
-        memory.created_at.date().isoformat(),
-        memory.type.value,
-        memory.key or memory.id,
-        *_of_thread(one, first_of),
-    ]
+    by_agent = "noted by an agent" if memory.scope.agent is None else f"noted by {memory.scope.agent}"
+    said_by = "said by the user" if memory.origin is Origin.USER else by_agent
+    about = [said_by, memory.created_at.date().isoformat(), memory.type.value, memory.key or memory.id]
+    thread = one.thread_id
+    if thread != memory.id and len(thread) <= _LONGEST_THREAD:
+        about.append(f"thread of [{first_of[thread]}]" if thread in first_of else f"thread {thread}")
     yield _one_line(f"[{number}] {', '.join(about)}")
-    if memory.title and not _begins(shown, memory.title):
-        yield _one_line(memory.title)
+    if memory.title:
+        title = _one_line(memory.title)
+        beginning = _one_line(shown[: 2 * len(memory.title) + _BEGINNING]).lstrip(MARKS)
+        if not beginning.startswith(title.removesuffix("…")):
+            yield title
     text = shown if len(shown) <= most else f"{shown[: most - 1].rstrip()}…"
     yield from (line.rstrip() for line in text.split("\n") if line.strip())
-
-
-def _begins(shown: str, title: str) -> bool:
-    """Whether a text begins with its title, so that this would only be said twice."""
-    return _one_line(shown[: 2 * len(title) + _BEGINNING]).lstrip(MARKS).startswith(_one_line(title).removesuffix("…"))
-
-
-def _said_by(memory: Memory) -> str:
-    if memory.origin is Origin.USER:
-        return "said by the user"
-    return "noted by an agent" if memory.scope.agent is None else f"noted by {memory.scope.agent}"
-
-
-def _of_thread(one: Candidate, first_of: Mapping[str, int]) -> Iterator[str]:
-    """Its thread, where that goes by another name than the memory: the id in full once, then as that of an earlier
-    note."""
-    thread = thread_id(one)
-    if thread != one.memory.id and len(thread) <= _LONGEST_THREAD:
-        yield f"thread of [{first_of[thread]}]" if thread in first_of else f"thread {thread}"
 
 
 def _one_line(text: str) -> str:

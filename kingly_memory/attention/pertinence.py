@@ -12,6 +12,8 @@ LEAST = 0.25
 _ALONE = 0.5
 """The same where only one word is shared."""
 _FEWEST = 2
+_DRAWN = 0.5
+"""Share of what only a note says that a reply must say, to have drawn on it."""
 _READ = 4_096
 """Characters of either text that are compared."""
 
@@ -28,35 +30,26 @@ FILLERS = frozenset(
 """Words that requests are made of, whatever they are about."""
 
 
-def pertinence(prompt: str, text: str) -> float:
-    """The share of telling words that two texts have in common, by the shorter one, in [0, 1].
+def pertinence(asked_words: Set[str], text: str) -> float:
+    """The share of telling words that a prompt (as `asked`) and a text have in common, by the shorter one, in [0, 1].
 
     Forms of a word count as one; what is written without spaces is compared by pairs of characters. 0 when what they
     share could be chance.
     """
-    return pertinence_to(asked(prompt), text)
-
-
-def pertinence_to(asked_words: Set[str], text: str) -> float:
-    """The same for who holds many texts against one prompt."""
-    shared, shorter = _common(asked_words, text)
+    shared, shorter = common(asked_words, text)
     if not shared:
         return 0.0
     overlap = shared / shorter
     return overlap if shared >= _FEWEST or overlap >= _ALONE else 0.0
 
 
-def common(prompt: str, text: str) -> tuple[int, int]:
-    """How many telling words two texts have in common, and how many the shorter one has."""
-    return _common(asked(prompt), text)
-
-
 def asked(prompt: str) -> set[str]:
-    """The words of a prompt that texts are held against."""
+    """The telling words of a prompt."""
     return telling(prompt[:_READ])
 
 
-def _common(asked_words: Set[str], text: str) -> tuple[int, int]:
+def common(asked_words: Set[str], text: str) -> tuple[int, int]:
+    """How many telling words a prompt (as `asked`) and a text have in common, and how many the shorter one has."""
     text = text[:_READ]
     if not text.isascii():
         said = telling(text)
@@ -65,18 +58,26 @@ def _common(asked_words: Set[str], text: str) -> tuple[int, int]:
     beginnings = {one[:SHARED] for one in asked_words}
     likely = [word for word in spoken if len(word) <= EVER_SHORT or word[:SHARED] in beginnings]
     found = set(map(stem, likely)) - FILLERS
-    return len(asked_words & found), _fewest(found, spoken, len(asked_words))
-
-
-def _fewest(found: set[str], spoken: Set[str], most: int) -> int:
-    """How many telling words there are, up to `most`: to stem them all would take longer than all the rest."""
-    for word in spoken:
-        if len(found) >= most:
+    shared = len(asked_words & found)
+    for word in spoken:  # only until the text has as many as the prompt: stemming is most of the work
+        if len(found) >= len(asked_words):
             break
-        if (one := stem(word)) not in FILLERS:
-            found.add(one)
-    return min(len(found), most)
+        found |= {stem(word)} - FILLERS
+    return shared, min(len(found), len(asked_words))
 
 
 def telling(text: str) -> set[str]:
     return stems(text) - FILLERS
+
+
+def draws_on(note: str, asked: str, reply: str) -> bool:
+    """Whether a reply uses a note that was put beside the prompt: it says at least half of the telling words that stand
+    in the note and not in the question, and two of them, or all where there are fewer. Of a note that says nothing
+    beyond the question, its own words count.
+
+    Stricter than need be: a use that goes unnoticed costs little, since the next one makes up for it.
+    """
+    said = telling(note[:_READ])
+    news = said - telling(asked[:_READ]) or said
+    heard = news & telling(reply[:_READ])
+    return bool(news) and len(heard) >= min(max(_FEWEST, _DRAWN * len(news)), len(news))

@@ -1,7 +1,7 @@
 """How useful a thread was when it was put into prompts (seed 002, feature 4). Pure.
 
-The seed's mean alone would silence a thread for ever after one bad rating, so that what counts is the mean together
-with one useful rating that nobody gave, and never less than 0.1 (decision S1).
+The seed's mean alone would silence a thread for ever after one bad rating. So what counts is the mean together with one
+useful rating that nobody gave, and never less than 0.1 (decision S1).
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from typing import Any
 from kingly_memory.attention.focus import moment
 from kingly_memory.models import JsonObject
 
-COUNTED = 10
-"""Ratings that count, the latest: of weight 1.0, 1.1, and so on, the last one the heaviest."""
-STEP = 0.1
-PRIOR = 1.0
-"""The weight of the useful rating that nobody gave."""
-FLOOR = 0.1
-UNUSED = 0.9
-"""By which relevance is multiplied for each session in a row that was shown the thread and did not use it."""
 KEPT = 100
 """Ratings that are kept, the latest."""
+FLOOR = 0.1
+_COUNTED, _STEP = 10, 0.1
+"""The last ten ratings count: with weights 1.0, 1.1 and so on, the last one the heaviest."""
+_PRIOR = 1.0
+"""The weight of the useful rating that nobody gave."""
+_UNUSED = 0.9
+"""By which relevance is multiplied for each session in a row that was shown the thread and did not use it."""
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -44,18 +43,11 @@ class Ratings:
 
     latest: tuple[Rating, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.latest)
-
     def rated(self, one: Rating) -> Ratings:
         return Ratings((*self.latest, one)[-KEPT:])
 
-    def without_last(self) -> Ratings:
-        return Ratings(self.latest[:-1])
-
     def are_of_all(self, showings: Iterable[float]) -> bool:
-        """Whether each of these times (Unix seconds) at which the thread was shown has been rated since. A rating
-        is of one of them."""
+        """Whether the thread was rated after each of these showings (Unix seconds). A rating is of one showing."""
         left = sorted(showings)
         for given in sorted(one.at.timestamp() for one in self.latest):
             if left and left[0] <= given:
@@ -64,7 +56,7 @@ class Ratings:
 
     @property
     def raw(self) -> float:
-        """The seed's weighted mean of the last ten, from 0 to 1; 1 without any."""
+        """The seed's weighted mean, from 0 to 1; 1 without any rating."""
         useful, total = self._weights()
         return useful / total if total else 1.0
 
@@ -72,11 +64,11 @@ class Ratings:
     def blended(self) -> float:
         """The same mean with the rating that nobody gave, above 0."""
         useful, total = self._weights()
-        return (PRIOR + useful) / (PRIOR + total)
+        return (_PRIOR + useful) / (_PRIOR + total)
 
     def _weights(self) -> tuple[float, float]:
-        """Of the useful ones, and of all that count."""
-        weights = [(1.0 + STEP * place, one.useful) for place, one in enumerate(self.latest[-COUNTED:])]
+        """Of the useful ratings, and of all that count."""
+        weights = [(1.0 + _STEP * place, one.useful) for place, one in enumerate(self.latest[-_COUNTED:])]
         return math.fsum(weight for weight, useful in weights if useful), math.fsum(weight for weight, _ in weights)
 
     def to_json(self) -> JsonObject:
@@ -90,18 +82,26 @@ class Ratings:
         read = [_rating(entry) for entry in entries] if isinstance(entries, list) else []
         return cls(tuple(one for one in read if one is not None)[-KEPT:])
 
+    @classmethod
+    def together(cls, facets: Iterable[object]) -> Ratings:
+        """The ratings of several threads, in the order of their times."""
+        several = [cls.from_json(facet).latest for facet in facets]
+        if len(several) == 1:
+            return cls(several[0])
+        return cls(tuple(sorted((one for latest in several for one in latest), key=lambda one: one.at))[-KEPT:])
+
 
 def relevance(ratings: Ratings, unused: int = 0) -> float:
-    """By which a thread's priority is multiplied, from 0.1 to 1; 1 for one that nobody rated or left unused.
-
-    `unused`: sessions in a row whose prompts it was put into without being used.
-    """
-    return max(FLOOR, min(ratings.blended * UNUSED ** max(unused, 0), 1.0))
+    """The factor of a thread's priority, from 0.1 to 1; 1 for one that nobody rated or left unused. `unused`: sessions
+    in a row that were shown the thread and did not use it."""
+    return max(FLOOR, min(ratings.blended * _UNUSED ** max(unused, 0), 1.0))
 
 
-def unused_together(counts: Iterable[int]) -> int:
-    """Of the memories of a thread, each with its own count: what one of them was used for, all were."""
-    return max(min(counts, default=0), 0)
+def unused_together(facets: Iterable[Mapping[str, Any]]) -> int:
+    """For how many sessions in a row nothing of a thread was used, from the facets `injected` of its memories. When one
+    of them was used, all were."""
+    counts = (facet.get("unused") for facet in facets)
+    return max(min((one for one in counts if isinstance(one, int) and not isinstance(one, bool)), default=0), 0)
 
 
 def _rating(entry: Any) -> Rating | None:

@@ -6,7 +6,7 @@ Nothing is done about it: every suggestion carries the command that would (seed 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -16,17 +16,15 @@ from kingly_memory.models import JsonObject
 
 ALIKE = 0.85
 """Threads whose topics are more alike than that are suggested for merging."""
-MOST_SHOWN = 10
-MOST_HINTS = 3
-PRESSING = 0.7
-FULL_WEIGHT = 10.0
-LONGEST_NAME = 60
 COMPACT = "ai_compact()"
+_MOST_SHOWN, _MOST_HINTS = 10, 3
+_PRESSING, _FULL_WEIGHT = 0.7, 10.0
+_LONGEST_NAME = 60
 _AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 class Digest(NamedTuple):
-    """A thread as suggestions see it. `drift` are the topics it came to, in their order; times in Unix seconds."""
+    """A thread as suggestions see it. `drift` lists the topics it came to, in their order; times in Unix seconds."""
 
     id: str
     title: str = ""
@@ -43,9 +41,13 @@ class Digest(NamedTuple):
         """What to call it: its first topic, or its title where it has none."""
         return next(iter(self.topics), "") or self.title or self.id
 
+    @property
+    def survival(self) -> tuple[bool, float, str]:
+        """Of two merged threads the one that sorts first keeps its id: the pinned one, else the older."""
+        return not self.pinned, self.first_s, self.id
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+
+class Pair(NamedTuple):
     """Two threads, and how alike their topics are, from 0 to 1. `shared`: what both are about, the weightiest first."""
 
     similarity: float
@@ -85,20 +87,20 @@ def suggestions(
     most_active: int,
     unread: int = 0,
 ) -> Suggestions:
-    """What to suggest of the active threads. `pairs` are those that are alike, and `related` the threads that answer a
-    context, the best first. `most_active` threads are as many as a normal compaction leaves. `unread` ones
-    count as active ones of the usual weight."""
+    """What to suggest for the active threads. `pairs` are alike, `related` answer a context, the best first.
+    `most_active`: the number of threads that a normal compaction leaves. `unread` ones count as active ones of weight
+    1."""
     known = {thread.id: thread for thread in threads}
-    merging = _stars([pair for pair in pairs if pair.similarity > ALIKE and _is_of_two(pair, known)], known)
+    merging = _merging([pair for pair in pairs if pair.similarity > ALIKE], known)
+    merging.sort(key=lambda pair: (-pair.similarity, sorted(pair.threads)))
     named = {one for pair in merging for one in pair.threads}
     adrift = (one for one in threads if one.id not in named and drift.is_adrift(one.drift))
     splitting = sorted(adrift, key=lambda one: (-one.last_s, one.id))
-    hints = tuple(_hints([known[one] for one in related if one in known], threads, now_s))
-    more = {"merge_candidates": len(merging) - MOST_SHOWN, "split_candidates": len(splitting) - MOST_SHOWN}
+    more = {"merge_candidates": len(merging) - _MOST_SHOWN, "split_candidates": len(splitting) - _MOST_SHOWN}
     return Suggestions(
-        tuple(_merge(pair, known) for pair in _first(merging)),
-        tuple(_split(thread) for thread in splitting[:MOST_SHOWN]),
-        hints,
+        tuple(_merge(pair, known) for pair in merging[:_MOST_SHOWN]),
+        tuple(_split(thread) for thread in splitting[:_MOST_SHOWN]),
+        tuple(_hints([known[one] for one in related if one in known], threads, now_s)),
         _health(threads, most_active, merging=len(merging), splitting=len(splitting), unread=unread),
         {name: max(count, 0) for name, count in more.items()},
         unread,
@@ -119,55 +121,37 @@ def ago(seconds: float) -> str:
     return "just now"
 
 
-# --- merging ----------------------------------------------------------------------------------------------------------
-
-
-def _first(pairs: Sequence[Pair]) -> list[Pair]:
-    return sorted(pairs, key=lambda pair: (-pair.similarity, sorted(pair.threads)))[:MOST_SHOWN]
-
-
-def _is_of_two(pair: Pair, known: Mapping[str, Digest]) -> bool:
-    return len({one for one in pair.threads if one in known}) == 2  # noqa: PLR2004  # a pair
-
-
-def _stars(pairs: Sequence[Pair], known: Mapping[str, Digest]) -> list[Pair]:
-    """Of threads that are all alike, each with the one that goes on: every thread is named on one side only, so that
-    what is suggested can be done in any order. A pinned thread takes others in and goes on as none of them."""
+def _merging(pairs: Sequence[Pair], known: Mapping[str, Digest]) -> list[Pair]:
+    """Pairs in which every thread is named on one side only, so that the commands can be run in any order. Of threads
+    that are all alike one takes in each of the others. A pinned thread is merged into none."""
     others: dict[str, list[Pair]] = {}
     for pair in pairs:
-        for one in pair.threads:
-            others.setdefault(one, []).append(pair)
+        if len(known.keys() & {*pair.threads}) > 1:
+            for one in pair.threads:
+                others.setdefault(one, []).append(pair)
     taken: set[str] = set()
     found: list[Pair] = []
-    for kept in sorted(others, key=lambda one: _goes_on(known[one])):
-        if kept in taken:
-            continue
-        for pair in others[kept]:
+    for kept in sorted(others, key=lambda one: known[one].survival):
+        for pair in others[kept] if kept not in taken else ():
             [gone] = {*pair.threads} - {kept}
             if gone not in taken and not known[gone].pinned:
                 found.append(pair)
-                taken |= {kept, gone}
+                taken |= {gone}
+        taken.add(kept)
     return found
 
 
-def _goes_on(one: Digest) -> tuple[bool, float, str]:
-    """The pinned one, else the older."""
-    return not one.pinned, one.first_s, one.id
-
-
 def _merge(pair: Pair, known: Mapping[str, Digest]) -> JsonObject:
-    """The first goes on."""
-    kept, gone = sorted((known[one] for one in pair.threads), key=_goes_on)
+    kept, gone = sorted((known[one] for one in pair.threads), key=lambda one: one.survival)
+    *names, last = pair.shared or (_short(kept.name),)
+    about = f"{', '.join(names)} and {last}" if names else last
     return {
         "thread_a": kept.id,
         "thread_b": gone.id,
         "similarity": round(pair.similarity, 2),
-        "reason": f"Both about {_listed(pair.shared or (_short(kept.name),))}",
+        "reason": f"Both about {about}",
         "command": command("ai_merge", kept.id, gone.id),
     }
-
-
-# --- splitting --------------------------------------------------------------------------------------------------------
 
 
 def _split(thread: Digest) -> JsonObject:
@@ -183,19 +167,19 @@ def _split(thread: Digest) -> JsonObject:
     }
 
 
-# --- recalling --------------------------------------------------------------------------------------------------------
-
-
-def _hints(related: Iterable[Digest], threads: Collection[Digest], now_s: float) -> Iterator[JsonObject]:
+def _hints(related: Sequence[Digest], threads: Collection[Digest], now_s: float) -> Iterator[JsonObject]:
     """By topic: of several threads with the same one, the best stands for all."""
     by_name: dict[str, Digest] = {}
     for thread in related:
         if not thread.recalled:
             by_name.setdefault(thread.name.casefold(), thread)
-    hinted = dict(islice(by_name.items(), MOST_HINTS))
-    mentioned = _mentioned(threads, hinted)
-    for key, thread in hinted.items():
-        times_s = mentioned.get(key, [thread.last_s])
+    hinted = dict(islice(by_name.items(), _MOST_HINTS))
+    active_s: dict[str, list[float]] = {}
+    for thread in threads if hinted else ():
+        for about in {one.casefold() for one in thread.topics or (thread.name,)}:
+            active_s.setdefault(about, []).append(thread.last_s)
+    for name, thread in hinted.items():
+        times_s = active_s.get(name, [thread.last_s])
         yield {
             "topic": _short(thread.name),
             "last_mentioned": ago(now_s - max(times_s)),
@@ -204,52 +188,30 @@ def _hints(related: Iterable[Digest], threads: Collection[Digest], now_s: float)
         }
 
 
-def _mentioned(threads: Collection[Digest], names: Collection[str]) -> dict[str, list[float]]:
-    """When each thread about one of those was active last, by name."""
-    found: dict[str, list[float]] = {}
-    for thread in threads if names else ():
-        for about in {one.casefold() for one in thread.topics or (thread.name,)}:
-            if about in names:
-                found.setdefault(about, []).append(thread.last_s)
-    return found
-
-
-# --- health -----------------------------------------------------------------------------------------------------------
-
-
 def _health(threads: Collection[Digest], most_active: int, *, merging: int, splitting: int, unread: int) -> JsonObject:
-    """`context_pressure` is the seed's: ten fresh threads are 1.0 already. So what to do is said by `utilisation` too,
-    the share of as many threads as a normal compaction leaves."""
+    """By the seed's `context_pressure` ten fresh threads are 1.0 already. So what to do depends on `utilisation` too,
+    their number ÷ the number that a normal compaction leaves."""
     active = len(threads) + unread
     weight = math.fsum(thread.weight for thread in threads) + unread
-    pressure = min(1.0, weight / FULL_WEIGHT)
-    utilisation = active / most_active
+    pressure, utilisation = min(1.0, weight / _FULL_WEIGHT), active / most_active
+    advice = "Healthy state, no action needed"
+    if active > most_active:
+        merge = f"merge similar ones; {COMPACT} does, and archives the idle"
+        compact = f"{COMPACT} archives the idle and the lightest"
+        advice = f"More than {most_active} threads are active; {merge if merging else compact}"
+    elif min(pressure, utilisation) >= _PRESSING and merging:
+        advice = "Consider merging similar threads to reduce pressure"
+    elif splitting:
+        advice = "Consider splitting threads that have drifted"
+    elif merging:
+        advice = "Healthy state; similar threads may be merged"
     return {
         "active_threads": active,
         "total_weight": round(weight, 4),
         "context_pressure": round(pressure, 4),
         "utilisation": round(utilisation, 4),
-        "recommendation": _recommendation(
-            active, most_active, merging, splitting, is_pressing=min(pressure, utilisation) >= PRESSING
-        ),
+        "recommendation": advice,
     }
-
-
-def _recommendation(active: int, most_active: int, merging: int, splitting: int, *, is_pressing: bool) -> str:
-    if active > most_active and not merging:
-        return f"More than {most_active} threads are active; {COMPACT} archives the idle and the lightest"
-    if active > most_active:
-        return f"More than {most_active} threads are active; merge similar ones; {COMPACT} does, and archives the idle"
-    if is_pressing and merging:
-        return "Consider merging similar threads to reduce pressure"
-    if splitting:
-        return "Consider splitting threads that have drifted"
-    if merging:
-        return "Healthy state; similar threads may be merged"
-    return "Healthy state, no action needed"
-
-
-# --- names ------------------------------------------------------------------------------------------------------------
 
 
 def _quoted(name: str) -> str:
@@ -257,8 +219,4 @@ def _quoted(name: str) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1].rstrip() + "…"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"

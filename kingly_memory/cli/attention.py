@@ -14,7 +14,7 @@ from kingly_memory.errors import InvalidInput
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
-    from kingly_memory.router.attending.verbs import Pinned
+    from kingly_memory.router.attention.verbs import Pinned
 
 USEFUL, NOISE = "useful", "noise"
 

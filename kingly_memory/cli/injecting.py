@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from kingly_memory.app import parts
 from kingly_memory.app.reading import open_reader
 from kingly_memory.attention.injection import Injection
-from kingly_memory.attention.pertinence import LEAST, common
+from kingly_memory.attention.pertinence import LEAST, asked, common
 from kingly_memory.cli.memories import standard_input
 from kingly_memory.cli.output import Output, counted, facts, one_line, shortened, table
 from kingly_memory.cli.place import place_of, warnings_on
 from kingly_memory.hosts.hooks import AGENT
 from kingly_memory.hosts.recall import check_private
-from kingly_memory.router.attending.candidates import wording_of
-from kingly_memory.router.attending.injecting import TOKENS, checked, injected
+from kingly_memory.router.attention.candidates import wording_of
+from kingly_memory.router.attention.inject import TOKENS, checked, injected
 from kingly_memory.settings import Settings
 from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:
-    from kingly_memory.attention.explaining import Considered
+    from kingly_memory.attention.injection import Considered
     from kingly_memory.models import Memory
 
 _HEADS = ("", "PRIORITY", "SHARED", "MEMORY", "WHY")
@@ -116,6 +116,6 @@ def _name(memory: Memory) -> str:
     return key if key is not None and len(key) <= _NAME else memory.title or memory.content
 
 
-def _shared(memory: Memory, asked: str) -> str:
-    shared, shorter = common(asked, wording_of(memory))
+def _shared(memory: Memory, prompt: str) -> str:
+    shared, shorter = common(asked(prompt), wording_of(memory))
     return f"{shared:,} of {counted(shorter, 'word')}"

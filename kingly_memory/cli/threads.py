@@ -13,8 +13,7 @@ from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shor
 from kingly_memory.cli.place import command, place_of, routing
 
 if TYPE_CHECKING:
-    from kingly_memory.router.threads.listing import Glance
-    from kingly_memory.router.threads.views import Message, ThreadView
+    from kingly_memory.router.threads.views import Glance, Message, ThreadView
 
 _STATE = 16
 """Columns that the status of a thread has, and its name at least."""

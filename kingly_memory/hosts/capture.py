@@ -18,7 +18,7 @@ from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.app import parts
 from kingly_memory.app.reading import LocalReader, open_reader
-from kingly_memory.attention.using import draws_on
+from kingly_memory.attention.pertinence import draws_on
 from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts.statements import Statement, gist, is_echo, statements
 from kingly_memory.hosts.transcript import Message, read_since

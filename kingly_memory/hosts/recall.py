@@ -15,12 +15,11 @@ from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import CONFIDENCE_ASSESSMENT
 from kingly_memory.ports import UNNAMED
-from kingly_memory.router.attending import candidates
+from kingly_memory.router.attention import candidates
 
 if TYPE_CHECKING:
     from kingly_memory.models import Memory
-    from kingly_memory.router.attending.candidates import Gathered
-    from kingly_memory.router.attending.surroundings import Surroundings
+    from kingly_memory.router.attention.candidates import Gathered, Surroundings
     from kingly_memory.settings import Place, Settings
 
 LOOKED_AT = 20

@@ -28,7 +28,7 @@ from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, Lo
 from kingly_memory.router import contexts, write
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.agents.stream import Notifier
-from kingly_memory.router.attending.injected import UsageFeedback
+from kingly_memory.router.attention.feedback import UsageFeedback
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.landing import Landing

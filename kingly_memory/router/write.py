@@ -24,7 +24,7 @@ from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, 
 from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.sweeping import joined, retelling
-from kingly_memory.router.threads.leaving import leave
+from kingly_memory.router.threads.cleanup import clean_up
 from kingly_memory.router.usage import Used
 
 TOGETHER = 500
@@ -336,7 +336,7 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     lifetimes.stop(transaction, memory.id)
     contexts.forgotten(transaction, memory)
     editions.renew(transaction, memory, new_id(context.now))
-    leave(transaction, [memory])
+    clean_up(transaction, [memory])
     routes = context.routes
     in_use = [] if routes is None or routes.use is not RemoteUse.ENROL else [route.name for route in routes.known]
     wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}

@@ -27,8 +27,7 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.lifecycle.forgetting import WeakMemories
     from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
     from kingly_memory.router.sweeping.sweeper import SweepReport
-    from kingly_memory.router.threads.verbs import Merged, Recalled, Split
-    from kingly_memory.router.threads.views import ThreadView
+    from kingly_memory.router.threads.views import Merged, Recalled, Split, ThreadView
 
 SHOWN_CHARACTERS = 4_000
 """How much of one memory a list shows: a host's context is small, and `memory_get` shows all."""

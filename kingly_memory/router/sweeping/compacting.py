@@ -22,9 +22,9 @@ from kingly_memory.lifecycle.verdicts import Archive
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.threads import reading, roots
-from kingly_memory.router.threads.reading import Threads
-from kingly_memory.router.threads.roots import ATTENTION, THREAD
+from kingly_memory.router.threads import active
+from kingly_memory.router.threads.active import Threads
+from kingly_memory.router.threads.lookup import ATTENTION, THREAD, texts
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""
@@ -52,14 +52,14 @@ class Compacting:
 
 def plan(reader: StoreReader, project: str, how: Strategy, now_s: float) -> Compacting:
     """What the strategy would do with the project's threads. Reads every live memory once."""
-    found = reading.read(reader, project, Subjects(reader, project).live())
+    found = active.read(reader, project, Subjects(reader, project).live())
     planned = compact(found.active, how, now_s)
     return Compacting(planned, tuple(_decisions(planned, found)), tuple(_notes(planned, found, project)))
 
 
 def tally(reader: StoreReader, project: str) -> Tally:
     """How many threads are active now, and what they weigh."""
-    return Tally.of(reading.read(reader, project, Subjects(reader, project).live()).active)
+    return Tally.of(active.read(reader, project, Subjects(reader, project).live()).active)
 
 
 def _decisions(planned: Compaction, found: Threads) -> Iterator[Decision]:
@@ -94,7 +94,7 @@ def _notes(planned: Compaction, found: Threads, project: str) -> Iterator[Note]:
         if isinstance(action, MergeThreads):
             kept, gone = action.threads
             facets[gone] = {"into": kept, "at": planned.at_s}
-            held = roots.holds(found.facets.get(kept, {}))
+            held = texts(found.facets.get(kept, {}), "holds")
             facets[kept] = {"holds": [*(one for one in held if one != gone), gone]}
         else:
             facets.setdefault(action.thread, {})["archived_at"] = max(planned.at_s, before[action.thread].last_active)

@@ -26,8 +26,8 @@ from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.sweeping import activity, merges, retelling, summaries
 from kingly_memory.router.sweeping.compacting import Note
 from kingly_memory.router.sweeping.summaries import MOST_LINKED, Behind
-from kingly_memory.router.threads.leaving import leave
-from kingly_memory.router.threads.reading import FACET as THREAD
+from kingly_memory.router.threads.cleanup import clean_up
+from kingly_memory.router.threads.lookup import THREAD
 from kingly_memory.router.write import WriteContext
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _carry_out(
         else _done(transaction, sweep, decision, one, remotes)
         for decision, one in some
     ]
-    leave(transaction, [one.memory for one in _erased(some, done)], erased=True)
+    clean_up(transaction, [one.memory for one in _erased(some, done)], erased=True)
     return done
 
 

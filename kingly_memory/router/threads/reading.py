@@ -1,114 +1,410 @@
-"""The threads of a project, read from the memories that belong to them.
+"""Reading threads: what they are about, which ones a project has, and one of them whole.
 
-A thread is what was said in one context: its id is the context's. When it was active last, and what it is about, its
-memories say; how much it weighs and whether it is pinned, its facet `attention:<owner>`; a pinned memory pins its
-thread. The facet `thread:<owner>` says what compaction did with it: `into` names the thread that it goes on as, and
-`archived_at` when it was laid in the archive, from where any later memory or use brings it back.
+Nothing of this is stored: it is worked out from the memories whenever somebody asks.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import nsmallest
+from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory import topics
-from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.compaction import Thread
+from kingly_memory.attention import drift, pins
+from kingly_memory.attention.ratings import Ratings, relevance, unused_together
+from kingly_memory.cognition.owners import owner
+from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.models import JsonObject
-from kingly_memory.ports import StoreReader
-from kingly_memory.router.threads import roots
-from kingly_memory.router.threads.roots import number
+from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
+from kingly_memory.ports import Line, Row, StoreReader, Talk
+from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.threads import lookup
+from kingly_memory.router.threads.lookup import (
+    ATTENTION,
+    INJECTED,
+    RATINGS,
+    THREAD,
+    VISIBLE,
+    Named,
+    Weighed,
+    combined,
+    number,
+    text,
+    texts,
+    weighed,
+)
+from kingly_memory.router.threads.views import (
+    ACTIVE,
+    ARCHIVED,
+    MERGED,
+    USUAL,
+    Glance,
+    Message,
+    Overview,
+    Rated,
+    ThreadView,
+)
 from kingly_memory.topics import Topic
 
-FACET, ATTENTION = roots.THREAD, roots.ATTENTION
+READ_MOST = 128
+"""Memories that say what a thread is about, the latest."""
+DRIFT_MOST, DRIFT_KEPT = 64, 12
+"""Of these, the ones in which a summary looks for drift, and the past topics that it keeps."""
+VIEW_DRIFT_MOST = 2_000
+"""Messages in which drift is looked for when a thread is read whole, the latest."""
+MOST_TOPICS = 5
+_SHOWN = 5
+_PAGE = 64
 
 
-class Seen(NamedTuple):
-    """A memory of a thread as it was read: what a sweep may archive, as long as it is so."""
-
-    memory_id: MemoryId
-    revision: int
-    mark: int
+# --- what a thread is about -------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Course:
-    """What the memories of one context say of its thread."""
+class Summary(NamedTuple):
+    """`topics` are words for people, `topic` weighs the words by which threads are compared, as a vector of length
+    1."""
 
-    last_s: float = -math.inf
-    last_protected_s: float = -math.inf
-    is_pinned: bool = False
-    words: Counter[str] = field(default_factory=Counter)
-    seen: list[Seen] = field(default_factory=list)
+    title: str = ""
+    topics: tuple[str, ...] = ()
+    drift: tuple[str, ...] = ()
+    topic: Topic = MappingProxyType({})
 
-    def see(self, subject: Subject) -> None:
-        memory, used_s = subject.memory, subject.usage.last_used
-        active_s = max(memory.created_at.timestamp(), memory.updated_at.timestamp(), used_s or -math.inf)
-        self.last_s = max(self.last_s, active_s)
-        self.is_pinned |= subject.pinned
-        topics.count(self.words, f"{memory.title or ''} {memory.content}")
-        if subject.is_protected:
-            self.last_protected_s = max(self.last_protected_s, active_s)
-        else:
-            self.seen.append(Seen(memory.id, memory.revision, subject.mark))
 
-    def is_active(self, archived_at: float | None) -> bool:
-        """What compaction archived holds nothing any more but protected memories that were there then."""
-        return archived_at is None or bool(self.seen) or self.last_protected_s > archived_at
+def lines(
+    reader: StoreReader, project: str, contexts: Mapping[str, Iterable[str]], now_s: float, most: int = READ_MOST
+) -> dict[str, list[Line]]:
+    """What each thread's contexts say: of each the first memory and the last `most`, in the order of storing."""
+    thread_of = {context_id: name for name, several in contexts.items() for context_id in several}
+    found: dict[str, list[Line]] = {}
+    for line in reader.threads.said(project, list(thread_of), now_s, most):
+        if line.context_id in thread_of:
+            found.setdefault(thread_of[line.context_id], []).append(line)
+    return found
+
+
+def line(memory: Memory, thread_id: str) -> Line:
+    context_id = memory.scope.context_id or thread_id
+    return Line(context_id, memory.title or "", memory.content[: topics.READ], memory.tags)
+
+
+def summary(thread_id: str, said: Sequence[Line]) -> Summary:
+    latest = [drift.said(one.title, one.text, one.tags) for one in said[-DRIFT_MOST:]]
+    past = drift.history(latest)[-DRIFT_KEPT:]
+    return Summary(title(thread_id, said), topics_of(said), past, topics.unit(topics.topic(_words(said))))
+
+
+def title(thread_id: str, said: Sequence[Line]) -> str:
+    """The title of the first memory in the thread's own context, or how that begins."""
+    first = next((one for one in said if one.context_id == thread_id), said[0])
+    return first.title or pins.title(first.text) or thread_id
+
+
+def topics_of(said: Sequence[Line]) -> tuple[str, ...]:
+    """The most frequent tags, else the words that tell best what was said."""
+    tags = Counter(tag for one in said for tag in one.tags if tag != pins.TAG)
+    if tags:
+        return tuple(tag for tag, _ in tags.most_common(MOST_TOPICS))
+    return drift.telling_of(_words(said), MOST_TOPICS)
+
+
+def _words(said: Iterable[Line]) -> Counter[str]:
+    spoken: Counter[str] = Counter()
+    for one in said:
+        topics.count(spoken, f"{one.title} {one.text}")
+    return spoken
+
+
+def rated(reader: StoreReader, owners: Sequence[str], memory_ids: Sequence[str]) -> Rated:
+    """By the ratings of a thread and of those merged into it, and by whether its memories were used when shown."""
+    ratings = Ratings.together(reader.facets(RATINGS, owners).values())
+    unused = unused_together(reader.facets(INJECTED, memory_ids).values())
+    return Rated(relevance(ratings, unused), ratings.raw, tuple(one.to_json() for one in ratings.latest))
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """A time in a facet; None for one that cannot be."""
+    try:
+        return None if not seconds else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+# --- which threads a project has --------------------------------------------------------------------------------------
+
+
+class Present(NamedTuple):
+    """A thread with live memories: `talks` are its contexts that have any."""
+
+    id: str
+    talks: tuple[Talk, ...]
+
+    @property
+    def contexts(self) -> list[str]:
+        return [one.context_id for one in self.talks]
+
+    @property
+    def memories(self) -> int:
+        return sum(one.memories for one in self.talks)
+
+    @property
+    def first_s(self) -> float:
+        return min(one.first_s for one in self.talks)
+
+    @property
+    def last_s(self) -> float:
+        return max(one.last_s for one in self.talks)
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
-    """The active threads, which memories of each may be laid in the archive, and the facets of threads as they were
-    read."""
+class Survey:
+    """The threads of a project with live memories, by id, the latest first. `archived` are those that a compaction has
+    archived and of which only protected memories are live. `facets` are the facets `thread` of their contexts."""
 
-    active: tuple[Thread, ...]
-    memories: Mapping[str, tuple[Seen, ...]]
+    active: Mapping[str, Present]
+    archived: Mapping[str, Present]
     facets: Mapping[str, JsonObject]
-    attention: Mapping[str, JsonObject]
 
 
-def read(reader: StoreReader, project: str, subjects: Iterable[Subject]) -> Threads:
-    """All of the project's, from its live memories."""
-    courses: dict[str, Course] = {}
-    for subject in subjects:
-        context_id = subject.memory.scope.context_id
-        if context_id is not None:
-            courses.setdefault(context_id, Course()).see(subject)
-    facets = roots.threads(reader, project, courses)
-    together: dict[str, list[str]] = {}
-    for context_id in courses:
-        together.setdefault(roots.root(context_id, facets), []).append(context_id)
-    attention = roots.facets(reader, ATTENTION, project, together)
-    active: list[Thread] = []
-    memories: dict[str, tuple[Seen, ...]] = {}
-    for thread_id, context_ids in together.items():
-        several = [courses[one] for one in context_ids]
-        if not any(one.is_active(number(facets.get(thread_id, {}), "archived_at")) for one in several):
+def survey(reader: StoreReader, project: str, now_s: float) -> Survey:
+    """One look over the rows of the store, without reading what they say."""
+    talks = reader.threads.talks(project, now_s)
+    facets = lookup.threads(reader, project, [one.context_id for one in talks])
+    together: dict[str, list[Talk]] = {}
+    for talk in talks:
+        together.setdefault(lookup.root(talk.context_id, facets), []).append(talk)
+    active: dict[str, Present] = {}
+    archived: dict[str, Present] = {}
+    for one in sorted((Present(name, tuple(own)) for name, own in together.items()), key=_latest_present):
+        archived_at = number(facets.get(one.id, {}), "archived_at")
+        rows = lookup.rows(reader, project, Named(one.id, ""), one.contexts) if archived_at is not None else iter(())
+        live = (subject for subject in _subjects(reader, project, rows) if _is_live(subject, now_s))
+        is_active = archived_at is None or any(is_in_use(subject, archived_at) for subject in live)
+        (active if is_active else archived)[one.id] = one
+    return Survey(active, archived, facets)
+
+
+def is_in_use(live: Subject, archived_at: float | None) -> bool:
+    """Whether a live memory makes its thread active. Where a compaction archived the thread, a protected memory, which
+    it left live, does so only when it was active since."""
+    return archived_at is None or not live.is_protected or active_s(live) > archived_at
+
+
+def active_s(subject: Subject) -> float:
+    memory = subject.memory
+    return max(memory.created_at.timestamp(), memory.updated_at.timestamp(), subject.usage.last_used or -math.inf)
+
+
+def weights(reader: StoreReader, project: str, found: Survey) -> dict[str, Weighed]:
+    """Of each thread that has a weight of its own. A pinned memory pins its thread."""
+    facets = dict(lookup.all_facets(reader, ATTENTION))
+    names = (*found.active, *found.archived) if facets else ()
+    said = {name: [facets.pop(whose)] for name in names if (whose := owner(project, name)) in facets}
+    for memory_id, facet in facets.items():
+        row = reader.row(memory_id) if facet.get("pinned") is True else None
+        if row is None or row.standing is not Standing.LIVE or row.memory.scope.project != project:
             continue
-        active.append(_thread(thread_id, several, facets.get(thread_id, {}), attention.get(thread_id, {})))
-        memories[thread_id] = tuple(seen for one in several for seen in one.seen)
-    return Threads(tuple(active), memories, facets, attention)
+        if (context_id := row.memory.scope.context_id) is not None:
+            said.setdefault(lookup.root(context_id, found.facets), []).append(facet)
+    return {name: weighed(several) for name, several in said.items()}
 
 
-def _thread(thread_id: str, several: list[Course], facet: JsonObject, attention: JsonObject) -> Thread:
-    weight = number(attention, "weight")
-    return Thread(
-        thread_id,
-        last_active=max(one.last_s for one in several),
-        weight=1.0 if weight is None or weight < 0 else weight,
-        pinned=attention.get("pinned") is True or any(one.is_pinned for one in several),
-        topic=_topic(several),
-        changed_at=number(facet, "changed_at"),
+def said_of(reader: StoreReader, project: str, thread_id: str, facets: Mapping[str, JsonObject]) -> JsonObject:
+    """What was said of a thread and of those merged into it; `facets` has its own facet `thread`."""
+    facet = facets.get(thread_id, {})
+    return combined(lookup.members(reader, project, thread_id)) if texts(facet, "holds") else facet
+
+
+def _latest_present(one: Present) -> tuple[float, str]:
+    return -one.last_s, one.id
+
+
+# --- lists of threads -------------------------------------------------------------------------------------------------
+
+
+def overview(reader: StoreReader, project: str, now_s: float, most_active: int) -> Overview:
+    found = survey(reader, project, now_s)
+    known = weights(reader, project, found)
+    heavy = [one for name, one in known.items() if name in found.active]
+    by_weight = sorted(found.active.values(), key=lambda one: (-known.get(one.id, USUAL).weight, *_latest_present(one)))
+    heaviest, latest = by_weight[:_SHOWN], list(islice(found.active.values(), _SHOWN))
+    glances = _glances(reader, project, now_s, found, weights=known, threads=[*heaviest, *latest])
+    return Overview(
+        len(found.active),
+        math.fsum(one.weight for one in heavy) + len(found.active) - len(heavy),
+        sum(one.pinned for one in heavy),
+        reader.counts(project)["archived"],
+        most_active,
+        heaviest=tuple(glances[one.id] for one in heaviest if one.id in glances),
+        latest=tuple(glances[one.id] for one in latest if one.id in glances),
     )
 
 
-def _topic(several: Iterable[Course]) -> Topic:
-    said: Counter[str] = Counter()
-    for one in several:
-        said.update(one.words)
-    return topics.topic(said)
+def listed(reader: StoreReader, project: str, now_s: float, status: str | None, limit: int) -> list[Glance]:
+    """The threads of that status, or all for None, the latest first."""
+    found = survey(reader, project, now_s)
+    present = {ACTIVE: found.active, ARCHIVED: found.archived, MERGED: {}, None: {**found.active, **found.archived}}
+    wanted = nsmallest(limit, present[status].values(), key=_latest_present)
+    heavy = weights(reader, project, found)
+    glances = list(_glances(reader, project, now_s, found, weights=heavy, threads=wanted).values())
+    if status in (None, ARCHIVED):
+        glances += _only_archived(reader, project, now_s, {*found.active, *found.archived})
+    if status in (None, MERGED):
+        glances += _merged(reader, project)
+    return nsmallest(limit, glances, key=_latest)
+
+
+def _latest(one: Glance) -> tuple[float, str]:
+    return math.inf if one.last_active is None else -one.last_active.timestamp(), one.id
+
+
+def _glances(
+    reader: StoreReader,
+    project: str,
+    now_s: float,
+    found: Survey,
+    *,
+    weights: Mapping[str, Weighed],
+    threads: Iterable[Present],
+) -> dict[str, Glance]:
+    """Reads the memories of those threads."""
+    by_id = {one.id: one for one in threads}
+    glances: dict[str, Glance] = {}
+    read = lines(reader, project, {name: one.contexts for name, one in by_id.items()}, now_s)
+    for name, said in read.items():
+        facet, one = said_of(reader, project, name, found.facets), by_id[name]
+        glances[name] = Glance(
+            name,
+            text(facet, "title") or title(name, said),
+            (texts(facet, "topics") or topics_of(said))[:MOST_TOPICS],
+            ACTIVE if name in found.active else ARCHIVED,
+            one.memories,
+            moment(one.last_s),
+            weights.get(name, USUAL),
+            recalls=int(number(facet, "recalls") or 0),
+        )
+    return glances
+
+
+def _only_archived(reader: StoreReader, project: str, now_s: float, known: set[str]) -> Iterator[Glance]:
+    """Threads outside `known` whose memories are all archived, or have ended so that the next sweep archives them."""
+    ended = {one.context_id for one in reader.threads.talks(project, -math.inf)}
+    archived = {one.memory.scope.context_id for one in Subjects(reader, project).live(standings=(Standing.ARCHIVED,))}
+    contexts = (ended | archived) - {None}
+    facets = lookup.threads(reader, project, [one for one in contexts if one is not None])
+    for name in {lookup.root(one, facets) for one in contexts if one is not None} - known:
+        view = read(reader, project, Named(name, owner(project, name)), now_s, with_drift=False)
+        if view is not None and view.archived_count:
+            count, active = view.archived_count, view.last_active
+            yield Glance(name, view.title, view.topics, ARCHIVED, count, active, view.weighed, recalls=view.recalls)
+
+
+def _merged(reader: StoreReader, project: str) -> Iterator[Glance]:
+    """Threads that were merged into others. One without a title is called as its first memory."""
+    for whose, facet in lookup.all_facets(reader, THREAD):
+        name, into = text(facet, "context_id"), lookup.into(facet)
+        if name is None or into is None or owner(project, name) != whose:
+            continue
+        called = text(facet, "title")
+        if called is None:
+            first = reader.page(Query("", project, context_id=name), VISIBLE, 1, None, oldest_first=True)
+            called = (first[0].memory.title or pins.title(first[0].memory.content) if first else None) or name
+        about, merged_at = texts(facet, "topics")[:MOST_TOPICS], moment(number(facet, "at"))
+        yield Glance(name, called, about, MERGED, 0, merged_at, USUAL, into=into)
+
+
+# --- one thread whole -------------------------------------------------------------------------------------------------
+
+
+def read(
+    reader: StoreReader,
+    project: str,
+    thread: Named,
+    now_s: float,
+    *,
+    first: int = 0,
+    limit: int = 0,
+    with_drift: bool = True,
+) -> ThreadView | None:
+    """The thread with a page of its messages; None when nothing of it is left."""
+    contexts = lookup.contexts_of(reader, project, thread)
+    facet = combined(contexts) if contexts else reader.facets(THREAD, [thread.id]).get(thread.id, {})
+    ids: list[str] = []
+    page: list[Message] = []
+    said: deque[Line] = deque(maxlen=VIEW_DRIFT_MOST)
+    begins: Line | None = None
+    tags: Counter[str] = Counter()
+    pin_weights: list[float] = []
+    created_at, last_s, archived, is_active = None, 0.0, 0, False
+    for subject in left(reader, project, thread, contexts, now_s):
+        memory, is_live = subject.memory, _is_live(subject, now_s)
+        if first <= len(ids) < first + limit:
+            page.append(Message(memory, archived=not is_live))
+        ids.append(memory.id)
+        archived += not is_live
+        is_active = is_active or (is_live and is_in_use(subject, number(facet, "archived_at")))
+        said.append(line(memory, thread.id))
+        if begins is None or begins.context_id != thread.id == said[-1].context_id:
+            begins = said[-1]
+        tags.update(memory.tags)
+        created_at = memory.created_at if created_at is None else min(created_at, memory.created_at)
+        last_s = max(last_s, active_s(subject))
+        if subject.pinned:
+            pin_weights.append(subject.weight)
+    if begins is None or created_at is None:
+        return None
+    pin = {"weight": max(pin_weights), "pinned": True} if pin_weights else {}
+    latest = [*said][-READ_MOST:]
+    history: tuple[str, ...] = ()
+    if with_drift:
+        history = drift.history([drift.said(one.title, one.text, one.tags) for one in said])
+        history = (*texts(facet, "drift_history"), *history)
+    return ThreadView(
+        thread.id,
+        text(facet, "title") or title(thread.id, [begins]),
+        (texts(facet, "topics") or topics_of(latest))[:MOST_TOPICS],
+        len(ids),
+        created_at,
+        datetime.fromtimestamp(last_s, UTC),
+        status=ACTIVE if is_active else ARCHIVED,
+        weighed=weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
+        rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner], ids),
+        drift_history=history,
+        recalls=int(number(facet, "recalls") or 0),
+        recalled_at=moment(number(facet, "recalled_at")),
+        tags=tuple(tag for tag, _ in tags.most_common()),
+        merged=tuple(one for one in contexts if one != thread.id),
+        archived_count=archived,
+        messages=tuple(page),
+        first=first,
+    )
+
+
+def left(reader: StoreReader, project: str, thread: Named, contexts: Iterable[str], now_s: float) -> Iterator[Subject]:
+    """The memories that are there in those contexts of a thread, in the order of storing. Ended working memories, which
+    the next sweep erases, count as gone."""
+    for subject in _subjects(reader, project, lookup.rows(reader, project, thread, contexts)):
+        if subject.memory.type is not MemoryType.WORKING or not is_expired(subject.lifetime, now_s):
+            yield subject
+
+
+def messages(reader: StoreReader, memories: Sequence[Memory]) -> tuple[Message, ...]:
+    """Those of the memories that are there, in the order in which they were stored."""
+    found = [row for one in memories if (row := reader.row(one.id)) is not None and row.standing in VISIBLE]
+    ordered = sorted(found, key=lambda row: row.position)
+    return tuple(Message(row.memory, row.standing is not Standing.LIVE) for row in ordered)
+
+
+def _is_live(subject: Subject, now_s: float) -> bool:
+    return subject.standing is Standing.LIVE and not is_expired(subject.lifetime, now_s)
+
+
+def _subjects(reader: StoreReader, project: str, found: Iterator[Row]) -> Iterator[Subject]:
+    subjects = Subjects(reader, project)
+    while some := list(islice(found, _PAGE)):
+        yield from subjects.of(some)

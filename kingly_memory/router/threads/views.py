@@ -1,141 +1,27 @@
-"""Threads as they are seen: lightly, by what puts memories into a prompt, and whole, by whoever asks for one."""
+"""What the verbs on threads answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
-from kingly_memory.attention.threads import Thread
-from kingly_memory.cognition.owners import owner
+from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.ports import StoreReader
-from kingly_memory.router.threads import roots
+from kingly_memory.router.threads.lookup import Weighed
 
-if TYPE_CHECKING:  # read where something is in focus
-    from kingly_memory.router.threads.summaries import Summary
-
-RATINGS, INJECTED = "ratings", "injected"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 STATUSES = (ACTIVE, ARCHIVED, MERGED)
-READ_MOST = 16
-"""Memories of a thread that tell what it is about while somebody waits with a prompt, the latest."""
-_Facets = Mapping[str, JsonObject]
-_Contexts = Mapping[str, Sequence[str]]
-
-
-def threads_of(
-    reader: StoreReader, project: str, memories: Sequence[Memory], now_s: float, *, about: Sequence[str] = ()
-) -> Mapping[str, Thread]:
-    """The thread of each memory, by the memory's id; a thread counts as used when one of these memories was.
-
-    Where nobody has said what a thread is called and about, its latest memories tell. They are read for `about` alone:
-    topics that somebody has in focus. A thread that speaks of none of them has no topics then but the memory's tags.
-    """
-    ids, known = _roots_of(reader, project, memories)
-    strays = [one.id for one in memories if one.scope.context_id is None]
-    named = {root: owner(project, root) for root in dict.fromkeys(ids.values())}
-    owners: dict[str, str] = {
-        one.id: one.id if one.scope.context_id is None else named[ids[one.id]] for one in memories
-    }
-    everybody = [*dict.fromkeys([*owners.values(), *owners])]
-    wanted: dict[str, Sequence[str]] = {roots.ATTENTION: everybody, RATINGS: everybody, INJECTED: list(owners)}
-    wanted[roots.THREAD] = strays
-    beside = reader.facets_of(wanted) if memories else {name: {} for name in wanted}
-    attention, ratings, injected = beside[roots.ATTENTION], beside[RATINGS], beside[INJECTED]
-    facets = {**{owners[one]: known.get(root, {}) for one, root in ids.items()}, **beside[roots.THREAD]}
-    relevance = _relevance(owners, ratings, injected) if ratings or injected else {}
-    in_contexts = [ids[one.id] for one in memories if one.scope.context_id is not None and about]
-    told = _told(reader, _contexts_of(reader, project, in_contexts, known), project, now_s, about)
-
-    def seen(memory: Memory) -> Thread:
-        name = owners[memory.id]
-        facet, summary = facets.get(name, {}), told.get(ids[memory.id])
-        heavy = weighed([attention.get(name, {}), attention.get(memory.id, {})])
-        given = roots.text(facet, "title")
-        topics = roots.texts(facet, "topics") or (() if summary is None else summary.topics)
-        return Thread(
-            ids[memory.id],
-            title=given or (memory.title if summary is None else summary.title) or "",
-            topics=tuple(dict.fromkeys((*topics, *memory.tags))),
-            weight=heavy.weight,
-            relevance=relevance.get(memory.id, 1.0),
-            pinned=heavy.pinned,
-            heading=_heading(memory, is_told=summary is not None) if about and given is None else "",
-        )
-
-    return {one.id: seen(one) for one in memories}
-
-
-def topics_of(
-    reader: StoreReader, project: str, memories: Sequence[Memory], now_s: float, about: Sequence[str]
-) -> Mapping[str, Sequence[str]]:
-    """What the threads of memories that were said in contexts are about, by the memory's id, as `threads_of` has it."""
-    ids, known = _roots_of(reader, project, memories)
-    told = _told(reader, _contexts_of(reader, project, ids.values(), known), project, now_s, about)
-
-    def topics(memory: Memory) -> tuple[str, ...]:
-        root = ids[memory.id]
-        said = roots.texts(known.get(root, {}), "topics")
-        return (*(said or (told[root].topics if root in told else ())), *memory.tags)
-
-    return {one.id: topics(one) for one in memories}
-
-
-def _told(
-    reader: StoreReader, contexts: _Contexts, project: str, now_s: float, about: Sequence[str]
-) -> dict[str, Summary]:
-    """What the latest memories of those threads tell of them; the topics only of those that speak of one of these."""
-    if not contexts:
-        return {}
-    from kingly_memory.attention.focus import fold
-    from kingly_memory.router.threads import summaries
-
-    wanted, found = [fold(one) for one in about], dict[str, summaries.Summary]()
-    for name, said in summaries.lines(reader, project, contexts, now_s, READ_MOST).items():
-        spoken = fold("\n".join(text for one in said for text in (one.title, one.text, *one.tags)))
-        topics = summaries.about(said) if any(one in spoken for one in wanted) else ()
-        found[name] = summaries.Summary(summaries.title(name, said), topics)
-    return found
-
-
-def _contexts_of(reader: StoreReader, project: str, threads: Iterable[str], known: _Facets) -> _Contexts:
-    return {
-        one: list(roots.members(reader, project, one)) if roots.holds(known.get(one, {})) else [one]
-        for one in dict.fromkeys(threads)
-    }
-
-
-def _roots_of(
-    reader: StoreReader, project: str, memories: Sequence[Memory]
-) -> tuple[Mapping[str, str], Mapping[str, JsonObject]]:
-    """The thread of each memory, by the memory's id, and what is said of their contexts."""
-    contexts: dict[str, str | None] = {one.id: one.scope.context_id for one in memories}
-    said_in = {context_id for context_id in contexts.values() if context_id is not None}
-    known = roots.threads(reader, project, said_in) if said_in else {}
-    return {one: one if said is None else roots.root(said, known) for one, said in contexts.items()}, known
-
-
-def _heading(memory: Memory, *, is_told: bool) -> str:
-    if memory.title or is_told:
-        return memory.title or ""
-    from kingly_memory.attention.pins import title
-
-    return title(memory.content) or ""
+FULL_WEIGHT = 10.0
+"""At this total weight the pressure is 1 (seed 002, feature 3)."""
 
 
 class Rated(NamedTuple):
-    """How useful a thread was. `raw` is the mean of the latest ratings as the seed has it."""
+    """How useful a thread was. `raw` is the seed's weighted mean of the latest ratings."""
 
     relevance: float = 1.0
     raw: float = 1.0
     ratings: tuple[JsonObject, ...] = ()
-
-
-class Weighed(NamedTuple):
-    weight: float = 1.0
-    pinned: bool = False
 
 
 UNRATED, USUAL = Rated(), Weighed()
@@ -143,7 +29,7 @@ UNRATED, USUAL = Rated(), Weighed()
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One memory of a thread; `archived` ones are shown where the thread itself is, and answer no search."""
+    """One memory of a thread. Searches do not find archived ones; their thread shows them."""
 
     memory: Memory
     archived: bool = False
@@ -154,12 +40,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ThreadView:
-    """A thread with all that is known of it. `status` is `active`, `archived` or `merged-into`, and then `into` says
-    what it goes on as; what is told is that one.
+    """A thread with all that is known of it. `status` is `active`, `archived` or `merged-into`; then `into` names the
+    thread that it was merged into, and everything else describes that one.
 
-    `messages` is a page of them, in the order in which they were stored, from number `first` on; `message_count` is
-    of all, archived ones too. `drift_history` says what it was about, in order, where that was more than one topic.
-    Weights and relevance are those that injection goes by; `raw` is the mean of the latest ratings as the seed has it.
+    `messages` is a page of its memories, in the order in which they were stored, from number `first` on;
+    `message_count` counts all, archived ones too. `drift_history` lists what it was about, in order, where that was
+    more than one topic. Injection uses this weight and relevance.
     """
 
     id: str
@@ -225,43 +111,160 @@ class ThreadView:
         }
 
 
-def moment(seconds: float | None) -> datetime | None:
-    """A time in a facet; None for one that cannot be."""
-    try:
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A thread in a list. `messages` counts what searches find; of an archived thread what lies in the archive, of a
+    merged one nothing, since `into` holds it."""
+
+    id: str
+    title: str
+    topics: tuple[str, ...]
+    status: str
+    messages: int
+    last_active: datetime | None
+    weighed: Weighed
+    into: str | None = None
+    recalls: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "topics": list(self.topics),
+            "status": self.status,
+            **({} if self.into is None else {"into": self.into}),
+            "message_count": self.messages,
+            "weight": round(self.weighed.weight, 4),
+            "pinned": self.weighed.pinned,
+            "last_active": None if self.last_active is None else self.last_active.isoformat(),
+            "recalls": self.recalls,
+        }
 
 
-def weighed(facets: Iterable[JsonObject]) -> Weighed:
-    """By the facets `attention` of a thread and of a memory, whichever there are: the first that says a weight counts,
-    and where something is pinned the largest."""
-    found = [facet for facet in facets if facet]
-    if not found:
-        return USUAL
-    pinned = any(facet.get("pinned") is True for facet in found)
-    numbers = [value for facet in found if (value := roots.number(facet, "weight")) is not None and value >= 0]
-    if not numbers:
-        return Weighed(1.0, pinned)
-    return Weighed(max(numbers) if pinned else numbers[0], pinned)
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How many threads are active and what they weigh. `context_pressure` is the seed's, from 0 to 1. `utilisation` is
+    their number ÷ `most_active`, the number that a normal compaction leaves."""
+
+    active_threads: int
+    total_weight: float
+    pinned: int
+    archived: int
+    most_active: int
+    heaviest: tuple[Glance, ...] = ()
+    latest: tuple[Glance, ...] = ()
+    focus: tuple[JsonObject, ...] = ()
+
+    @property
+    def context_pressure(self) -> float:
+        return min(1.0, self.total_weight / FULL_WEIGHT)
+
+    @property
+    def utilisation(self) -> float:
+        return self.active_threads / self.most_active
+
+    @property
+    def message(self) -> str:
+        threads = f"{self.active_threads:,} active thread{'' if self.active_threads == 1 else 's'}"
+        pinned = f", {self.pinned:,} pinned" if self.pinned else ""
+        return (
+            f"{threads}{pinned}; pressure {self.context_pressure:.2f}, "
+            f"utilisation {self.utilisation:.2f} of {self.most_active}"
+        )
+
+    def to_json(self) -> JsonObject:
+        return {
+            "active_threads": self.active_threads,
+            "total_weight": round(self.total_weight, 4),
+            "context_pressure": round(self.context_pressure, 4),
+            "utilisation": round(self.utilisation, 4),
+            "max_active_threads": self.most_active,
+            "pinned": self.pinned,
+            "archived_memories": self.archived,
+            "focus": list(self.focus),
+            "heaviest": [one.to_json() for one in self.heaviest],
+            "latest": [one.to_json() for one in self.latest],
+        }
 
 
-def _relevance(
-    owners: Mapping[str, str], ratings: Mapping[str, JsonObject], injected: Mapping[str, JsonObject]
-) -> dict[str, float]:
-    """By memory, of those that were rated or left unused."""
-    from kingly_memory.attention.ratings import Ratings, relevance, unused_together
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Two threads that are one now: `thread`. `relevance_before` is what that thread's own ratings gave it."""
 
-    unused: dict[str, list[int]] = {}
-    for memory_id, name in owners.items():
-        count = roots.number(injected.get(memory_id, {}), "unused")
-        if count is not None:
-            unused.setdefault(name, []).append(int(count))
-    found: dict[str, float] = {}
-    for memory_id, name in owners.items():
-        if name not in ratings and memory_id not in ratings and name not in unused:
-            continue
-        several = [Ratings.from_json(ratings.get(one)) for one in dict.fromkeys((name, memory_id))]
-        given = sorted((rating for one in several for rating in one.latest), key=lambda rating: rating.at)
-        found[memory_id] = relevance(Ratings(tuple(given)), unused_together(unused.get(name, ())))
-    return found
+    thread: ThreadView
+    gone: str
+    relevance_before: float = 1.0
+
+    @property
+    def message(self) -> str:
+        one = self.thread
+        merged = f"Merged {self.gone} into {one.id}: {_counted(one.message_count)} (weight={one.weight:.2f})"
+        now = relevance(Ratings.from_json({"ratings": list(one.rated.ratings)}))
+        if now >= self.relevance_before:
+            return merged
+        return f"{merged}. Its ratings count for both: relevance {self.relevance_before:.2f} → {now:.2f}"
+
+    def to_json(self) -> JsonObject:
+        return {"message": self.message, "merged": self.gone, "thread": self.thread.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What became of a thread, itself first; it is missing when nothing is left of it but what was merged into it."""
+
+    threads: tuple[ThreadView, ...]
+    thread_id: str
+
+    @property
+    def is_left(self) -> bool:
+        return any(one.id == self.thread_id for one in self.threads)
+
+    @property
+    def message(self) -> str:
+        parts = ", ".join(f"{one.id} ({_counted(one.message_count)})" for one in self.threads)
+        if not self.is_left:
+            return f"Parted {parts} from {self.thread_id}, of which nothing else is left"
+        return f"Split {self.thread_id} into {len(self.threads)}: {parts}"
+
+    def to_json(self) -> JsonObject:
+        return {"message": self.message, "threads": [one.to_json() for one in self.threads]}
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The threads on a topic, the best first, each with those of its messages that are about it. `restored` counts the
+    memories that were brought back from the archive, `left` those that lie there for a reason of their own."""
+
+    topic: str
+    threads: tuple[ThreadView, ...]
+    restored: int = 0
+    left: int = 0
+
+    @property
+    def message(self) -> str:
+        if not self.threads:
+            return f'No thread is about "{self.topic}".'
+        recalled = f'Recalled {len(self.threads)} thread{"s" * (len(self.threads) != 1)} for "{self.topic}".'
+        if self.restored:
+            recalled += f" {_memories_were(self.restored)} restored."
+        if self.left:
+            left = f"{_memories_were(self.left)} left in the archive, not because of the thread"
+            recalled += f" {left}: restore them one by one."
+        return recalled
+
+    def to_json(self) -> JsonObject:
+        return {
+            "message": self.message,
+            "topic": self.topic,
+            "restored": self.restored,
+            "left": self.left,
+            "threads": [one.to_json() for one in self.threads],
+        }
+
+
+def _memories_were(count: int) -> str:
+    return "1 memory was" if count == 1 else f"{count:,} memories were"
+
+
+def _counted(messages: int) -> str:
+    return f"{messages:,} message{'' if messages == 1 else 's'}"

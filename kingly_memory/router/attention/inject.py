@@ -1,9 +1,8 @@
-"""Putting memories before a reader: gathered, chosen, and remembered, so that a session is told of each but once."""
+"""Putting memories before a reader: gathered, chosen, and noted, so that a session is told of each but once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,7 @@ from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, i
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ports import UNNAMED
-from kingly_memory.router.attending.candidates import for_prompt
-from kingly_memory.router.attending.surroundings import Pages, Surroundings
+from kingly_memory.router.attention.candidates import Pages, Surroundings, for_prompt
 from kingly_memory.writing import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.access import Access
 
 TOKENS = 1_000
-"""Of a block, unless somebody says how many."""
+"""Of a block, unless the caller says how many."""
 
 
 def injected(
@@ -34,8 +32,8 @@ def injected(
     log: InjectionLog | None = None,
     explain: bool = False,
 ) -> Injection:
-    """What fits the prompt and the session has not seen, and that it now has. What is put in for no session is noted as
-    well, and told again. Takes about `budget_s`. Raises StoreError."""
+    """What fits the prompt and the session has not seen yet. What is put in for no session is noted as well, and told
+    again. Takes about `budget_s`. Raises StoreError."""
     gathered = for_prompt(prompt, around, budget_s)
     found = inject(
         gathered.candidates,
@@ -43,17 +41,12 @@ def injected(
         budget=budget,
         least_pertinence=LEAST,
         focuses=gathered.focuses,
-        seen=seen(session, log),
+        seen=MappingProxyType({}) if session is None or log is None else log.of(session),
         explain=explain,
     )
     if log is not None and found.put_in:
         log.note(UNNAMED if session is None else session, found.put_in, around.now_s)
     return found._replace(asked=gathered.asked)
-
-
-def seen(session: str | None, log: InjectionLog | None) -> Mapping[str, float]:
-    """What was put into the session's prompts, and when."""
-    return MappingProxyType({}) if session is None or log is None else log.of(session)
 
 
 def checked(prompt: object, budget_tokens: object, session: object) -> tuple[str, Budget, str | None]:
@@ -79,12 +72,7 @@ class Injecting:
     """Injection as a verb of a router: on a reader thread, from this machine alone."""
 
     def __init__(
-        self,
-        access: Access,
-        around: Callable[[], Surroundings],
-        *,
-        budget_s: float,
-        log: InjectionLog | None,
+        self, access: Access, around: Callable[[], Surroundings], *, budget_s: float, log: InjectionLog | None
     ) -> None:
         self._access = access
         self._around = around
@@ -95,15 +83,10 @@ class Injecting:
     async def inject(self, prompt: object, budget_tokens: object, session: object, *, explain: bool) -> Injection:
         """Raises InvalidInput, RouterClosed, StoreError."""
         text, budget, named = checked(prompt, budget_tokens, session)
-        return await self._access.read(partial(self._injected, text, budget=budget, session=named, explain=explain))
 
-    def _injected(self, prompt: str, *, budget: Budget, session: str | None, explain: bool) -> Injection:
-        return injected(
-            prompt,
-            self._around()._replace(pages=self._pages),
-            budget=budget,
-            budget_s=self._budget_s,
-            session=session,
-            log=self._log,
-            explain=explain,
-        )
+        def look() -> Injection:
+            around = self._around()._replace(pages=self._pages)
+            budget_s, log = self._budget_s, self._log
+            return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log, explain=explain)
+
+        return await self._access.read(look)

@@ -1,0 +1,167 @@
+"""What is in focus, per project and agent: the facet `focus:<owner>`, in the form of the seed's focus.json."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kingly_memory.attention.focus import Focus, Focuses, Thread, folded
+from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.ports import Row, StoreReader, Transaction
+from kingly_memory.router.threads import lookup
+from kingly_memory.router.threads.lookup import THREAD, text, texts
+
+if TYPE_CHECKING:  # a hook with a focus changes nothing
+    from kingly_memory.router.write import WriteContext
+
+_FACET = "focus"
+_MOST_COUNTED, _LOOK_S = 100, 0.02
+"""Threads that are counted, and for how long."""
+_PAGE = 100
+_LONGER, _PER_LENGTH, _MOST_WORDS = 12, 4, 24
+"""The last word of a topic is part of longer words: of each of so many lengths so many are looked up."""
+
+
+class Cleared(NamedTuple):
+    """Topics that are no longer in focus, those that still are, and which of the former held for every agent."""
+
+    gone: tuple[str, ...]
+    left: tuple[str, ...]
+    for_everyone: tuple[str, ...] = ()
+
+
+def applying(reader: StoreReader, project: str, agent: str | None) -> tuple[Focus, ...]:
+    """What holds for an agent: what nobody in particular has in focus, as a server that was not told for whom it
+    speaks, and its own, which counts where both name a topic. Each with the thread that it names."""
+    owners = {current_owner(project, one) for one in (None, agent)}
+    return of_facets(reader.facets(_FACET, list(owners)), reader, project, agent)
+
+
+def of_facets(
+    facets: Mapping[str, JsonObject], reader: StoreReader, project: str, agent: str | None
+) -> tuple[Focus, ...]:
+    """The same from facets that have been read."""
+    nobody, own = (Focuses.from_json(facets.get(current_owner(project, one))) for one in (None, agent))
+    everyone = [replace(one, for_everyone=agent is not None) for one in nobody]
+    by_topic = {folded(one.topic): one for one in (*everyone, *own)}
+    return tuple(naming(reader, project, one) for one in by_topic.values())
+
+
+def naming(reader: StoreReader, project: str, one: Focus) -> Focus:
+    """With the thread that the topic names now, by its id or by the key or id of a memory in it."""
+    try:
+        thread_id = lookup.named(reader, project, one.topic).id
+    except InvalidInput:
+        return replace(one, is_name=False)
+    return one if thread_id == one.topic else replace(one, thread=thread_id)
+
+
+def status(reader: StoreReader, project: str, agent: str | None) -> JsonObject:
+    """For a status: `focus`, when anything is in it."""
+    told = [one.told() for one in applying(reader, project, agent)]
+    shown = ("topic", "weight", "for_everyone")
+    return {"focus": [{name: one[name] for name in shown if name in one} for one in told]} if told else {}
+
+
+def put(one: Focus, context: WriteContext) -> Callable[[Transaction], None]:
+    """Put it into focus. Raises InvalidInput."""
+
+    def change(transaction: Transaction) -> None:
+        whose = current_owner(context.project, context.agent)
+        active = Focuses.from_json(transaction.facet(_FACET, whose)).with_one(one)
+        transaction.set_facet(_FACET, whose, active.to_json())
+
+    return change
+
+
+def clear(topic: str | None, context: WriteContext) -> Callable[[Transaction], Cleared]:
+    """Take the focus off a topic, or off all of them for None: what the agent has in focus, and what everybody has."""
+
+    def change(transaction: Transaction) -> Cleared:
+        gone: list[str] = []
+        left: list[str] = []
+        for_everyone: tuple[str, ...] = ()
+        for agent in dict.fromkeys((None, context.agent)):
+            whose = current_owner(context.project, agent)
+            before = Focuses.from_json(transaction.facet(_FACET, whose))
+            after = before.without(topic, context.now)
+            if after is not before:
+                transaction.set_facet(_FACET, whose, after.to_json())
+            cleared = [one.topic for one in before if one not in after.active]
+            gone += cleared
+            left += [one.topic for one in after]
+            for_everyone = tuple(cleared) if agent is None and context.agent is not None else for_everyone
+        gone, left = ([*{folded(one): one for one in topics}.values()] for topics in (gone, left))
+        return Cleared(tuple(gone), tuple(left), for_everyone)
+
+    return change
+
+
+def affected(reader: StoreReader, project: str, one: Focus, now_s: float) -> tuple[int, bool]:
+    """How many of the project's threads the focus lifts, as far as there is time to look, and whether there may be
+    more. The index is asked, never every thread."""
+    from kingly_memory.router.threads.seen import threads_of
+    from kingly_memory.writing import has_unbroken
+
+    deadline_s = time.monotonic() + _LOOK_S
+    focus, topic = naming(reader, project, one), one.topic
+    found: set[str] = set()
+
+    def see(rows: Iterable[Row | None]) -> None:
+        live = [row.memory for row in rows if row is not None and row.standing is Standing.LIVE]
+        own = [memory for memory in live if memory.scope.project == project]
+        threads = threads_of(reader, project, own, now_s, about=[topic])
+        lifted = [memory.id for memory in own if focus.lifts(threads[memory.id])]
+        ended = reader.facets("lifetime", lifted) if lifted else {}
+        ends = {one: lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
+        found.update(threads[one].id for one, end_s in ends.items() if end_s is None or end_s > now_s)
+
+    for row in _called(reader, project, focus):
+        if len(found) <= _MOST_COUNTED:
+            see([row])
+    query = Query(topic, project)
+    if has_unbroken(topic):
+        see(match.row for match in reader.containing(query, [topic], _PAGE, deadline_s).found)
+    terms = _terms(reader, topic)
+    offset, is_all = 0, not terms
+    while not is_all and len(found) <= _MOST_COUNTED and time.monotonic() < deadline_s:
+        page = reader.matches(query, terms, _PAGE, offset, deadline_s)
+        see(match.row for match in page.found)
+        if page.cut:
+            break
+        offset, is_all = offset + _PAGE, len(page.found) < _PAGE
+    return min(len(found), _MOST_COUNTED), len(found) > _MOST_COUNTED or not is_all
+
+
+def _called(reader: StoreReader, project: str, focus: Focus) -> Iterator[Row | None]:
+    """A memory of each thread whose given title or topics the focus matches, and of the one that it names."""
+
+    def latest_in(context_id: str) -> list[Row]:
+        return reader.page(Query("", project, context_id=context_id), [Standing.LIVE], 1, None)
+
+    for whose, facet in lookup.all_facets(reader, THREAD):
+        context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
+        if lookup.into(facet) is None and focus.lifts(said):
+            if context_id is None:
+                yield reader.row(whose)
+            elif owner(project, context_id) == whose:
+                yield from latest_in(context_id)
+    name = focus.thread or focus.topic
+    yield reader.row(name)
+    for context_id in lookup.members(reader, project, name):
+        yield from latest_in(context_id)
+
+
+def _terms(reader: StoreReader, topic: str) -> list[str]:
+    """The words of a topic, and longer words that begin with its last one."""
+    from kingly_memory.writing import words
+
+    said = words(topic)
+    terms = list(dict.fromkeys(said[:_MOST_WORDS]))
+    for length in range(len(said[-1]) + 1, len(said[-1]) + _LONGER + 1) if said else ():
+        terms += reader.vocabulary(length, _PER_LENGTH, said[-1])
+    return terms

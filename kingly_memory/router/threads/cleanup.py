@@ -1,0 +1,76 @@
+"""When the last memory of a thread is gone, what was said of the thread goes too, and does not come back.
+
+Its weight and pin, which tell nothing of what was said, stay until its memories are erased; so do merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kingly_memory.cognition.owners import owner
+from kingly_memory.models import JsonObject, Memory
+from kingly_memory.ports import Transaction
+from kingly_memory.router import contexts
+from kingly_memory.router.threads.lookup import ATTENTION, RATINGS, THREAD, into, texts
+from kingly_memory.thread_files import FILE
+
+_MERGES = ("context_id", "into", "holds", "at")
+"""Fields of the facet `thread` that only say what was merged."""
+
+
+def clean_up(transaction: Transaction, memories: Iterable[Memory], *, erased: bool = False) -> None:
+    """The memories have just been forgotten or `erased`."""
+    places: set[tuple[str, str]] = set()
+    for memory in memories:
+        if memory.scope.context_id is None:
+            strip(transaction, memory.id)
+        else:
+            places.add((memory.scope.project, memory.scope.context_id))
+    for project, context_id in sorted(places):
+        if not transaction.is_said_in(project, context_id):
+            _clean_up(transaction, project, context_id, erased=erased)
+
+
+def clear(transaction: Transaction, project: str, context_id: str) -> None:
+    """Leave nothing beside a context of which nothing is left."""
+    if not transaction.is_said_in(project, context_id):
+        strip(transaction, owner(project, context_id), whole=True)
+
+
+def _clean_up(transaction: Transaction, project: str, context_id: str, *, erased: bool) -> None:
+    merged = _merged_with(transaction, project, context_id)
+    is_left = any(transaction.is_said_in(project, one) for one in merged)
+    for one in [context_id] if is_left else merged:
+        facet = merged[one]
+        if is_left and into(facet) is None:
+            continue  # what is said of it is said of what was merged into it, too
+        merges = {name: value for name, value in facet.items() if name in _MERGES}
+        keeps_merges = ("into" in merges or "holds" in merges) and (is_left or not erased)
+        strip(transaction, owner(project, one), merges if keeps_merges else None, whole=erased and not is_left)
+
+
+def strip(transaction: Transaction, whose: str, kept: JsonObject | None = None, *, whole: bool = False) -> None:
+    """Take away what was said of a thread, but for `kept` in its facet `thread`; `whole`: its weight and pin, too."""
+    transaction.set_facet(THREAD, whose, kept)
+    for name in (RATINGS, FILE, *((ATTENTION, contexts.FACET) if whole else ())):
+        transaction.set_facet(name, whose, None)
+
+
+def _merged_with(transaction: Transaction, project: str, context_id: str) -> dict[str, JsonObject]:
+    """The contexts that are one thread with that one, itself among them, each with its facet `thread`."""
+
+    def facet_of(one: str) -> JsonObject:
+        return transaction.facet(THREAD, owner(project, one)) or {}
+
+    found = {context_id: facet_of(context_id)}
+    root = context_id
+    while (target := into(found[root])) is not None and target not in found:
+        root = target
+        found[root] = facet_of(root)
+    waiting = list(found)
+    for one in waiting:
+        for child in texts(found[one], "holds"):
+            if child not in found and into(facet := facet_of(child)) == one:
+                found[child] = facet
+                waiting.append(child)
+    return found

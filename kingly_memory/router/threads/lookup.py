@@ -1,0 +1,228 @@
+"""Which contexts are one thread, and which thread somebody means.
+
+A thread is what was said in one context; its id is the context's. A memory that belongs to no context is a thread of
+its own. What was said of a thread lies in facets under its `owner`: `thread` (title, topics, merges), `attention`
+(weight, pin) and `ratings`. In the facet `thread`, `into` names the thread that this one was merged into, and `holds`
+the ones that were merged into it. `into` decides; `holds` only says where to look.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kingly_memory.attention.focus import folded
+from kingly_memory.cognition.owners import owner
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import shown
+from kingly_memory.models import JsonObject, Query, Standing
+from kingly_memory.ports import Row, StoreReader
+
+THREAD, ATTENTION, RATINGS, INJECTED = "thread", "attention", "ratings", "injected"
+VISIBLE = (Standing.LIVE, Standing.ARCHIVED)
+"""A thread shows its archived memories too."""
+MOST_TITLED = 100
+"""Threads whose titles match a topic: at most this many are put in order."""
+_PAGE, _FACET_PAGE = 64, 1_000
+
+
+class Named(NamedTuple):
+    """A thread, and the `owner` of its facets. `is_alone`: it is one memory that belongs to no context."""
+
+    id: str
+    owner: str
+    is_alone: bool = False
+
+
+# --- what a facet says ------------------------------------------------------------------------------------------------
+
+
+def text(facet: Mapping[str, Any], name: str) -> str | None:
+    said = facet.get(name)
+    return said if isinstance(said, str) and said else None
+
+
+def texts(facet: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    said = facet.get(name)
+    return tuple(one for one in said if isinstance(one, str)) if isinstance(said, list) else ()
+
+
+def number(facet: Mapping[str, Any], name: str) -> float | None:
+    value = facet.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def into(facet: Mapping[str, Any]) -> str | None:
+    return text(facet, "into")
+
+
+def combined(contexts: Mapping[str, JsonObject]) -> JsonObject:
+    """What was said of a thread and of those merged into it, from their facets `thread`, its own first: its own title,
+    the topics and past topics of all, and how often any was recalled."""
+    own, *others = contexts.values()
+    if not others:
+        return own
+    together: dict[str, Any] = {
+        "topics": list(dict.fromkeys(one for facet in contexts.values() for one in texts(facet, "topics"))),
+        "drift_history": [one for facet in contexts.values() for one in texts(facet, "drift_history")],
+        "recalls": sum(number(facet, "recalls") or 0 for facet in contexts.values()),
+        "recalled_at": max((number(facet, "recalled_at") or 0 for facet in contexts.values()), default=0),
+    }
+    return {**own, **{name: value for name, value in together.items() if value}}
+
+
+class Weighed(NamedTuple):
+    weight: float = 1.0
+    pinned: bool = False
+
+
+def weighed(facets: Iterable[JsonObject]) -> Weighed:
+    """The weight that facets `attention` of a thread and of its memories give it: the first that names one counts, or
+    the largest where anything is pinned."""
+    found = [facet for facet in facets if facet]
+    pinned = any(facet.get("pinned") is True for facet in found)
+    numbers = [value for facet in found if (value := number(facet, "weight")) is not None and value >= 0]
+    weight = (max(numbers) if pinned else numbers[0]) if numbers else 1.0
+    return Weighed(weight, pinned)
+
+
+def facets(reader: StoreReader, name: str, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+    """The facets of that name, by context."""
+    owners = {owner(project, context_id): context_id for context_id in context_ids}
+    return {owners[whose]: facet for whose, facet in reader.facets(name, list(owners)).items()}
+
+
+def all_facets(reader: StoreReader, name: str) -> Iterator[tuple[str, JsonObject]]:
+    """Every facet of that name in the store, whichever project it belongs to, with its owner."""
+    after = ""
+    while page := reader.threads.named(name, _FACET_PAGE, after):
+        yield from page
+        after = page[-1][0]
+
+
+# --- which contexts are one thread ------------------------------------------------------------------------------------
+
+
+def threads(reader: StoreReader, project: str, context_ids: Iterable[str]) -> dict[str, JsonObject]:
+    """The facet `thread` of each context and of every thread it was merged into; empty where there is none."""
+    wanted = set(context_ids)
+    found: dict[str, JsonObject] = {}
+    while wanted:
+        found |= {one: {} for one in wanted} | facets(reader, THREAD, project, wanted)
+        wanted = {one for facet in found.values() if (one := into(facet)) is not None} - found.keys()
+    return found
+
+
+def root(context_id: str, known: Mapping[str, JsonObject]) -> str:
+    """The thread that a context belongs to now. A circle of merges, which we never write, counts as one thread."""
+    passed = [context_id]
+    while (target := into(known.get(passed[-1], {}))) is not None:
+        if target in passed:
+            return min(passed[passed.index(target) :])
+        passed.append(target)
+    return passed[-1]
+
+
+def members(reader: StoreReader, project: str, thread_id: str) -> dict[str, JsonObject]:
+    """The contexts that are this thread now, its own first, each with its facet `thread`."""
+    found = {thread_id: facets(reader, THREAD, project, [thread_id]).get(thread_id, {})}
+    waiting = [thread_id]
+    while waiting:
+        parents = {child: one for one in waiting for child in texts(found[one], "holds") if child not in found}
+        read = facets(reader, THREAD, project, parents)
+        waiting = [child for child, parent in parents.items() if into(read.get(child, {})) == parent]
+        found |= {child: read[child] for child in waiting}
+    return found
+
+
+def contexts_of(reader: StoreReader, project: str, thread: Named) -> dict[str, JsonObject]:
+    """As `members`; none for a memory that belongs to no context."""
+    return {} if thread.is_alone else members(reader, project, thread.id)
+
+
+def rows(reader: StoreReader, project: str, thread: Named, context_ids: Iterable[str]) -> Iterator[Row]:
+    """The memories of a thread, live and archived, in the order in which they were stored."""
+
+    def said_in(context_id: str) -> Iterator[Row]:
+        query, start = Query("", project, context_id=context_id), None
+        while found := reader.page(query, VISIBLE, _PAGE, start, oldest_first=True):
+            yield from found
+            start = found[-1].position
+
+    if thread.is_alone:
+        row = reader.row(thread.id)
+        return iter(() if row is None else (row,))
+    return heapq.merge(*map(said_in, context_ids), key=lambda row: row.position)
+
+
+# --- which thread somebody means --------------------------------------------------------------------------------------
+
+
+def named(reader: StoreReader, project: str, said: str) -> Named:
+    """The thread with that id, or the one it was merged into; else the thread of the memory with that key or id. Raises
+    InvalidInput."""
+    if is_thread(reader, project, said):
+        return of_context(reader, project, said)
+    thread = of_row(reader, project, reader.row(reader.id_of_key(project, said) or said))
+    if thread is None:
+        raise InvalidInput("thread_id", f"there is no thread {shown(said)!r} in this project, and no such memory")
+    return thread
+
+
+def is_thread(reader: StoreReader, project: str, said: str) -> bool:
+    """Whether it is the id of a thread that still has a memory."""
+    known = threads(reader, project, [said])
+    names = members(reader, project, root(said, known)) if any(known.values()) else ()
+    return any(
+        reader.page(Query("", project, context_id=one), VISIBLE, 1, None) for one in dict.fromkeys((said, *names))
+    )
+
+
+def of_context(reader: StoreReader, project: str, context_id: str) -> Named:
+    thread_id = root(context_id, threads(reader, project, [context_id]))
+    return Named(thread_id, owner(project, thread_id))
+
+
+def of_row(reader: StoreReader, project: str, row: Row | None) -> Named | None:
+    """The thread of a memory; None where it is gone or belongs to another project."""
+    if row is None or row.standing not in VISIBLE or row.memory.scope.project != project:
+        return None
+    if (context_id := row.memory.scope.context_id) is not None:
+        return of_context(reader, project, context_id)
+    return Named(row.memory.id, row.memory.id, is_alone=True)
+
+
+def titled(reader: StoreReader, project: str, topic: str) -> list[Named]:
+    """Threads whose given title is the topic, then those in whose title a word begins with it; the latest first."""
+    wanted = _one_line(topic)
+    before = r"(?<!\w)" if wanted[:1].isascii() else ""  # some scripts have no breaks between words
+    beginning = re.compile(before + re.escape(wanted))
+    titles = ((whose, facet, _one_line(text(facet, "title") or "")) for whose, facet in all_facets(reader, THREAD))
+    like = ((int(title != wanted), whose, facet) for whose, facet, title in titles if beginning.search(title))
+    ranks: dict[Named, tuple[int, int]] = {}
+    for rank, whose, facet in heapq.nsmallest(MOST_TITLED, like, key=lambda one: one[0]):
+        context_id = text(facet, "context_id")
+        if context_id is None:
+            row = reader.row(whose)
+            is_own = row is not None and row.memory.scope.context_id is None
+            thread = of_row(reader, project, row) if is_own else None
+        else:
+            thread = of_context(reader, project, context_id) if owner(project, context_id) == whose else None
+        if thread is not None and thread not in ranks and (last := _last_position(reader, project, thread)):
+            ranks[thread] = rank, -last
+    return sorted(ranks, key=ranks.__getitem__)
+
+
+def _last_position(reader: StoreReader, project: str, thread: Named) -> int:
+    """Where the latest memory of the thread stands; 0 when none is left."""
+    if thread.is_alone:
+        row = reader.row(thread.id)
+        return 0 if row is None else row.position
+    queries = [Query("", project, context_id=one) for one in members(reader, project, thread.id)]
+    return max((row.position for query in queries for row in reader.page(query, VISIBLE, 1, None)), default=0)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(folded(text).split())
