@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Self
 
+    from kingly_memory.api.choices import DetailName, ModeName, TypeName
     from kingly_memory.api.upkeep import PutAway
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
@@ -525,7 +526,7 @@ class SyncMemoryRouter(Portal):
         self,
         content: str,
         key: str | None = None,
-        type: str = TYPE,
+        type: TypeName = TYPE,
         significance: float = SIGNIFICANCE,
         confidence: float = CONFIDENCE,
         tags: Sequence[str] = (),
@@ -573,7 +574,7 @@ class SyncMemoryRouter(Portal):
         self,
         query: str,
         limit: int = 10,
-        types: Sequence[str] | None = None,
+        types: Sequence[TypeName] | None = None,
         tags: Sequence[str] | None = None,
         agent: str | None = None,
         context_id: str | None = None,
@@ -583,12 +584,12 @@ class SyncMemoryRouter(Portal):
         include_semantic: bool = True,
         include_archived: bool = False,
         include_linked: bool = False,
-        mode: str | None = None,
+        mode: ModeName | None = None,
         top_k: int | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
         fold: bool = True,
-        detail: str = "full",
+        detail: DetailName = "full",
         budget_tokens: int | None = None,
         by_ranks: bool = False,
     ) -> Results:
@@ -644,14 +645,14 @@ class SyncMemoryRouter(Portal):
         *,
         agent: str | None = None,
         context_id: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Sequence[TypeName] | None = None,
         tags: Sequence[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_archived: bool = False,
         include_semantic: bool = True,
         language_model: LanguageModel | None = None,
-        mode: str | None = None,
+        mode: ModeName | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
         fold: bool = True,
@@ -697,7 +698,7 @@ class SyncMemoryRouter(Portal):
         self,
         limit: int = 50,
         before: int | None = None,
-        types: Sequence[str] | None = None,
+        types: Sequence[TypeName] | None = None,
         tags: Sequence[str] | None = None,
         agent: str | None = None,
         context_id: str | None = None,

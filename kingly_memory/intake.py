@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
@@ -70,7 +70,7 @@ class UnsaidText(str):
 
 SIGNIFICANCE = Unsaid(0.5)
 CONFIDENCE = Unsaid(0.5)
-TYPE = UnsaidText("semantic")
+TYPE = cast("Literal['semantic']", UnsaidText("semantic"))
 TTL = Unsaid(0)
 """Nobody has said when the memory ends. (None says that it never does.)"""
 Ttl = float | timedelta | str | None

@@ -60,7 +60,7 @@ async def ends_in_s(memory: MemoryRouter, clock: ManualClock, key: str) -> float
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-async def test_a_plain_memory_has_no_end(memory: MemoryRouter, clock: ManualClock, kind: str) -> None:
+async def test_a_plain_memory_has_no_end(memory: MemoryRouter, clock: ManualClock, kind: Any) -> None:
     receipt = await memory.store("The port is 6432", key="port", type=kind)
     assert (receipt.ends_at, receipt.to_json()["ends_at"]) == (None, None)
     clock.jump(10_000 * DAY_S)
@@ -71,7 +71,7 @@ async def test_a_plain_memory_has_no_end(memory: MemoryRouter, clock: ManualCloc
 
 @pytest.mark.parametrize(("kind", "length_s"), KINDS.items())
 async def test_a_kind_ends_so_long_after_its_last_use(
-    memory: MemoryRouter, clock: ManualClock, kind: str, length_s: float
+    memory: MemoryRouter, clock: ManualClock, kind: Any, length_s: float
 ) -> None:
     receipt = await memory.store("The port is 6432", key="port", type=kind)
     assert receipt.ends_at == clock.now() + timedelta(seconds=length_s)
@@ -123,7 +123,7 @@ async def test_what_falls_out_of_a_working_context_lasts(store: PromptStore, clo
 )
 @pytest.mark.parametrize("kind", ["semantic", "working"])
 async def test_a_ttl_says_when_a_memory_ends_whatever_its_type(
-    memory: MemoryRouter, clock: ManualClock, kind: str, ttl: Any, seconds: float | None
+    memory: MemoryRouter, clock: ManualClock, kind: Any, ttl: Any, seconds: float | None
 ) -> None:
     await memory.store("x", key="x", type=kind, ttl=ttl)
     assert await ends_in_s(memory, clock, "x") == seconds
@@ -250,7 +250,7 @@ async def test_a_pinned_memory_has_no_end_to_be_named(memory: MemoryRouter) -> N
 @pytest.mark.parametrize(("kind", "ttl"), [("semantic", 7 * DAY_S), ("conversation_context", TTL)])
 @pytest.mark.parametrize("is_swept", [False, True], ids=["not swept", "swept"])
 async def test_what_has_ended_answers_only_when_nothing_alive_does_and_says_so(
-    memory: MemoryRouter, clock: ManualClock, kind: str, ttl: float, is_swept: bool
+    memory: MemoryRouter, clock: ManualClock, kind: Any, ttl: float, is_swept: bool
 ) -> None:
     await memory.store("The port was 6432", key="old", type=kind, ttl=ttl)
     await memory.store("The port of scratch", key="scratch", type="working")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput, MemoryRouter, Settings, SyncMemoryRouter
+from kingly_memory.api.choices import TypeName
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import MOST_LINKS, Link, LinkType
 from kingly_memory.ids import MemoryId
@@ -301,7 +302,8 @@ async def test_linked_memories_that_a_search_would_not_find_are_not_told(
     memory: MemoryRouter, clock: ManualClock
 ) -> None:
     cause = await id_of(memory, "cause")
-    for key, kind in (("scratch", "working"), ("yesterday", "conversation_context"), ("secret", "semantic")):
+    kinds: dict[str, TypeName] = {"scratch": "working", "yesterday": "conversation_context", "secret": "semantic"}
+    for key, kind in kinds.items():
         await memory.store(key, key=key, type=kind)
         await memory.link_memories(key, "cause")
     await memory.forget("secret")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.api.choices import TypeName
 from kingly_memory.app.reading import WallClock
 from kingly_memory.hosts import recall
 from kingly_memory.ids import MemoryId
@@ -19,8 +20,14 @@ from kingly_memory.testing import ManualClock
 pytestmark = pytest.mark.requirement("N1")
 
 DAYS, DAY_S = 100, 86_400.0
-PLAIN = ("semantic", "episodic", "procedural")
-LASTS_DAYS = {"working": 0, "task_cache": 0, "conversation_context": 7, "pattern_learning": 30, "skill_development": 90}
+PLAIN: tuple[TypeName, ...] = ("semantic", "episodic", "procedural")
+LASTS_DAYS: dict[TypeName, int] = {
+    "working": 0,
+    "task_cache": 0,
+    "conversation_context": 7,
+    "pattern_learning": 30,
+    "skill_development": 90,
+}
 USED_DAILY = (*PLAIN, *(kind for kind, days in LASTS_DAYS.items() if days))
 SETTINGS = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
 

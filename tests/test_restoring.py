@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[Memory
 @pytest.mark.requirement("KNG-084")
 @pytest.mark.parametrize("kind", ["working", "conversation_context", "pattern_learning", "skill_development"])
 async def test_what_is_over_and_not_swept_comes_back_with_a_fresh_lifetime(
-    memory: MemoryRouter, clock: ManualClock, kind: str
+    memory: MemoryRouter, clock: ManualClock, kind: Any
 ) -> None:
     await memory.store("The port is 6432", key="port", type=kind, significance=0.7)
     clock.jump(100 * DAY_S)

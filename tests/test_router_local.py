@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -211,7 +212,7 @@ async def test_working_memory_ends_thirty_minutes_after_its_last_use(tmp_path: P
     ],
 )
 async def test_kinds_rest_in_the_archive_so_many_days_after_their_last_use(
-    tmp_path: Path, kind: str, days: int
+    tmp_path: Path, kind: Any, days: int
 ) -> None:
     clock = ManualClock()
     async with with_clock(tmp_path / "home", clock) as memory:

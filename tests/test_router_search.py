@@ -359,7 +359,7 @@ async def test_any_object_with_the_methods_of_the_port_can_be_the_remote(tmp_pat
 
 @pytest.mark.requirement("KNG-061")
 @pytest.mark.parametrize("kind", ["task_status", "current_context", "quick_lookups"])
-async def test_kinds_that_are_wanted_at_once_are_answered_by_this_machine(bench: Bench, kind: str) -> None:
+async def test_kinds_that_are_wanted_at_once_are_answered_by_this_machine(bench: Bench, kind: Any) -> None:
     await bench.store("deploy is at step 3", type=kind, significance=0.9)
     found = await bench.router.search("deploy step", types=[kind])
     assert (found.source, len(found)) == (Source.LOCAL, 1)
@@ -368,7 +368,7 @@ async def test_kinds_that_are_wanted_at_once_are_answered_by_this_machine(bench:
 
 @pytest.mark.requirement("KNG-062")
 @pytest.mark.parametrize("kind", ["historical_patterns", "deep_insights", "relationship_maps"])
-async def test_kinds_that_are_wanted_well_ask_the_remote_even_in_a_hurry(bench: Bench, kind: str) -> None:
+async def test_kinds_that_are_wanted_well_ask_the_remote_even_in_a_hurry(bench: Bench, kind: Any) -> None:
     await bench.store("deploys fail on fridays", type=kind, significance=0.9)
     assert len(bench.remote.named("store")) == 1
     found = await bench.router.search("deploys fail", types=[kind], prefer_speed=True)

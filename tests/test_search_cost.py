@@ -51,7 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-async def searched(router: MemoryRouter, questions: list[str], mode: str | None) -> None:
+async def searched(router: MemoryRouter, questions: list[str], mode: Any) -> None:
     for question in questions:
         assert len(await router.search(question, mode=mode)) > 0
 

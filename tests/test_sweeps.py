@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -403,7 +404,7 @@ async def test_the_last_of_a_category_is_kept_by_the_tiers_too(memory: MemoryRou
 
 @pytest.mark.parametrize(("kind", "protected"), [("semantic", True), ("working", False)])
 async def test_a_working_memory_is_said_to_be_protected_only_when_it_is_pinned(
-    memory: MemoryRouter, kind: str, protected: bool
+    memory: MemoryRouter, kind: Any, protected: bool
 ) -> None:
     receipt = await memory.store("the token of the day", key="token", type=kind, significance=1.0)
     assert (await memory.explain("token") or {})["protected"] is protected

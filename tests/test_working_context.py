@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ async def test_what_is_stored_with_a_context_id_is_at_hand_in_it(tmp_path: Path)
 @pytest.mark.parametrize(("after_s", "expected"), [(HALF_AN_HOUR - 1, 1), (HALF_AN_HOUR + 1, 0)])
 @pytest.mark.parametrize("kind", ["working", "semantic"])
 async def test_items_leave_half_an_hour_after_the_last_use(
-    tmp_path: Path, after_s: float, expected: int, kind: str
+    tmp_path: Path, after_s: float, expected: int, kind: Any
 ) -> None:
     clock = ManualClock()
     async with open_router(tmp_path / "home", clock) as memory:

@@ -32,15 +32,8 @@ from kingly_memory.intake import shown
 from kingly_memory.models import KINDS, MemoryType
 
 if TYPE_CHECKING:
-    from kingly_memory.api.agents import AgentVerbs
-    from kingly_memory.api.attention import AttentionVerbs
-    from kingly_memory.api.remotes import RemoteVerbs
-
-    class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
-        """What the body of a verb sees of a router: all public verbs."""
-
-        project: str
-        agent: str | None
+    MemoryRouter = Any
+    """The blocking router or the awaiting one. What a face was told is any text: the router's verb refuses others."""
 
 
 FAMILIES = ("memories", "tasks", "threads", "attention", "lifecycle", "remotes", "agents")

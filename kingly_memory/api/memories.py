@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
+from kingly_memory.api.choices import DetailName, ModeName, TypeName
 from kingly_memory.api.family import Family
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
@@ -37,7 +38,7 @@ class MemoryVerbs(Family):
         self,
         content: str,
         key: str | None = None,
-        type: str = TYPE,
+        type: TypeName = TYPE,
         significance: float = SIGNIFICANCE,
         confidence: float = CONFIDENCE,
         tags: Sequence[str] = (),
@@ -85,7 +86,7 @@ class MemoryVerbs(Family):
         self,
         query: str,
         limit: int = 10,
-        types: Sequence[str] | None = None,
+        types: Sequence[TypeName] | None = None,
         tags: Sequence[str] | None = None,
         agent: str | None = None,
         context_id: str | None = None,
@@ -95,12 +96,12 @@ class MemoryVerbs(Family):
         include_semantic: bool = True,
         include_archived: bool = False,
         include_linked: bool = False,
-        mode: str | None = None,
+        mode: ModeName | None = None,
         top_k: int | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
         fold: bool = True,
-        detail: str = "full",
+        detail: DetailName = "full",
         budget_tokens: int | None = None,
         by_ranks: bool = False,
     ) -> Results:
@@ -170,14 +171,14 @@ class MemoryVerbs(Family):
         *,
         agent: str | None = None,
         context_id: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Sequence[TypeName] | None = None,
         tags: Sequence[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_archived: bool = False,
         include_semantic: bool = True,
         language_model: LanguageModel | None = None,
-        mode: str | None = None,
+        mode: ModeName | None = None,
         min_confidence: float | None = None,
         min_similarity: float | None = None,
         fold: bool = True,
@@ -247,7 +248,7 @@ class MemoryVerbs(Family):
         self,
         limit: int = 50,
         before: int | None = None,
-        types: Sequence[str] | None = None,
+        types: Sequence[TypeName] | None = None,
         tags: Sequence[str] | None = None,
         agent: str | None = None,
         context_id: str | None = None,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kingly_memory.api.choices import TypeName
+
 
 class Told(NamedTuple):
     """One memory of the demo. `significance` above 0.3 goes to the hub."""
 
     content: str
     key: str | None = None
-    type: str = "semantic"
+    type: TypeName = "semantic"
     significance: float = 0.6
 
 
