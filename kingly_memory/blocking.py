@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.ids import MemoryId
     from kingly_memory.intake import Imported, Ttl
-    from kingly_memory.lifecycle.forgetting import WeakMemories
+    from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
     from kingly_memory.ports import Clock, LanguageModel
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from kingly_memory.router.agents.continuum import ContinuumMemory
     from kingly_memory.router.agents.stream import MemoryStream
     from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unfocused, Unpinned
+    from kingly_memory.router.condition import ArchivePage
     from kingly_memory.router.known_remotes import KnownRemote
+    from kingly_memory.router.learning import Lesson
     from kingly_memory.router.outbox import OutboxEntry
     from kingly_memory.router.sender import SyncReport
-    from kingly_memory.router.sweeping.condition import ArchivePage
-    from kingly_memory.router.sweeping.lessons import Lesson
-    from kingly_memory.router.sweeping.sweeper import SweepReport
-    from kingly_memory.router.sweeping.sweeps import Undone
+    from kingly_memory.router.sweep import SweepReport
+    from kingly_memory.router.sweep_changes import Undone
     from kingly_memory.router.threads.verbs import Threads
     from kingly_memory.router.threads.views import Glance, Merged, Overview, Recalled, Split, ThreadView
     from kingly_memory.settings import Place, Settings
@@ -463,8 +463,7 @@ class SyncMemoryRouter(Portal):
 
     def undo_sweep(self) -> Undone:
         """Bring back what the project's last sweep or compaction archived and put back what it changed, but for what
-        was touched since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay,
-        StoreError.
+        was touched since. Says how many `memories` and `threads` that were. Raises SweepUnderWay, StoreError.
         """
         return self._call(self._awaiting.undo_sweep)
 

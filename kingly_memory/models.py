@@ -21,6 +21,8 @@ CONFIDENCE_ASSESSMENT = "confidence_assessment"
 
 EXPERIENCE = "experience"
 """`metadata.record` of what an agent's mind holds: the mind lets go of it, and nothing else does unless it is asked."""
+SUMMARY = "summary"
+"""`metadata.record` of a summary behind which memories were put away."""
 
 
 class MemoryType(StrEnum):

@@ -118,7 +118,7 @@ async def test_an_undone_sweep_leaves_what_was_put_away_by_hand(router: MemoryRo
     assert (await router.sweep(["strength"], dry_run=True)).archived == 2
     await router.archive("hand")
     await router.sweep(["strength"])
-    assert await router.undo_sweep() == 1
+    assert await router.undo_sweep() == (1, 0)
     assert [entry.memory.key for entry in (await router.archived()).entries] == ["hand"]
 
 

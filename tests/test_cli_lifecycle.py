@@ -12,7 +12,7 @@ import pytest
 
 from kingly_memory import Settings, SyncMemoryRouter
 from kingly_memory.cli.lifecycle import sweep_lines
-from kingly_memory.router.sweeping.sweeper import SweepReport
+from kingly_memory.router.sweep import SweepReport
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 

@@ -306,7 +306,7 @@ async def test_undo_brings_back_threads_and_weights(
     await memory.compact("aggressive")
     attention = store.reader.facets("attention", [owner("app", "mail")])[owner("app", "mail")]
     assert attention == {"weight": 1.2000000000000002, "note": "kept"}
-    assert await memory.undo_sweep() == 2 + 4  # memories and threads
+    assert await memory.undo_sweep() == (2, 4)  # memories and threads
     assert (await memory.compact(dry_run=True))["before"] == before
     assert len(live(store)) == 6
 
@@ -377,7 +377,7 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
     memory: MemoryRouter, store: PromptStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await busy(memory, clock)
-    plan = memory._engine.sweeper._compacting
+    plan = memory._engine.sweeper._compaction
     first = next(one for one in await memory.list(limit=10) if one.content == "the printer jams")
 
     async def plan_and_use(*said: Any) -> Any:
@@ -385,7 +385,7 @@ async def test_what_was_used_after_the_plan_stays_and_the_report_says_so(
         store.write(lambda tx: tx.set_facet("usage", first.id, {"accesses": 1, "last_used": 1.0})).result()
         return found
 
-    monkeypatch.setattr(memory._engine.sweeper, "_compacting", plan_and_use)
+    monkeypatch.setattr(memory._engine.sweeper, "_compaction", plan_and_use)
     report = await memory.compact()
     assert report["after"]["active_threads"] == 3
     assert "the printer jams" in live(store)

@@ -13,7 +13,6 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
-from kingly_memory.lifecycle.tiers import TIER_HALF_LIVES, TierConfig, TierRules
 from kingly_memory.models import Standing
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.router_bench import PromptStore, router_over
@@ -66,9 +65,8 @@ async def test_unknown_words_are_named_with_those_that_are_known(memory: MemoryR
         ("sweep_interval_s", lambda: Settings(sweep_interval_s=-1)),
         ("semantic_lifetime_s", lambda: Settings(semantic_lifetime_s=-1)),
         ("context_items", lambda: Settings(context_items=0)),
-        ("max_items", lambda: TierConfig(60, 0, 0.5, "monthly")),
-        ("max_items", lambda: TierConfig(60, -1, 0.5, "monthly")),
-        ("half_lives", lambda: TierRules(half_lives={**TIER_HALF_LIVES, "tepid": 1.0})),  # type: ignore[dict-item]
+        ("slow_max_items", lambda: Settings(slow_max_items=0)),
+        ("slow_half_life_hours", lambda: Settings(slow_half_life_hours=-1)),
     ],
 )
 def test_figures_of_nothing_or_less_are_refused_by_name(field: str, make: Callable[[], object]) -> None:

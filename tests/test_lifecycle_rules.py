@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.lifecycle.rules import LifecycleRules
-from kingly_memory.lifecycle.strength import SEEDS_RULES, StrengthState, state
+from kingly_memory.lifecycle.decay import SEEDS_RULES, StrengthState, state
+from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import MemoryType, Tier
 from kingly_memory.settings import MOST_SURPRISE
@@ -28,7 +28,7 @@ QUICK: dict[str, Any] = {"durability": "process", "usage_flush_s": 1e9}
 
 def test_the_defaults_are_the_seeds_figures() -> None:
     rules = LifecycleRules.of(Settings())
-    assert (rules.strength, rules.tiers, rules.merging.threshold) == (SEEDS_RULES, SEEDS_TIERS, 0.85)
+    assert (rules.strength, rules.tiers, rules.merging_threshold) == (SEEDS_RULES, SEEDS_TIERS, 0.85)
 
 
 @pytest.mark.requirement("ALM-028")

@@ -1,4 +1,4 @@
-"""Near-duplicates: which memories say the same, which of them stands, what is joined to it, and the way back."""
+"""Near-duplicates in the store: what is merged into what, and the way back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,241 +17,22 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported, draft
-from kingly_memory.lifecycle import merging, restating
-from kingly_memory.lifecycle.merging import Merging, groups
-from kingly_memory.lifecycle.restating import saying, similarity
-from kingly_memory.lifecycle.strength import Strength
-from kingly_memory.lifecycle.subject import Subject, Usage
-from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
+from kingly_memory.lifecycle.duplicates import similarity, statement
+from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
+from kingly_memory.router import merging, sweep_changes
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.sweeping import joined, merges, sweeps
-from kingly_memory.router.sweeping.duplicates import Lookout
+from kingly_memory.router.sweep import find_duplicates
+from kingly_memory.router.sweep_changes import Sweep
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, facet_of, router_over
 
 DAY_S = 86_400.0
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LASTING = Settings(durability="process")
 LONG = "Every deploy of the shop needs two reviews and a green build"
-
-
-def memory_of(content: str, number: int = 0, **said: Any) -> Memory:
-    fields: dict[str, Any] = {
-        "id": MemoryId(f"019b0000-0000-7000-8000-{number:012x}"),
-        "key": None,
-        "content": content,
-        "type": MemoryType.SEMANTIC,
-        "significance": 0.5,
-        "confidence": 0.5,
-        "tags": (),
-        "title": None,
-        "scope": Scope("app"),
-        "origin": Origin.AGENT,
-        "created_at": NOON,
-        "updated_at": NOON,
-        "revision": 1,
-    }
-    return Memory(**{**fields, **said})
-
-
-def alike(one: str, other: str, **said: Any) -> float:
-    first, second = saying(memory_of(one)), saying(memory_of(other, **said))
-    assert first is not None
-    return 0.0 if second is None else similarity(first, second)
-
-
-# --- which texts say the same -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Deploys need two reviews.", "deploys need 2 reviews"),
-        ("Don't deploy on the shop's last day", "Do not deploy on shop's last day!"),
-        ("We cannot deploy `main`", "we can not deploy main"),
-        ("Run (once) the migration; then restart", "Run once the migration, then restart"),
-        ("Cafe\u0301 Sol is open", "Café Sol is open"),
-    ],
-)
-def test_the_way_of_writing_makes_no_difference(one: str, other: str) -> None:
-    assert alike(one, other) == 1
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("The port is 6432", "The port is 5432"),
-        ("Deploys need two reviews", "Deploys need three reviews"),
-        ("Ana reports to Ben", "Ben reports to Ana"),
-        ("We write it in Rust", "We write it in rust"),
-        ("Deploys do wait", "Deploys do not wait"),
-        ("No, deploys wait", "No deploys wait"),
-        ("The staging cache is cleared by cron every night", "The production cache is cleared by cron every night"),
-        ("Clear the cache before the deploy", "Clear the cache after the deploy"),
-        ("It was -5 degrees", "It was 5 degrees"),
-        ("It costs $5", "It costs 5"),
-        ("keep x > 5", "keep x < 5"),
-        ("Is it done?", "Is it done"),
-        ("Use the flag -v", "Use the flag -V"),
-        ("the", "a"),
-        ("...", "!!!"),
-    ],
-)
-def test_what_means_something_else_is_not_alike_at_all(one: str, other: str) -> None:
-    assert alike(one, other) == 0
-
-
-def test_fillers_count_as_words_that_only_one_of_them_has() -> None:
-    assert alike(LONG, f"Please {LONG[0].lower()}{LONG[1:]}") == pytest.approx(10 / 11)
-    assert alike("Deploys need reviews", "FYI deploys actually need reviews, please") == pytest.approx(3 / 6)
-    assert alike(LONG, "reminder " * 4 + LONG.lower()) == pytest.approx(10 / 14)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"scope": Scope("app", "ada")},
-        {"scope": Scope("app", None, "talk")},
-        {"type": MemoryType.PROCEDURAL},
-        {"origin": Origin.WEB},
-        {"significance": 0.3},
-        {"title": "Deploys"},
-        {"metadata": {"status": "done"}},
-        {"type": MemoryType.WORKING},
-        {"metadata": {"record": "thought"}},
-    ],
-)
-def test_the_same_words_said_elsewhere_or_otherwise_are_not_alike(said: dict[str, Any]) -> None:
-    assert alike(LONG, LONG, **said) == 0
-
-
-def test_what_is_counted_or_ends_soon_is_not_even_like_itself() -> None:
-    assert saying(memory_of(LONG, metadata={"record": "task_outcome"})) is None
-    assert saying(memory_of(LONG, type=MemoryType.WORKING)) is None
-
-
-def test_what_holds_for_its_day_is_said_again_on_that_day_only() -> None:
-    later = {"created_at": NOON + timedelta(days=1)}
-    assert alike(LONG, LONG, **later) == 1
-    assert alike("The release is tomorrow", "The release is tomorrow") == 1
-    assert alike("The release is tomorrow", "The release is tomorrow", **later) == 0
-    one, same_day, next_day = (
-        saying(memory_of("The build failed", type=MemoryType.EPISODIC, created_at=NOON + timedelta(hours=hours)))
-        for hours in (0, 3, 24)
-    )
-    assert one == same_day != next_day
-
-
-WORDS = st.sampled_from(
-    "the a please actually reminder Ana deploys Deploys don't do not can't cannot can three 3 reviews. — ok".split()
-)
-TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
-
-
-@given(TEXTS, TEXTS)
-def test_alike_texts_share_the_number_by_which_they_are_found(one: str, other: str) -> None:
-    share = alike(one, other)
-    assert 0 <= share <= 1
-    assert share == alike(other, one)
-    assert alike(one, one) == 1
-    if share:
-        assert restating.glance(memory_of(one)) == restating.glance(memory_of(other))
-
-
-# --- which of them stands ---------------------------------------------------------------------------------------------
-
-
-def subject_of(content: str, number: int, **said: Any) -> Subject:
-    beside = {name: said.pop(name) for name in ("pinned", "usage", "strength") if name in said}
-    return Subject(memory_of(content, number, **said), Standing.LIVE, **beside)
-
-
-def grouped(subjects: list[Subject], how: Merging | None = None) -> dict[int, list[int]]:
-    """Who stands for whom, by the numbers in the ids."""
-    sayings = {one.memory.id: saying(one.memory) for one in subjects}
-    known = {memory_id: one for memory_id, one in sayings.items() if one is not None}
-    return {
-        int(group.stands.memory.id[-12:], 16): sorted(int(one.memory.id[-12:], 16) for one, _ in group.joined)
-        for group in groups(subjects, known, how or Merging())
-    }
-
-
-def at(days: float) -> dict[str, Any]:
-    return {"updated_at": NOON + timedelta(days=days)}
-
-
-def test_the_latest_stands_unless_another_is_protected_or_has_a_key() -> None:
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, **at(1))]) == {1: [2]}
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, key="reviews")]) == {2: [1]}
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, significance=0.8)]) == {2: [1]}
-    assert grouped([subject_of(LONG, 1, **at(2)), subject_of(LONG, 2, pinned=True)]) == {2: [1]}
-
-
-def test_protected_ones_and_those_with_keys_take_others_in_and_stay() -> None:
-    several = [subject_of(LONG, 1, key="one"), subject_of(LONG, 2, key="two"), subject_of(LONG, 3)]
-    assert grouped(several) == {2: [3], 1: []}
-
-
-@pytest.mark.requirement("SMT-039")
-def test_in_a_chain_nobody_is_merged_twice() -> None:
-    """One ~ two ~ three, but one and three are too far from each other."""
-    one, two, three = "Ask Ana for the key", "Ask Ana for the key please", "Ask Ana actually for the key please"
-    how = Merging(threshold=0.75)
-    assert alike(one, two) == pytest.approx(4 / 5)
-    assert alike(two, three) == pytest.approx(5 / 6)
-    assert alike(one, three) == pytest.approx(4 / 6)
-    chain = [subject_of(text, number) for number, text in enumerate((one, two, three), start=1)]
-    assert grouped(chain, how) == {3: [2], 1: []}
-    assert grouped(chain[::-1], how) == {3: [2], 1: []}
-
-
-KINDS = st.tuples(TEXTS, st.sampled_from([0.2, 0.5, 0.7, 0.9]), st.sampled_from([None, "key"]), st.booleans())
-
-
-@given(st.lists(KINDS, max_size=8), st.sampled_from([0.5, 0.75, 0.85, 1.0]))
-def test_everybody_is_in_one_group_and_what_stands_stays_apart_from_its_like(
-    kinds: list[tuple[str, float, str | None, bool]], threshold: float
-) -> None:
-    subjects = [
-        subject_of(text, number, significance=significance, key=key and f"{key}{number}", pinned=pinned)
-        for number, (text, significance, key, pinned) in enumerate(kinds, start=1)
-    ]
-    how = Merging(threshold)
-    found = grouped(subjects, how)
-    everybody = sorted([*found, *(one for several in found.values() for one in several)])
-    assert everybody == list(range(1, len(subjects) + 1))
-    for several in found.values():
-        assert all(merging.may_be_joined(subjects[one - 1]) for one in several)
-    standing = [subjects[one - 1] for one in found]
-    assert all(not several for several in grouped(standing, how).values())
-
-
-@pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan"), True, "x"])
-def test_threshold_that_is_no_share_is_refused(threshold: Any) -> None:
-    with pytest.raises(InvalidSetting, match="threshold"):
-        Merging(threshold)
-
-
-def test_joining_loses_nothing_and_says_nothing_new() -> None:
-    stands = subject_of(LONG, 1, tags=("a",), confidence=0.4, usage=Usage(2, 5.0), strength=Strength(reinforced=(1.0,)))
-    other = subject_of(LONG, 2, tags=("b", "a"), significance=0.7, usage=Usage(3, 9.0), **at(1))
-    other = replace(other, strength=Strength(60.0, reinforced=(0.5, 2.0)))
-    joined = merging.join(stands, other)
-    assert (joined.memory.tags, joined.memory.significance, joined.memory.confidence) == (("a", "b"), 0.7, 0.5)
-    assert (joined.memory.revision, joined.memory.updated_at) == (2, other.memory.updated_at)
-    assert (joined.usage, joined.strength.reinforced) == (Usage(5, 9.0), (0.5, 1.0, 2.0))
-    assert (joined.memory.content, joined.memory.id) == (LONG, stands.memory.id)
-    assert merging.join(stands, subject_of(LONG, 3, **at(9))).memory == replace(
-        stands.memory, confidence=0.5, revision=2, **at(9)
-    )
-    assert merging.join(joined, subject_of(LONG, 3, **at(9))).memory == joined.memory
-
-
-# --- in the store -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -341,7 +121,7 @@ async def test_undo_takes_a_merge_apart(memory: MemoryRouter, clock: ManualClock
     before = await memory.get(new)
     was = await memory.explain(new)
     assert (await memory.sweep(["merging"])).merged == 2
-    assert await memory.undo_sweep() == 2
+    assert await memory.undo_sweep() == (2, 0)
     after = await memory.get(new)
     assert before is not None
     assert after is not None
@@ -434,7 +214,7 @@ async def test_undo_leaves_what_a_revision_has_brought_back_and_takes_the_rest_a
     [old, _] = await say(memory, clock, LONG, LONG)
     assert (await memory.sweep(["merging"])).merged == 2
     await memory.store("The port is 7000", key="staging")
-    assert await memory.undo_sweep() == 1
+    assert await memory.undo_sweep() == (1, 0)
     assert await contents(memory) == [LONG, LONG, "The port is 6432", "The port is 7000"]
     assert {port, old} < {one.id for one in await memory.list(limit=100)}
 
@@ -515,10 +295,7 @@ async def test_remotes_forget_and_take_back_what_rests_for_what_stands(tmp_path:
         assert {one.id for one in remote.memories.values()} == set(ids)
 
 
-async def test_more_than_a_page_of_repeats_are_forgotten_with_what_stands(
-    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(joined, "PAGE", 2)
+async def test_many_repeats_are_forgotten_with_what_stands(tmp_path: Path, clock: ManualClock) -> None:
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock, settings=LASTING) as memory:
         *ids, stands = await say(memory, clock, *[LONG] * 12)
@@ -527,8 +304,8 @@ async def test_more_than_a_page_of_repeats_are_forgotten_with_what_stands(
         assert (await memory.archived()).entries == ()
         await memory.restore(stands)
         assert {entry.memory.id for entry in (await memory.archived(20)).entries} == set(ids)
-        assert await memory.undo_sweep() == 11
-        assert store.reader.facets("merged", [stands, *(f"{stands}.{number}" for number in range(9))]) == {}
+        assert await memory.undo_sweep() == (11, 0)
+        assert store.reader.facets("merged", [stands]) == {}
 
 
 async def test_a_report_says_which_were_left_for_their_keys(memory: MemoryRouter, clock: ManualClock) -> None:
@@ -552,10 +329,10 @@ async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path
         await say(memory, clock, LONG)
         plan = await memory._engine.sweeper._plan(memory._engine.policies(["merging"]), memory._engine.write_context())
         await memory.store("No deploy needs a review", key="reviews")
-        sweep = sweeps.Sweep("s", "app", clock.now().timestamp(), memory._engine.policies(["merging"]))
+        sweep = Sweep("s", memory._engine.policies(["merging"]), memory._engine.write_context())
         assert len(plan.decisions) == 1
-        done = store.write(sweeps.carry_out(sweep, plan.decisions, 0)).result()
-        assert done.outcomes == (sweeps.SKIPPED,)
+        done = store.write(sweep_changes.carry_out(sweep, plan.decisions, 0)).result()
+        assert done == [sweep_changes.SKIPPED]
         assert len(await contents(memory)) == 2
 
 
@@ -601,15 +378,11 @@ async def test_duplicates_are_found_among_many_of_one_project(tmp_path: Path, cl
         async with MemoryRouter.open(home, project=project, settings=LASTING, clock=clock) as memory:
             await memory.remember(said(300))
     store = DiskStore(home, durability="process")
-    subjects = Subjects(store.reader, "app")
-    lookout = Lookout(store.reader, subjects)
-    for one in subjects.live():
-        lookout.see(one.memory)
-    found = list(lookout.alike())
+    found = list(find_duplicates(store.reader, Subjects(store.reader, "app"), clock.now().timestamp(), 0.85))
     store.close()
-    assert len({one.memory.id for one, _ in found}) == len(found) == 60
-    assert len({said.gist for _, said in found}) == 30
-    assert {one.memory.scope.project for one, _ in found} == {"app"}
+    assert len({group.stands.memory.id for group in found}) == len(found) == 30
+    assert {len(group.merged) for group in found} == {1}
+    assert {group.stands.memory.scope.project for group in found} == {"app"}
 
 
 SAID = st.sampled_from([LONG, LONG + "!", f"Please {LONG.lower()}", f"FYI, {LONG.lower()}, please", "The port is 1"])
@@ -730,7 +503,7 @@ def _check_all_there(store: PromptStore, said: dict[MemoryId, str], forgotten: d
             stands = store.reader.row(away[memory_id]["merged_into"])
             assert stands is not None
             assert stands.standing is not Standing.FORGOTTEN
-            assert Merging().share(saying(row.memory), saying(stands.memory))
+            assert similarity(statement(row.memory), statement(stands.memory)) >= 0.85
             assert stands.standing is not Standing.ARCHIVED or away[stands.memory.id]["at"] > away[memory_id]["at"]
 
 
@@ -738,5 +511,5 @@ async def test_what_the_plan_has_compared_is_not_compared_again_when_it_is_carri
     memory: MemoryRouter, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await say(memory, clock, LONG, f"{LONG}!")
-    monkeypatch.setattr(merges, "saying", lambda _: pytest.fail("compared again"))
+    monkeypatch.setattr(merging, "statement", lambda _: pytest.fail("compared again"))
     assert (await memory.sweep(["merging"])).merged == 1

@@ -15,7 +15,7 @@ from kingly_memory import MemoryRouter, intake
 from kingly_memory.attention import pins
 from kingly_memory.cognition.working import CURRENT, owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.lifecycle.steward import POLICIES
+from kingly_memory.lifecycle.plan import POLICIES
 from kingly_memory.models import Memory
 from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.router.attention.verbs import Pinned

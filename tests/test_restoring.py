@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
-from kingly_memory.lifecycle import ending
+from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.lifecycle.verdicts import Archive, Expire, Keep
+from kingly_memory.lifecycle.policies import Archive, Expire, Keep, Subject
 from kingly_memory.models import MemoryType, Standing
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import runner
+from tests.lifecycle.samples import memory as sample
 from tests.router_bench import PromptStore, router_over
-from tests.strength_samples import memory as sample
 
 QUICK = Settings(durability="process", closing_s=0.0)
 DAY_S = 86_400.0
@@ -82,13 +81,13 @@ def over(kind: MemoryType, significance: float, *, awaited: bool = False, pinned
 @pytest.mark.requirement("ALM-042")
 @pytest.mark.parametrize(("significance", "becomes"), [(0.1, Expire), (0.79, Expire), (0.8, Archive), (1.0, Archive)])
 def test_a_working_memory_that_matters_goes_to_the_archive(significance: float, becomes: type) -> None:
-    assert type(ending.decide(over(MemoryType.WORKING, significance), 1.0)) is becomes
+    assert type(policies.ended(over(MemoryType.WORKING, significance), 1.0)) is becomes
 
 
 def test_only_what_would_be_erased_waits_for_a_remote() -> None:
-    assert isinstance(ending.decide(over(MemoryType.WORKING, 0.5, awaited=True), 1.0), Keep)
-    assert isinstance(ending.decide(over(MemoryType.WORKING, 0.9, awaited=True), 1.0), Archive)
-    assert isinstance(ending.decide(over(MemoryType.WORKING, 0.9, pinned=True), 1.0), Keep)
+    assert isinstance(policies.ended(over(MemoryType.WORKING, 0.5, awaited=True), 1.0), Keep)
+    assert isinstance(policies.ended(over(MemoryType.WORKING, 0.9, awaited=True), 1.0), Archive)
+    assert isinstance(policies.ended(over(MemoryType.WORKING, 0.9, pinned=True), 1.0), Keep)
 
 
 @pytest.mark.requirement("ALM-042")

@@ -15,11 +15,11 @@ from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import OF_A_SUMMARY, Draft, Imported, draft
 from kingly_memory.lifecycle.compression.levels import CompressedMemory
-from kingly_memory.lifecycle.summaries import gist, originals, retold, summary
+from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
+from tests.lifecycle.samples import NOON, memory
 from tests.router_bench import PromptStore, router_over
-from tests.strength_samples import NOON, memory
 from tests.test_summaries import NARROW, live_summaries, of
 
 # --- the text -------------------------------------------------------------------------------------------------------
@@ -33,28 +33,28 @@ def said_of(*memories: Memory) -> Memory:
 
 def test_the_sentence_goes_with_its_name_and_the_count() -> None:
     one, two, three = (memory(number, content=f"Deploy {number} took an hour.") for number in (1, 2, 3))
-    after = retold(said_of(one, two, three), two.id)
+    after = redacted(said_of(one, two, three), two.id)
     assert after.content == "Deploy 1 took an hour.\nDeploy 3 took an hour."
     assert (after.title, after.revision) == ("Summary of 2 memories about deploys", 2)
     assert (after.metadata["summarises"], after.metadata["count"]) == ([one.id, three.id], 2)
-    assert retold(after, two.id) == after
-    assert retold(after, memory(4).id) == after
+    assert redacted(after, two.id) == after
+    assert redacted(after, memory(4).id) == after
 
 
 def test_a_sentence_that_another_one_said_as_well_stays_until_that_one_is_forgotten() -> None:
     one, two = (memory(number, content="The queue was full.") for number in (1, 2))
-    once = retold(said_of(one, two), one.id)
+    once = redacted(said_of(one, two), one.id)
     assert (once.content, originals(once)) == ("The queue was full.", [two.id])
-    twice = retold(once, two.id)
+    twice = redacted(once, two.id)
     assert (twice.content, originals(twice)) == ("Summary of 0 memories about deploys", [])
 
 
 def test_another_sentence_is_told_in_its_place() -> None:
     one, two = memory(1, content="It rained."), memory(2, content="It snowed.")
-    after = retold(said_of(one, two), one.id, "It was wet.")
+    after = redacted(said_of(one, two), one.id, "It was wet.")
     assert after.content == "It was wet.\nIt snowed."
     assert (after.title, originals(after)) == ("Summary of 2 memories about deploys", [one.id, two.id])
-    assert retold(after, one.id, "It was wet.") == after
+    assert redacted(after, one.id, "It was wet.") == after
 
 
 contents = st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8)
@@ -66,7 +66,7 @@ def test_forgotten_one_by_one_nothing_is_left_in_the_end(texts: list[str], data:
     said, left = said_of(*memories), list(memories)
     for one in data.draw(st.permutations(memories)):
         left.remove(one)
-        said = retold(said, one.id)
+        said = redacted(said, one.id)
         told = {gist(each).sentence for each in left} - {""}
         assert set(said.content.split("\n")) == (told or {said.title or ""})
         assert said.metadata["count"] == len(left)
@@ -92,7 +92,7 @@ def test_a_summary_from_a_file_may_say_anything_of_itself(changed: dict[str, Any
     said = said_of(one, two)
     odd = replace(said, metadata={**said.metadata, **changed})
     assert originals(odd) == []
-    assert retold(odd, one.id).content in (odd.content, "It snowed.")
+    assert redacted(odd, one.id).content in (odd.content, "It snowed.")
 
 
 # --- through the router ---------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ async def test_remotes_get_the_summary_without_what_was_corrected(store: PromptS
 async def test_undo_still_takes_back_a_summary_of_which_something_was_corrected(router: MemoryRouter) -> None:
     _, [wrong, *others] = await summed_up(router)
     await router.store("Deploys are quick now.", key=wrong.key)
-    assert await router.undo_sweep() == len(others)
+    assert await router.undo_sweep() == (len(others), 0)
     assert await live_summaries(router) == []
 
 
@@ -252,7 +252,7 @@ async def test_a_summary_that_is_away_itself_is_retold_too(
 async def test_undo_still_takes_back_a_summary_of_which_something_was_forgotten(router: MemoryRouter) -> None:
     _, [gone, *others] = await summed_up(router)
     await router.forget(gone.id)
-    assert await router.undo_sweep() == len(others)
+    assert await router.undo_sweep() == (len(others), 0)
     assert await live_summaries(router) == []
 
 

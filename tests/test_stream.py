@@ -27,9 +27,9 @@ from kingly_memory.router.agents.stream import START, Subscription
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
+from tests.lifecycle.samples import placed as subject
 from tests.router_bench import CALM, PromptStore, router_over
 from tests.store_samples import behind_triggers
-from tests.tier_samples import subject
 
 DAY_S = 86_400.0
 QUICK = Settings(durability="process", closing_s=0.0, poll_s=0.05)

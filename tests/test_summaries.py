@@ -15,21 +15,20 @@ from kingly_memory import MemoryRouter
 from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.intake import draft
-from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Group, gist, summary
+from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Summarised, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
-from kingly_memory.router import write
-from kingly_memory.router.sweeping import sweeps
-from kingly_memory.router.sweeping.summaries import MOST_LINKED
+from kingly_memory.router import sweep_changes, write
+from kingly_memory.router.sweep_changes import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
+from tests.lifecycle.samples import memory
 from tests.router_bench import PromptStore, router_over
-from tests.strength_samples import memory
 from tests.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 
 NARROW = replace(LASTING, **ROOM)
 
 
-def of(*memories: Memory, agent: str | None = None, topic: str = "deploys") -> Group:
-    return Group(agent, topic, tuple(one.id for one in memories), tuple(one.significance for one in memories))
+def of(*memories: Memory, agent: str | None = None, topic: str = "deploys") -> Summarised:
+    return Summarised(agent, topic, tuple(one.id for one in memories), tuple(one.significance for one in memories))
 
 
 # --- the text -------------------------------------------------------------------------------------------------------
@@ -181,10 +180,10 @@ async def test_undo_brings_back_the_originals_and_forgets_the_summary(
     ids = await crowd(router)
     await router.sweep(["tiers"])
     [said] = await live_summaries(router)
-    assert await router.undo_sweep() == 3
+    assert await router.undo_sweep() == (3, 0)
     assert {one.id for one in await router.list(limit=100)} == set(ids)
     assert store.reader.facets(links.FACET, [said.id, *ids]) == {}
-    assert await router.undo_sweep() == 0
+    assert await router.undo_sweep() == (0, 0)
     clock.jump(2 * DAY_S)
     await router.sweep(["tiers"])
     assert said.id not in {one.id for one in await live_summaries(router)}
@@ -206,7 +205,7 @@ async def test_undo_leaves_a_summary_that_somebody_has_made_his_own(
     await router.sweep(["tiers"])
     [said] = await live_summaries(router)
     await touch(router, said)
-    assert await router.undo_sweep() == 3
+    assert await router.undo_sweep() == (3, 0)
     assert await live_summaries(router) == [said]
 
 
@@ -222,8 +221,8 @@ async def test_a_summary_that_was_only_found_is_forgotten_by_an_undo(router: Mem
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change carries out one decision."""
-    monkeypatch.setattr(sweeps, "TOGETHER", 1)
-    monkeypatch.setattr(sweeps, "HOLD_S", -1.0)
+    monkeypatch.setattr(sweep_changes, "TOGETHER", 1)
+    monkeypatch.setattr(sweep_changes, "HOLD_S", -1.0)
 
 
 @pytest.mark.parametrize("killed_at", range(2, 8))

@@ -26,12 +26,11 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.intake import draft
-from kingly_memory.lifecycle.steward import POLICIES, Plan
+from kingly_memory.lifecycle.plan import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import usage, write
-from kingly_memory.router.sweeping import sweeps
-from kingly_memory.router.sweeping.sweeper import SweepReport
+from kingly_memory.router import sweep_changes, usage, write
+from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.usage import Used
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
@@ -84,8 +83,8 @@ class Sweepings(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(sweeps, "TOGETHER", 1)
-        self.patch.setattr(sweeps, "HOLD_S", -1.0)
+        self.patch.setattr(sweep_changes, "TOGETHER", 1)
+        self.patch.setattr(sweep_changes, "HOLD_S", -1.0)
         self.folder = TemporaryDirectory()
         self.home = Path(self.folder.name) / "home"
         self.loop = asyncio.new_event_loop()
@@ -283,7 +282,7 @@ class Sweepings(RuleBasedStateMachine):
         archived = {key for key, (row, _) in self.seen().items() if row.standing is Standing.ARCHIVED}
         self.run(self.routers[who].undo_sweep())
         assert {key for key, (row, _) in self.seen().items() if row.standing is Standing.ARCHIVED} <= archived
-        assert self.run(self.routers[who].undo_sweep()) == 0
+        assert not any(self.run(self.routers[who].undo_sweep()))
 
     @rule(
         who=WHO,

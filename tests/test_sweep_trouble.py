@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import StoreUnwritable, SweepUnderWay
-from kingly_memory.router.sweeping import sweeps
+from kingly_memory.router import sweep_changes
 from kingly_memory.testing import ManualClock
 from tests.router_bench import router_over
 from tests.store_samples import check_integrity, elsewhere
@@ -63,7 +63,7 @@ async def test_two_sweeps_of_one_router_do_not_run_at_once(home: Path, clock: Ma
         reports = [one for one in outcomes if not isinstance(one, BaseException)]
         assert [report.archived for report in reports] == [3]
         assert sum(isinstance(one, SweepUnderWay) for one in outcomes) == 2
-        assert await memory.undo_sweep() == 3
+        assert await memory.undo_sweep() == (3, 0)
 
 
 async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Path, clock: ManualClock) -> None:
@@ -75,7 +75,7 @@ async def test_memory_archived_by_another_process_meanwhile_is_skipped(home: Pat
         store.before, store.left = (lambda: elsewhere(script, home, taken or "")), 3
         report = await memory.sweep(["strength"])
         assert (report.archived, report.skipped) == (2, 1)
-        assert await memory.undo_sweep() == 2
+        assert await memory.undo_sweep() == (2, 0)
         assert await memory.restore("k0") is not None
 
 
@@ -111,7 +111,7 @@ async def test_undo_leaves_a_move_alone_that_was_judged_since(home: Path, clock:
             await memory.mark_used(["way"], succeeded=True)
         await memory.sweep(["tiers"])
         await memory.feedback("way", actual=1.0, predicted=0.0)
-        assert await memory.undo_sweep() == 0
+        assert await memory.undo_sweep() == (0, 0)
         explained = await memory.explain("way")
         assert explained is not None
         assert (explained["tier"]["name"], explained["tier"]["surprise"]) == ("medium", 0.3)
@@ -127,7 +127,7 @@ def no_room() -> None:
 async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
     home: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, undoing: bool
 ) -> None:
-    monkeypatch.setattr(sweeps, "HOLD_S", -1.0)
+    monkeypatch.setattr(sweep_changes, "HOLD_S", -1.0)
     store = Interrupted(home)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     async with router_over(store, None, clock, settings=LASTING) as memory:
@@ -145,7 +145,7 @@ async def test_full_disk_leaves_nothing_half_done_and_the_next_one_goes_on(
         assert len(entries) + len(await memory.list(limit=1_000)) == 60
         assert all(one.why is not None for one in entries)
         if undoing:
-            assert await memory.undo_sweep() == len(entries)
+            assert await memory.undo_sweep() == (len(entries), 0)
         else:
             assert (await memory.sweep(["strength"])).archived == 59 - len(entries)
     check_integrity(home)

@@ -99,10 +99,10 @@ async def test_undo_brings_back_what_the_last_sweep_took(memory: MemoryRouter, c
         await memory.store(f"note {number}", key=f"note-{number}")
     clock.jump(100 * DAY_S)
     assert (await memory.sweep(["strength"])).archived == 3
-    assert await memory.undo_sweep() == 3
+    assert await memory.undo_sweep() == (3, 0)
     assert len(await keys(memory)) == 4
     assert len(await memory.search("note")) == 4
-    assert await memory.undo_sweep() == 0
+    assert await memory.undo_sweep() == (0, 0)
     assert (await memory.sweep(["strength"])).archived == 0
 
 
@@ -120,7 +120,7 @@ async def test_undo_does_not_make_the_next_sweep_come_sooner(tmp_path: Path, clo
         began_s = clock.now().timestamp()
         assert (await memory.sweep()).archived == 1
         clock.jump(1_800)
-        assert await memory.undo_sweep() == 1
+        assert await memory.undo_sweep() == (1, 0)
         assert memory._engine.sweeper.last_s("app") == began_s
         await clock.advance(1_799)
         assert len(swept) == 1
@@ -133,7 +133,7 @@ async def test_undo_leaves_alone_what_was_restored_and_changed_since(memory: Mem
     await memory.sweep(["strength"])
     await memory.restore("note-0")
     await memory.store("changed since", key="note-0")
-    assert await memory.undo_sweep() == 1
+    assert await memory.undo_sweep() == (1, 0)
     note = await memory.get("note-0")
     assert note is not None
     assert note.content == "changed since"
@@ -178,7 +178,7 @@ async def test_successes_lift_a_memory_by_one_tier(memory: MemoryRouter, clock: 
     explained = await memory.explain("way")
     assert explained is not None
     assert explained["tier"]["name"] == "medium"
-    assert await memory.undo_sweep() == 1
+    assert await memory.undo_sweep() == (1, 0)
     explained = await memory.explain("way")
     assert explained is not None
     assert explained["tier"]["name"] == "slow"
@@ -293,12 +293,12 @@ async def test_each_project_takes_back_its_own_last_sweep(
 ) -> None:
     await fade(memory, other, clock=clock)
     assert (await memory.sweep(["strength"])).archived == 2
-    assert await other.undo_sweep() == 0
+    assert await other.undo_sweep() == (0, 0)
     assert len((await memory.archived()).entries) == 2
     assert (await other.sweep(["strength"])).archived == 2
-    assert await memory.undo_sweep() == 2
+    assert await memory.undo_sweep() == (2, 0)
     assert len((await other.archived()).entries) == 2
-    assert await other.undo_sweep() == 2
+    assert await other.undo_sweep() == (2, 0)
 
 
 async def test_what_ended_elsewhere_goes_along_unseen_and_comes_back_with_the_undo(
@@ -315,9 +315,9 @@ async def test_what_ended_elsewhere_goes_along_unseen_and_comes_back_with_the_un
     assert (report.after.live, report.after.archived) == (0, 1)
     assert list(report.reasons.values()) == [1]
     assert [action["memory_id"] for action in report.actions] == [(await memory.archived()).entries[0].memory.id]
-    assert await other.undo_sweep() == 0
+    assert await other.undo_sweep() == (0, 0)
     assert len((await other.archived()).entries) == 1
-    assert await memory.undo_sweep() == 2
+    assert await memory.undo_sweep() == (2, 0)
     assert [await keys(memory), await keys(other)] == [["ours"], ["theirs"]]
 
 
@@ -374,7 +374,7 @@ async def test_a_sweep_that_does_nothing_leaves_the_one_before_to_be_taken_back(
     clock.jump(60)
     assert (await memory.sweep(["strength", "merging"])).archived == 0
     assert memory._engine.sweeper.last_s("app") == clock.now().timestamp()
-    assert await memory.undo_sweep() == 2
+    assert await memory.undo_sweep() == (2, 0)
 
 
 async def test_taking_back_is_no_use(memory: MemoryRouter, clock: ManualClock) -> None:

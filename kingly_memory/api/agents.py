@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from kingly_memory.router.agents.memory import AgentMemory
 from kingly_memory.router.agents.stream import MemoryStream
 
 if TYPE_CHECKING:  # read by whoever compresses
-    from kingly_memory.router.sweeping.lessons import Lesson
+    from kingly_memory.router.learning import Lesson
 
 
 class AgentVerbs(MemoryVerbs, UpkeepVerbs):
@@ -178,7 +177,6 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         """
         from kingly_memory.lifecycle.compression import levels
         from kingly_memory.router import learning
-        from kingly_memory.router.sweeping import lessons
 
         engine = self._engine
         await engine.opened()
@@ -196,15 +194,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
             metadata=metadata,
         )
         name = intake.label("key", key)
-        compressed = await learning.compressed(original, chosen, language_model, engine)
-        said = intake.checked_metadata({**original.metadata, **compressed.metadata()})
-        summary = replace(original, key=name, content=compressed.summary, metadata=said, unsaid=frozenset())
-        used_s = engine.contexts.last_use(summary.context_id)
-        ratio = compressed.compression_ratio
-        change = lessons.learn(summary, original, ratio, engine.write_context(), context_used_s=used_s)
-        learned = await engine.write(change)
-        await engine.follow(learned.stored)
-        return lessons.Lesson(learned.stored.receipt, compressed, learned.original_id)
+        return await learning.learn(engine, original, key=name, level=chosen, language_model=language_model)
 
     async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> AgentMemory:
         """What an agent remembers, as far as it is in the store, and the way to have it remember more:

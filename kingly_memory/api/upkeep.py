@@ -9,16 +9,14 @@ from typing import NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.api.family import Family
-from kingly_memory.lifecycle import compaction, strength
-from kingly_memory.lifecycle.forgetting import WeakMemories, vitals
-from kingly_memory.lifecycle.tiering import Tiering
+from kingly_memory.lifecycle import compaction, decay
+from kingly_memory.lifecycle.policies import WeakMemories
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import write
-from kingly_memory.router.sweeping import activity, feedback
-from kingly_memory.router.sweeping.condition import ArchivePage, Condition
-from kingly_memory.router.sweeping.sweeper import SweepReport
-from kingly_memory.router.sweeping.sweeps import Undone
+from kingly_memory.router import activity, feedback, write
+from kingly_memory.router.condition import ArchivePage, Condition
+from kingly_memory.router.sweep import SweepReport
+from kingly_memory.router.sweep_changes import Undone
 from kingly_memory.router.write import WriteContext
 
 
@@ -52,8 +50,7 @@ class UpkeepVerbs(Family):
 
     async def undo_sweep(self) -> Undone:
         """Bring back what the project's last sweep or compaction archived and put back what it changed, but for what
-        was touched since. Says how many that were: `memories`, `threads`, and as a number both. Raises SweepUnderWay,
-        StoreError.
+        was touched since. Says how many `memories` and `threads` that were. Raises SweepUnderWay, StoreError.
         """
         await self._engine.opened()
         undone = await self._engine.sweeper.undo(self._engine.write_context())
@@ -96,7 +93,7 @@ class UpkeepVerbs(Family):
         await self._engine.flush()
         name = intake.required("key_or_id", key_or_id)
         one = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
-        told = strength.explained(vitals(one), self._engine.now_s(), self._engine.rules.strength)
+        told = decay.explained(one.vitals, self._engine.now_s(), self._engine.rules.strength)
         return {"memory_id": one.memory.id, **told}
 
     async def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
@@ -145,8 +142,7 @@ class UpkeepVerbs(Family):
     @cached_property
     def _condition(self) -> Condition:
         engine = self._engine
-        tiering = Tiering(engine.rules.tiers)
-        return Condition(engine.reader, engine.project, strength_rules=engine.rules.strength, tiering=tiering)
+        return Condition(engine.reader, engine.project, engine.rules)
 
 
 class PutAway(NamedTuple):

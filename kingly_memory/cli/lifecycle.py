@@ -20,9 +20,9 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.settings import Place
 
 if TYPE_CHECKING:
-    from kingly_memory.lifecycle.forgetting import Faded, WeakMemories
+    from kingly_memory.lifecycle.policies import Faded, WeakMemories
     from kingly_memory.router.archive import ArchiveEntry
-    from kingly_memory.router.sweeping.sweeper import SweepReport
+    from kingly_memory.router.sweep import SweepReport
 
 ACTIONS_SHOWN = 20
 TWINS_SHOWN = 5
@@ -213,8 +213,8 @@ def _undo(options: Namespace, out: Output) -> int:
         undone = router.undo_sweep()
     memories, threads = counted(undone.memories, "memory"), counted(undone.threads, "thread")
     many = f"{memories} and {threads}" if undone.threads else memories
-    line = f"{many} as before the last sweep" if undone else "there is nothing to take back"
-    out.show({"undone": int(undone), "memories": undone.memories, "threads": undone.threads}, [line])
+    line = f"{many} as before the last sweep" if any(undone) else "there is nothing to take back"
+    out.show({"undone": sum(undone), "memories": undone.memories, "threads": undone.threads}, [line])
     return 0
 
 

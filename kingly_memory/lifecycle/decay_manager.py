@@ -14,9 +14,7 @@ from typing import Any, Protocol
 
 from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.intake import count, moment, share
-from kingly_memory.lifecycle.forgetting import those_that_may_go
-from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM
-from kingly_memory.lifecycle.strength import (
+from kingly_memory.lifecycle.decay import (
     KEPT_REINFORCEMENTS,
     SEEDS_RULES,
     Strength,
@@ -25,6 +23,7 @@ from kingly_memory.lifecycle.strength import (
     current,
     half_life,
 )
+from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
 
@@ -254,9 +253,14 @@ class DecayManager:
         faded = self.get_forgettable_memories(project_id, agent, threshold)
         everything = self._storage.get_all_memory_ids(project_id, agent)
         facts = {one: known for one in everything if (known := self._storage.get_memory_facts(one)) is not None}
-        unprotected = [one for one in faded if one in facts and not self._is_protected(one, facts[one])]
         there = Counter(known.category for known in facts.values())
-        return list(those_that_may_go(((one, facts[one].category) for one in unprotected), there))
+        going = []
+        for memory_id in faded:
+            known = facts.get(memory_id)
+            if known is not None and there[known.category] > 1 and not self._is_protected(memory_id, known):
+                there[known.category] -= 1
+                going.append(memory_id)
+        return going
 
     def _is_protected(self, memory_id: str, facts: MemoryFacts) -> bool:
         stored = self._storage.get_memory_strength(memory_id)

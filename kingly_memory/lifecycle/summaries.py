@@ -1,13 +1,13 @@
 """What stays at hand of memories that leave a tier together: by rules, a sentence of each (seed 003, R5). Pure.
 
-A summary says nothing of its own, so it is no better trusted and no surer than the least of those it tells of, and what
-must stay on this machine does so in a summary too. `metadata.tells` names, line by line, who said it, so that what is
-forgotten can be told no more.
+A summary says nothing of its own, so it is no better trusted and no surer than the least of those it is made of, and
+what must stay on this machine stays there in a summary too. `metadata.tells` names, line by line, who said it, so that
+what is forgotten can be taken out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,10 +15,9 @@ from typing import Any
 from kingly_memory import intake
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
-from kingly_memory.lifecycle.compression import rules
 from kingly_memory.lifecycle.compression.levels import CompressionLevel
-from kingly_memory.lifecycle.verdicts import SUMMARY
-from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, Memory, MemoryType, Origin
+from kingly_memory.lifecycle.compression.rules import compress, shortened
+from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType, Origin
 
 MOST_TOLD = 40
 """Memories of which a sentence is told: the most important of those that leave."""
@@ -43,7 +42,7 @@ class Gist:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Summarised:
     """The memories that leave behind one summary. `significances` are those of all of them."""
 
     agent: str | None
@@ -53,37 +52,40 @@ class Group:
 
 
 def gist(memory: Memory) -> Gist:
-    said = rules.compress(memory.content[:READ_CHARACTERS], CompressionLevel.AGGRESSIVE).summary
-    sentence = rules.shortened(" ".join(said.split()), SENTENCE_CHARACTERS)
+    said = compress(memory.content[:READ_CHARACTERS], CompressionLevel.AGGRESSIVE).summary
+    sentence = shortened(" ".join(said.split()), SENTENCE_CHARACTERS)
     return Gist(memory.id, memory.revision, sentence, memory.origin, memory.confidence, memory.created_at)
 
 
-def summary(group: Group, gists: Sequence[Gist]) -> Draft:
+def summary(of: Summarised, gists: Sequence[Gist]) -> Draft:
     """The memory to store, of at least one gist: their sentences in the order in which they were said, each once. It is
     never longer than the texts themselves, one below the other."""
-    told: dict[str, list[str]] = {}
+    tells: dict[str, list[str]] = {}
     for one in sorted(gists, key=lambda one: (one.created_at, one.memory_id)):
         if one.sentence:
-            told.setdefault(one.sentence, []).append(one.memory_id)
-    topic = _topic(group.topic)
-    title = _title(len(group.ids), topic)
+            tells.setdefault(one.sentence, []).append(one.memory_id)
+    # On one line, short enough for a tag.
+    shown = "".join(one if one.isprintable() else " " for one in of.topic[:READ_CHARACTERS])
+    topic = shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or SUMMARY
+    title = _title(len(of.ids), topic)
+    greatest = max(of.significances)
     return intake.draft(
-        "\n".join(told) or title,
+        "\n".join(tells) or title,
         content_limit_bytes=1_000_000,
         type=MemoryType.SEMANTIC,
-        significance=_significance(group.significances),
+        significance=min(greatest, REMOTE_ABOVE) if min(of.significances) <= REMOTE_ABOVE else greatest,
         confidence=min(one.confidence for one in gists),
         tags=tuple(dict.fromkeys((SUMMARY, topic))),
         title=title,
-        agent=group.agent,
+        agent=of.agent,
         origin=max((one.origin for one in gists), key=LEAST_TRUSTED_LAST.index),
         metadata={
             "record": SUMMARY,
             "category": SUMMARY,  # so that it stands for no other memory
             "topic": topic,
-            "count": len(group.ids),
-            "summarises": list(group.ids[:MOST_NAMED]),
-            "tells": list(told.values()),
+            "count": len(of.ids),
+            "summarises": list(of.ids[:MOST_NAMED]),
+            "tells": list(tells.values()),
         },
     )
 
@@ -93,17 +95,21 @@ def originals(said: Memory) -> list[MemoryId]:
     return [MemoryId(one) for _, ids in _told(said) for one in ids if isinstance(one, str)]
 
 
-def retold(said: Memory, without: MemoryId, instead: str = "") -> Memory:
+def redacted(said: Memory, without: MemoryId, instead: str = "") -> Memory:
     """A summary as it is when it tells nothing of that memory any more, or another sentence `instead`; the same one if
     it knows nothing of it. A sentence that another one said as well stays. Where none is left, the title is."""
     told = _told(said)
     named = said.metadata["summarises"] if _is_ours(said) else []
     if without not in named and not any(without in ids for _, ids in told):
         return said
-    left = list(_retold(told, without, instead))
+    left: list[tuple[str, list[Any]]] = []
+    for sentence, ids in told:
+        others = [one for one in ids if one != without]
+        left += [(sentence, others)] if others else []
+        left += [(instead, [without])] if instead and without in ids else []
     if instead and left == told:
         return said
-    metadata = {**said.metadata, "tells": [ids for _, ids in left], "retold": times_retold(said) + 1}
+    metadata = {**said.metadata, "tells": [ids for _, ids in left], "retold": times_redacted(said) + 1}
     title = said.title
     if not instead:
         metadata["summarises"] = [one for one in named if one != without]
@@ -113,7 +119,7 @@ def retold(said: Memory, without: MemoryId, instead: str = "") -> Memory:
     return replace(said, content=content, title=title, metadata=metadata, revision=said.revision + 1)
 
 
-def times_retold(said: Memory) -> int:
+def times_redacted(said: Memory) -> int:
     """How many of its revisions came of what was forgotten."""
     times = said.metadata.get("retold")
     return times if isinstance(times, int) else 0
@@ -121,8 +127,8 @@ def times_retold(said: Memory) -> int:
 
 def _told(said: Memory) -> list[tuple[str, list[Any]]]:
     """Each sentence with those who said it."""
-    tells, sentences = said.metadata.get("tells"), said.content.split("\n")
-    return list(zip(sentences, tells, strict=True)) if _is_ours(said) and tells else []
+    tells = said.metadata.get("tells")
+    return list(zip(said.content.split("\n"), tells, strict=True)) if _is_ours(said) and tells else []
 
 
 def _is_ours(said: Memory) -> bool:
@@ -134,26 +140,6 @@ def _is_ours(said: Memory) -> bool:
     if not isinstance(tells, list) or not isinstance(named, list) or not isinstance(count, int):
         return False
     return all(isinstance(ids, list) for ids in tells) and len(tells) in (0, said.content.count("\n") + 1)
-
-
-def _retold(told: Sequence[tuple[str, list[Any]]], without: MemoryId, instead: str) -> Iterator[tuple[str, list[Any]]]:
-    for sentence, ids in told:
-        others = [one for one in ids if one != without]
-        if others:
-            yield sentence, others
-        if instead and without in ids:
-            yield instead, [without]
-
-
-def _significance(those: Sequence[float]) -> float:
-    greatest = max(those)
-    return min(greatest, REMOTE_ABOVE) if min(those) <= REMOTE_ABOVE else greatest
-
-
-def _topic(said: str) -> str:
-    """On one line, short enough for a tag."""
-    shown = "".join(one if one.isprintable() else " " for one in said[:READ_CHARACTERS])
-    return rules.shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or SUMMARY
 
 
 def _title(count: int, topic: str) -> str:

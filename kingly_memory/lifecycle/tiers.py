@@ -3,50 +3,36 @@
     decayed importance = significance · 0.5 ^ (age in hours / half-life of the tier)
 
 where the age counts from the latest of creation, revision and reinforcement: what is confirmed begins to fade anew.
-What lies in the future, because a clock was set back, counts as now.
+What lies in the future, because a clock was set back, counts as now. `policies.tiered` says when a memory moves.
 """
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
-from kingly_memory.errors import InvalidSetting
 from kingly_memory.intake import share
-from kingly_memory.lifecycle import checks
 from kingly_memory.models import JsonObject, Memory, Tier
-from kingly_memory.settings import Range
+from kingly_memory.settings import Settings
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
-
 KEPT_TRANSITIONS = 10
-
 USUAL_RELEVANCE = 0.5
 """What is predicted, and what is found, of a memory when nobody says (seed 003). Left at that, no surprise exceeds 0.5:
 the threshold of 0.6 is passed only by memories that were ranked low and proved useful."""
+SURPRISE_ALPHA = 0.3
+"""Weight of the latest surprise in the moving average."""
+COOLDOWN_S = DAY_S
+"""After a move a memory stays for so long."""
+TURN_COOLDOWN_S = 10 * DAY_S
+"""A memory changes direction at most once in that time, so that no pattern of use makes it go up and down (R3)."""
 
-SURPRISES_IN_A_ROW = 3
-"""A threshold that takes more perfect surprises than this would never be passed (decision R6)."""
-
-_FINITE = Range(least=-sys.float_info.max)
-_TIERS = tuple(Tier)
-_ORDER = {tier: place for place, tier in enumerate(_TIERS)}
-
-
-class UpdateFrequency(StrEnum):
-    """How often a tier is looked at, in the seed's words. Nothing here happens at such a pace: every sweep looks at all
-    tiers, and how often it comes is the setting `sweep_interval_s`. The words are for programs that keep their own."""
-
-    PER_EVENT = "per_event"
-    PER_ROUND = "per_round"
-    PER_CYCLE = "per_cycle"
-    MONTHLY = "monthly"
+_ORDER = {tier: place for place, tier in enumerate(Tier)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +40,8 @@ class TierConfig:
     """One tier. `ttl_seconds`: how long a memory may be idle there; `max_items`: of one project.
 
     `importance_threshold` (0 to 1): the significance from which a memory is placed there, and the decayed importance
-    below which it steps down. Raises InvalidSetting.
+    below which it steps down. `update_frequency` is the seed's word for programs that keep a pace of their own: every
+    sweep here looks at all tiers.
     """
 
     ttl_seconds: float
@@ -62,21 +49,13 @@ class TierConfig:
     importance_threshold: float
     update_frequency: str
 
-    def __post_init__(self) -> None:
-        checks.number("ttl_seconds", self.ttl_seconds, checks.POSITIVE)
-        checks.whole("max_items", self.max_items)
-        checks.number("importance_threshold", self.importance_threshold, checks.SHARE)
-        if self.update_frequency not in tuple(UpdateFrequency):
-            known = ", ".join(UpdateFrequency)
-            raise InvalidSetting("update_frequency", f"{self.update_frequency!r} is unknown; choose one of {known}")
-
 
 TIER_CONFIGS: Mapping[Tier, TierConfig] = MappingProxyType(
     {
-        Tier.FAST: TierConfig(60, 1_000, 0.8, UpdateFrequency.PER_EVENT),
-        Tier.MEDIUM: TierConfig(3_600, 500, 0.5, UpdateFrequency.PER_ROUND),
-        Tier.SLOW: TierConfig(86_400, 200, 0.3, UpdateFrequency.PER_CYCLE),
-        Tier.GLACIAL: TierConfig(604_800, 100, 0.0, UpdateFrequency.MONTHLY),
+        Tier.FAST: TierConfig(60, 1_000, 0.8, "per_event"),
+        Tier.MEDIUM: TierConfig(3_600, 500, 0.5, "per_round"),
+        Tier.SLOW: TierConfig(86_400, 200, 0.3, "per_cycle"),
+        Tier.GLACIAL: TierConfig(604_800, 100, 0.0, "monthly"),
     }
 )
 
@@ -88,12 +67,10 @@ TIER_HALF_LIVES: Mapping[Tier, float] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TierRules:
-    """All figures of the tiers, by default the seed's. Raises InvalidSetting.
+    """What the settings say of the tiers, by default the seed's figures.
 
     A memory rises by `promotion_accesses` uses, a surprise of `surprise_threshold`, or `success_references`, each
-    counted since it last moved. After a move it stays for `cooldown_s`; and it changes direction at most once in
-    `turn_cooldown_s`, so that no pattern of use makes it go up and down (decision R3). SLOW is left downward below
-    `glacial_entry` only.
+    counted since it last moved. It leaves SLOW downward when its importance falls below `glacial_entry`.
     """
 
     configs: Mapping[Tier, TierConfig] = field(default_factory=lambda: TIER_CONFIGS)
@@ -101,42 +78,28 @@ class TierRules:
     promotion_accesses: int = 5
     surprise_threshold: float = 0.6
     success_references: int = 2
-    surprise_alpha: float = 0.3
     glacial_entry: float = 0.3
-    cooldown_s: float = DAY_S
-    turn_cooldown_s: float = 10 * DAY_S
 
-    def __post_init__(self) -> None:
-        for name in ("configs", "half_lives"):
-            if set(getattr(self, name)) != set(Tier):
-                raise InvalidSetting(name, f"needs exactly one entry for each of {', '.join(Tier)}")
-        for tier, hours in self.half_lives.items():
-            checks.number(f"half_lives.{tier}", hours, checks.POSITIVE)
-        for name in ("promotion_accesses", "success_references"):
-            checks.whole(name, getattr(self, name))
-        for name in ("surprise_threshold", "surprise_alpha", "cooldown_s", "turn_cooldown_s"):
-            checks.number(name, getattr(self, name), checks.POSITIVE)
-        for name in ("surprise_threshold", "surprise_alpha", "glacial_entry"):
-            checks.number(name, getattr(self, name), checks.SHARE)
-        self._check_order()
-        self._check_reach()
-
-    def _check_order(self) -> None:
-        for upper, lower in pairwise(Tier):
-            high, low = self.configs[upper].importance_threshold, self.configs[lower].importance_threshold
-            if high <= low:
-                raise InvalidSetting(
-                    "importance_threshold", f"that of {upper} ({high:g}) must be above that of {lower} ({low:g})"
-                )
-
-    def _check_reach(self) -> None:
-        reached = 1 - (1 - self.surprise_alpha) ** SURPRISES_IN_A_ROW
-        if self.surprise_threshold > reached:
-            raise InvalidSetting(
-                "surprise_threshold",
-                f"{self.surprise_threshold:g} is never reached: with surprise_alpha {self.surprise_alpha:g}, "
-                f"{SURPRISES_IN_A_ROW} perfect surprises give {reached:.3f}; lower the one or raise the other",
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """SLOW is left for GLACIAL below the significance from which memories are placed in SLOW."""
+        configs = {
+            tier: TierConfig(
+                ttl_seconds=getattr(settings, f"{tier.value}_ttl_s"),
+                max_items=getattr(settings, f"{tier.value}_max_items"),
+                importance_threshold=getattr(settings, f"{tier.value}_threshold", seeds.importance_threshold),
+                update_frequency=seeds.update_frequency,
             )
+            for tier, seeds in TIER_CONFIGS.items()
+        }
+        return cls(
+            configs=configs,
+            half_lives={tier: getattr(settings, f"{tier.value}_half_life_hours") for tier in Tier},
+            promotion_accesses=settings.promotion_accesses,
+            surprise_threshold=settings.surprise_threshold,
+            success_references=settings.success_references,
+            glacial_entry=settings.slow_threshold,
+        )
 
 
 SEEDS_TIERS = TierRules()
@@ -144,14 +107,12 @@ SEEDS_TIERS = TierRules()
 
 def above(tier: Tier) -> Tier | None:
     """The next nearer tier; None above FAST."""
-    place = _ORDER[tier]
-    return None if place == 0 else _TIERS[place - 1]
+    return None if tier is Tier.FAST else tuple(Tier)[_ORDER[tier] - 1]
 
 
 def below(tier: Tier) -> Tier | None:
     """The next farther tier; None below GLACIAL."""
-    place = _ORDER[tier]
-    return None if place == len(_TIERS) - 1 else _TIERS[place + 1]
+    return None if tier is Tier.GLACIAL else tuple(Tier)[_ORDER[tier] + 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,62 +150,61 @@ class Placement:
     successes_at_move: int = 0
     history: tuple[Transition, ...] = ()
 
-    def turned_at(self, *, upward: bool) -> float | None:
-        """When it last changed direction, if a move that way would change it again.
+    def is_cooling(self, now_s: float) -> bool:
+        """Whether it has just moved. A move far in the future, because a clock was set back, cools nothing."""
+        return self.moved_at is not None and abs(now_s - self.moved_at) < COOLDOWN_S
+
+    def is_held(self, now_s: float, *, upward: bool) -> bool:
+        """Whether a move that way would be the second change of direction in too short a time.
 
         Three moves lead from end to end, so the latest turn is always among the transitions that are kept.
         """
         if not self.history or self.history[-1].is_upward == upward:
-            return None
-        turns = (two.at for one, two in pairwise(self.history) if one.is_upward != two.is_upward)
-        return max(turns, default=None)
+            return False
+        turns = [two.at for one, two in pairwise(self.history) if one.is_upward != two.is_upward]
+        return bool(turns) and abs(now_s - max(turns)) < TURN_COOLDOWN_S
 
     def to_json(self) -> JsonObject:
+        history = [
+            {"at": one.at, "from": one.source.value, "to": one.target.value, "reason": one.reason}
+            for one in self.history
+        ]
         return {
             "tier": self.tier.value,
             "moved_at": self.moved_at,
             "reinforced_at": self.reinforced_at,
             "surprise": self.surprise,
-            "surprises": self.surprises,
-            "successes": self.successes,
-            "accesses_at_move": self.accesses_at_move,
-            "surprises_at_move": self.surprises_at_move,
-            "successes_at_move": self.successes_at_move,
-            "history": [
-                {"at": one.at, "from": one.source.value, "to": one.target.value, "reason": one.reason}
-                for one in self.history
-            ],
+            **{name: getattr(self, name) for name in _COUNTS},
+            "history": history,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placement:
         """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-        history = (
-            Transition(finite(one["at"]), Tier(one["from"]), Tier(one["to"]), str(one["reason"]))
-            for one in data["history"]
-        )
         return cls(
             tier=Tier(data["tier"]),
-            moved_at=_moment(data["moved_at"]),
-            reinforced_at=_moment(data["reinforced_at"]),
+            moved_at=None if data["moved_at"] is None else finite(data["moved_at"]),
+            reinforced_at=None if data["reinforced_at"] is None else finite(data["reinforced_at"]),
             surprise=finite(data["surprise"]),
             **{name: int(finite(data[name])) for name in _COUNTS},
-            history=tuple(history),
+            history=tuple(
+                Transition(finite(one["at"]), Tier(one["from"]), Tier(one["to"]), str(one["reason"]))
+                for one in data["history"]
+            ),
         )
 
 
 _COUNTS = ("surprises", "successes", "accesses_at_move", "surprises_at_move", "successes_at_move")
 
 
-def _moment(value: object) -> float | None:
-    return None if value is None else finite(value)
-
-
 def finite(value: object) -> float:
-    """A number of a facet: the file may have been written by anybody, and it is reckoned with. Raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _FINITE.holds(value):
+    """A number in a facet, which anybody may have written. Raises ValueError, also for one beyond a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
         raise ValueError("a facet holds something that is no figure")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a facet holds a figure that is too large") from None
 
 
 def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: TierRules) -> Placement:
@@ -257,31 +217,16 @@ def told_placement(facet: Mapping[str, Any] | None, memory: Memory, rules: TierR
 
 
 def placed(memory: Memory, rules: TierRules = SEEDS_TIERS) -> Placement:
-    """Where a memory without the facet stands: in the nearest tier whose threshold its significance reaches.
-
-    It does not depend on the time, so a store from before there were tiers needs no filling in.
-    """
-    for tier in _TIERS:
-        if memory.significance >= rules.configs[tier].importance_threshold:
-            return _UNMOVED[tier]
-    return _UNMOVED[Tier.GLACIAL]
+    """Where a memory without the facet stands: in the nearest tier whose threshold its significance reaches."""
+    reached = (tier for tier in Tier if memory.significance >= rules.configs[tier].importance_threshold)
+    return _UNMOVED[next(reached, Tier.GLACIAL)]
 
 
-_UNMOVED = {tier: Placement(tier) for tier in _TIERS}
-
-
-def of_summary(now_s: float) -> Placement:
-    """Where the summary of evicted memories is kept: at rest, and left alone by the run that made it."""
-    return Placement(Tier.GLACIAL, moved_at=now_s)
+_UNMOVED = {tier: Placement(tier) for tier in Tier}
 
 
 def surprised(
-    placement: Placement,
-    at_s: float,
-    *,
-    predicted: object = USUAL_RELEVANCE,
-    actual: object = USUAL_RELEVANCE,
-    rules: TierRules = SEEDS_TIERS,
+    placement: Placement, at_s: float, *, predicted: object = USUAL_RELEVANCE, actual: object = USUAL_RELEVANCE
 ) -> Placement:
     """After somebody said how useful (0 to 1) a memory was that had been found with relevance `predicted` (0 to 1).
 
@@ -289,7 +234,7 @@ def surprised(
     InvalidInput.
     """
     surprise = max(0.0, share("actual", actual) - share("predicted", predicted))
-    average = rules.surprise_alpha * surprise + (1 - rules.surprise_alpha) * placement.surprise
+    average = SURPRISE_ALPHA * surprise + (1 - SURPRISE_ALPHA) * placement.surprise
     after = replace(placement, surprise=average)
     return reinforced(replace(after, surprises=after.surprises + 1), at_s) if surprise > 0 else after
 
@@ -306,12 +251,7 @@ def reinforced(placement: Placement, at_s: float) -> Placement:
 
 
 def moved(placement: Placement, to: Tier, at_s: float, *, accesses: int, reason: str) -> Placement:
-    """After a move, which begins a cooldown. `accesses` are the memory's uses so far. To where it is already: no move.
-
-    A policy moves by one tier; what a user asks for outright, such as GLACIAL, may be any.
-    """
-    if to is placement.tier:
-        return placement
+    """After a move, which begins a cooldown. `accesses` are the memory's uses so far."""
     transition = Transition(at_s, placement.tier, to, reason)
     return replace(
         placement,
@@ -326,15 +266,4 @@ def moved(placement: Placement, to: Tier, at_s: float, *, accesses: int, reason:
 
 def decayed_importance(significance: float, age_s: float, tier: Tier, rules: TierRules = SEEDS_TIERS) -> float:
     """What is left of a significance after that age in that tier."""
-    age_hours = max(age_s, 0.0) / HOUR_S
-    return float(significance * 0.5 ** (age_hours / rules.half_lives[tier]))
-
-
-def utilisation(counts: Mapping[Tier, int], rules: TierRules = SEEDS_TIERS) -> dict[Tier, float]:
-    """How full each tier is; more than 1 means that memories will have to leave it. A tier without a count is empty."""
-    return {tier: counts.get(tier, 0) / rules.configs[tier].max_items for tier in Tier}
-
-
-def pressure(counts: Mapping[Tier, int], rules: TierRules = SEEDS_TIERS) -> float:
-    """How full the fullest tier is, at most 1."""
-    return min(1.0, max(utilisation(counts, rules).values()))
+    return float(significance * 0.5 ** (max(age_s, 0.0) / HOUR_S / rules.half_lives[tier]))

@@ -16,16 +16,14 @@ from kingly_memory.cognition.working import ContextRules
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
-from kingly_memory.lifecycle import steward
-from kingly_memory.lifecycle.forgetting import Forgetting
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetimes
-from kingly_memory.lifecycle.rules import LifecycleRules
-from kingly_memory.lifecycle.steward import MERGING, STRENGTH, TIERS, Policies
-from kingly_memory.lifecycle.tiering import Tiering
+from kingly_memory.lifecycle.plan import MERGING, STRENGTH, TIERS, Policies
+from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Receipt, Results
 from kingly_memory.observe import Events, MemoriesSwept, MemoryStored, Observer
 from kingly_memory.ports import Clock, Embedder, InjectionLog, LanguageModel, LocalStore, StoreReader, Transaction
 from kingly_memory.router import contexts, write
+from kingly_memory.router.activity import Lookups
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.agents.stream import Notifier
 from kingly_memory.router.attention.feedback import UsageFeedback
@@ -43,8 +41,7 @@ from kingly_memory.router.searching.local_side import LocalSide
 from kingly_memory.router.searching.moded import ModedSearch, Plan
 from kingly_memory.router.searching.shaping import SHOWING_SHARE, Shape
 from kingly_memory.router.searching.vector_search import VectorSearch
-from kingly_memory.router.sweeping.activity import Lookups
-from kingly_memory.router.sweeping.sweeper import Sweeper, SweepReport
+from kingly_memory.router.sweep import Sweeper, SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write import Stored, WriteContext
@@ -507,18 +504,13 @@ class Engine:
     def policies(self, names: Sequence[str] | None) -> Policies:
         """The policies of those names; without, lifetimes and whatever the settings switch on. Raises InvalidInput."""
         settings = self.settings
-        available = Policies(
-            strength=Forgetting(self.rules.strength, enabled=settings.decay_enabled),
-            tiers=Tiering(self.rules.tiers),
-            merging=self.rules.merging,
-        )
         usual = (
             LIFETIMES,
             *(MERGING,) * settings.merging_enabled,
             *(STRENGTH,) * settings.auto_forget_enabled,
             *(TIERS,) * settings.tiers_enabled,
         )
-        return steward.chosen(names, available, usual)
+        return Policies.chosen(names, usual, self.rules)
 
     # --- agents -------------------------------------------------------------------------------------------------------
 

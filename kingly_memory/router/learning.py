@@ -1,33 +1,95 @@
-"""Compressing a text before it is learned: by a language model or by rules, as much of it as fits beside a summary."""
+"""Learning a text: its summary is the memory that is found, the text itself rests in the archive, linked to it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from kingly_memory.intake import Draft
-from kingly_memory.lifecycle.compression import levels
+from kingly_memory import intake
+from kingly_memory.cognition import links
+from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.compression.compressor import MemoryCompressor
-from kingly_memory.lifecycle.compression.levels import CompressedMemory, CompressionConfig
-from kingly_memory.ports import LanguageModel
+from kingly_memory.lifecycle.compression.levels import (
+    LONGEST_WAIT_S,
+    CompressedMemory,
+    CompressionConfig,
+    CompressionLevel,
+    level_named,
+)
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
+from kingly_memory.ports import LanguageModel, Transaction
+from kingly_memory.router import archive, linking, write
+from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
 from kingly_memory.router.engine import Engine
+from kingly_memory.router.write import Stored
 
 FACT_CHARACTERS = 300
 MOST_FACTS = 10
 """What is kept beside a summary, of each kind: a sentence may be as long as the text, and a model may find hundreds."""
 
 
-async def compressed(
-    text: Draft, level: str | None, language_model: LanguageModel | None, engine: Engine
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What was learned: where the summary is, what is left of the text, and where the whole of it is. `original_id` is
+    None when nothing was left out."""
+
+    receipt: Receipt
+    compressed: CompressedMemory
+    original_id: MemoryId | None
+
+    @property
+    def memory_id(self) -> MemoryId:
+        return self.receipt.id
+
+    def to_json(self) -> JsonObject:
+        """In the seed's names, with what else is known."""
+        compressed = self.compressed
+        return {
+            "memory_id": self.memory_id,
+            "compression_ratio": round(compressed.compression_ratio, 4),
+            "key_facts": list(compressed.key_facts),
+            "compression_factor": round(compressed.compression_factor, 4),
+            "summary": compressed.summary,
+            "summary_by": compressed.summariser.value,
+            "level": compressed.level.value,
+            "original_id": self.original_id,
+            "delivery": self.receipt.delivery.value,
+            "reason": compressed.reason,
+        }
+
+
+async def learn(
+    engine: Engine,
+    original: Draft,
+    *,
+    key: str | None,
+    level: CompressionLevel | None,
+    language_model: LanguageModel | None,
+) -> Lesson:
+    """Store the summary and, where it leaves something out, the whole text in the archive with a link to it: all of it
+    or nothing. Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError where the settings require a
+    model."""
+    compressed = await _compressed(engine, original, level, language_model)
+    metadata = intake.checked_metadata({**original.metadata, **compressed.metadata()})
+    summary = replace(original, key=key, content=compressed.summary, metadata=metadata, unsaid=frozenset())
+    stored, original_id = await engine.write(_stored(engine, summary, original, compressed.compression_ratio))
+    await engine.follow(stored)
+    return Lesson(stored.receipt, compressed, original_id)
+
+
+async def _compressed(
+    engine: Engine, text: Draft, level: CompressionLevel | None, language_model: LanguageModel | None
 ) -> CompressedMemory:
-    """The text by that model, else by that of the settings, else by rules. Raises InvalidSetting; LanguageModelError
-    where the settings require a model."""
+    """The text by that model, else by that of the settings, else by rules."""
     settings = engine.settings
     config = CompressionConfig(
         settings.compression_enabled,
-        levels.level_named(settings.compression_level),
+        level_named(settings.compression_level),
         settings.llm_required,
-        min(settings.llm_timeout_s, levels.LONGEST_WAIT_S),
+        min(settings.llm_timeout_s, LONGEST_WAIT_S),
     )
     async with AsyncExitStack() as stack:
         model, is_here = language_model, False
@@ -35,14 +97,32 @@ async def compressed(
             model, is_here = await stack.enter_async_context(engine.language_model())
         compressor = MemoryCompressor(model, config, model_is_here=is_here)
         whole = await compressor.compress_outcome(text.content, level, significance=text.significance)
-    return replace(
-        whole,
-        key_facts=_short(whole.key_facts),
-        constraints=_short(whole.constraints),
-        patterns=_short(whole.patterns),
-        decisions=_short(whole.decisions),
-    )
+    kinds = ("key_facts", "constraints", "patterns", "decisions")
+    short: dict[str, Any] = {
+        kind: tuple(one[:FACT_CHARACTERS] for one in getattr(whole, kind)[:MOST_FACTS]) for kind in kinds
+    }
+    return replace(whole, **short)
 
 
-def _short(facts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(fact[:FACT_CHARACTERS] for fact in facts[:MOST_FACTS])
+def _stored(
+    engine: Engine, summary: Draft, original: Draft, ratio: float
+) -> Callable[[Transaction], tuple[Stored, MemoryId | None]]:
+    """The whole text stays on this machine: with a significance of 0.3 at most no remote ever gets it."""
+    context, used_s = engine.write_context(), engine.contexts.last_use(summary.context_id)
+
+    def change(transaction: Transaction) -> tuple[Stored, MemoryId | None]:
+        if summary.content == original.content:
+            return write.store(summary, context, context_used_s=used_s)(transaction), None
+        original_id = MemoryId(new_id(context.now))
+        pointing = replace(summary, metadata={**summary.metadata, "original_id": original_id})
+        stored = write.store(pointing, context, context_used_s=used_s)(transaction)
+        resting = replace(original, significance=min(original.significance, REMOTE_ABOVE))
+        write.import_all([Imported(resting, id=original_id, standing=Standing.ARCHIVED)], context)(transaction)
+        reason, figures = "a summary is remembered in its place", {"compression_ratio": ratio}
+        why = Archived(context.now_s, LEARNED, reason, figures, summary=stored.receipt.id)
+        transaction.set_facet(archive.FACET, original_id, why.to_json())
+        said = links.draft("references", 1.0, WHOLE_TEXT)
+        linking.link(stored.receipt.id, original_id, said, context)(transaction)
+        return stored, original_id
+
+    return change

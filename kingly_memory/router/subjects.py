@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kingly_memory.errors import InvalidInput
+from kingly_memory.lifecycle.decay import Strength
 from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.lifecycle.strength import Strength
-from kingly_memory.lifecycle.subject import Subject, Usage
+from kingly_memory.lifecycle.policies import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader

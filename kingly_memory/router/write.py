@@ -17,13 +17,12 @@ from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
-from kingly_memory.router import archive, contexts, delivery, editions, lifetimes, usage
+from kingly_memory.router import archive, contexts, delivery, editions, lifetimes, merged, summaries, usage
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery, receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
 from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.sweeping import joined, retelling
 from kingly_memory.router.threads.cleanup import clean_up
 from kingly_memory.router.usage import Used
 
@@ -155,7 +154,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
         ago = {"ended_s_ago": context.now_s - item.ends_at.timestamp()}
         why = archive.Archived(context.now_s, LIFETIMES, "it had ended before it was imported", ago)
         transaction.set_facet(archive.FACET, memory.id, why.to_json())
-    for told_id in retelling.note(transaction, memory):  # a summary tells nothing of what was forgotten here
+    for told_id in summaries.note(transaction, memory):  # a summary tells nothing of what was forgotten here
         told = transaction.row(told_id)
         if told is not None and told.standing is Standing.FORGOTTEN:
             _redact(transaction, told.memory, context)
@@ -213,12 +212,12 @@ def _unsay(transaction: Transaction, before: Row, after: Memory, context: WriteC
     what rests because it said the same comes back, unless it was out of sight itself. Names those."""
     others: list[MemoryId] = []
     if after.content != before.memory.content:
-        retelling.unlearn(transaction, after)
+        summaries.unlearn(transaction, after)
         others += _redact(transaction, before.memory, context)
-        back = [row.memory for row in joined.resting(transaction, after.id)] if before.standing is Standing.LIVE else []
+        back = [row.memory for row in merged.resting(transaction, after.id)] if before.standing is Standing.LIVE else []
         for start in range(0, len(back), TOGETHER):
             revive(transaction, back[start : start + TOGETHER], context, apart=False)
-        joined.clear(transaction, after.id)
+        merged.clear(transaction, after.id)
         others += [memory.id for memory in back]
     if before.standing is not Standing.LIVE:
         transaction.set_facet(archive.FACET, after.id, None)
@@ -268,19 +267,19 @@ def forget(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Gon
         row = find(transaction, context.project, key_or_id)
         if row is None:
             return None
-        joined.note_along(transaction, row.memory.id, None)
+        merged.note_forgotten(transaction, row.memory.id, None)
         if row.standing is Standing.FORGOTTEN:
             return None
         memory = row.memory
         _put_out_of_sight(transaction, memory, context)
-        halves = [one.memory for one in retelling.halves(transaction, memory) if one.standing is not Standing.FORGOTTEN]
+        halves = [one.memory for one in summaries.halves(transaction, memory) if one.standing is not Standing.FORGOTTEN]
         for half in halves:
             _put_out_of_sight(transaction, half, context)
         same = [memory]
         for stands in same:  # and because that says the same, and so on
-            for resting in joined.resting(transaction, stands.id):
+            for resting in merged.resting(transaction, stands.id):
                 _put_out_of_sight(transaction, resting.memory, context)
-                joined.note_along(transaction, resting.memory.id, stands.id)
+                merged.note_forgotten(transaction, resting.memory.id, stands.id)
                 same.append(resting.memory)
         gone = [memory, *halves, *same[1:]]
         redacted = [memory_id for one in gone for memory_id in _redact(transaction, one, context)]
@@ -301,14 +300,14 @@ def restore(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Me
         if was_forgotten or row.standing is Standing.ARCHIVED or lifetimes.is_over(transaction, row, context.now_s):
             revive(transaction, [memory], context)
         if was_forgotten:
-            joined.note_along(transaction, memory.id, None)
+            merged.note_forgotten(transaction, memory.id, None)
             _deliver(transaction, memory, context)
-            transaction.restand(retelling.whole_texts(transaction, memory), Standing.ARCHIVED)
+            transaction.restand(summaries.whole_texts(transaction, memory), Standing.ARCHIVED)
             same = [memory]
             for stands in same:  # back to the archive with what was forgotten along, as it was
-                for along in joined.gone_along(transaction, stands.id):
+                for along in merged.forgotten_with(transaction, stands.id):
                     transaction.restand([along.memory.id], Standing.ARCHIVED)
-                    joined.note_along(transaction, along.memory.id, None)
+                    merged.note_forgotten(transaction, along.memory.id, None)
                     _deliver(transaction, along.memory, context)
                     same.append(along.memory)
         return memory
@@ -319,7 +318,7 @@ def restore(key_or_id: str, context: WriteContext) -> Callable[[Transaction], Me
 def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteContext, *, apart: bool = True) -> None:
     """Back from the archive, with everything that lies beside them. Whoever brings them back uses them and settles them
     anew in their tiers: else the next sweep would find them as faded, and of as little importance, as the last one
-    did. `apart`: what says the same as another one is wanted for itself, and is not joined to any again."""
+    did. `apart`: what says the same as another one is wanted for itself, and is not merged again."""
     transaction.restand([memory.id for memory in memories], Standing.LIVE)
     for memory in memories:
         lifetimes.begin_again(transaction, memory, context.now_s)
@@ -354,7 +353,7 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
 def _redact(transaction: Transaction, gone: Memory, context: WriteContext) -> list[MemoryId]:
     """Take out of summaries what they tell of it. One that tells nothing then is forgotten. Names the summaries."""
     redacted = []
-    for row, said, is_telling in retelling.without(transaction, gone):
+    for row, said, is_telling in summaries.without(transaction, gone):
         after = replace(said, updated_at=context.now)
         if not is_telling:
             _put_out_of_sight(transaction, after, context)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.cognition.confidence import Assessment
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.cognition.working import WorkingContext
-    from kingly_memory.lifecycle.forgetting import WeakMemories
+    from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
-    from kingly_memory.router.sweeping.sweeper import SweepReport
+    from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.threads.views import Merged, Recalled, Split, ThreadView
 
 SHOWN_CHARACTERS = 4_000

@@ -88,7 +88,7 @@ async def check_goes_on(home: Path) -> None:
         report = await memory.sweep(["lifetimes", "strength"])
         assert report.archived + len(before) == FADED
         # A sweep that found nothing to do is none to take back: then it is the one that was killed.
-        assert await memory.undo_sweep() == (report.archived or len(before))
+        assert await memory.undo_sweep() == (report.archived or len(before), 0)
         for key in before:
             await memory.restore(key)
         links = await memory.links("fresh")
@@ -111,7 +111,7 @@ async def test_undoing_killed_before_a_statement_goes_on(home: Path, statement: 
     assert killed(home, "undo", statement)
     left = len(archived(home))
     async with opened(home) as memory:
-        assert await memory.undo_sweep() == left
+        assert await memory.undo_sweep() == (left, 0)
     assert archived(home) == set()
 
 

@@ -18,18 +18,17 @@ from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, Conso
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import RESULTS_LIMIT
-from kingly_memory.lifecycle.rules import LifecycleRules
-from kingly_memory.lifecycle.steward import TIERS
-from kingly_memory.lifecycle.tier_stats import Activity, memory_stats
-from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement, utilisation
+from kingly_memory.lifecycle.activity import Activity, memory_stats
+from kingly_memory.lifecycle.plan import TIERS
+from kingly_memory.lifecycle.policies import LifecycleRules
+from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.blending import VECTORS
 from kingly_memory.retrieval.fusion import NAMED
-from kingly_memory.router import write
+from kingly_memory.router import feedback, sweep_changes, write
 from kingly_memory.router.access import Access
-from kingly_memory.router.sweeping import feedback, sweeps
-from kingly_memory.router.sweeping.sweeper import SweepReport
+from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.write import Stored
 
@@ -208,7 +207,7 @@ class ContinuumMemory:
     async def needs_consolidation(self) -> bool:
         """Whether a tier holds more memories than it has room for."""
         counts = (await self._verbs.stats())["tier_counts"]
-        return max(utilisation({tier: counts[tier.value] for tier in Tier}, self._rules).values()) > 1
+        return any(counts[tier.value] > self._rules.configs[tier].max_items for tier in Tier)
 
     async def consolidate_memories(self) -> ConsolidationResult:
         """A sweep by the tiers alone: up with what has proved itself, down with what has faded, to the archive with
@@ -226,10 +225,10 @@ class ContinuumMemory:
             summarised=report.summarised,
             summaries=report.summaries,
             skipped=report.skipped,
-            promoted_ids=those(sweeps.PROMOTING),
-            demoted_ids=those(sweeps.DEMOTING),
-            archived_ids=those(sweeps.ARCHIVING, sweeps.SUMMARISING),
-            summary_ids=those(sweeps.WRITING),
+            promoted_ids=those(sweep_changes.PROMOTED),
+            demoted_ids=those(sweep_changes.DEMOTED),
+            archived_ids=those(sweep_changes.ARCHIVED, sweep_changes.SUMMARISED),
+            summary_ids=those(sweep_changes.WRITTEN),
         )
 
     async def get_memory_stats(self) -> JsonObject:
@@ -289,10 +288,10 @@ class ContinuumMemory:
         """What a sweep wrote down of what it did, in its order."""
         entries: list[JsonObject] = []
         page = 0
-        while found := self._access.reader.facets(sweeps.FACET, [sweeps.page_of(sweep_id, page)]):
+        while found := self._access.reader.facets(sweep_changes.FACET, [sweep_changes.page_of(sweep_id, page)]):
             entries += [one for facet in found.values() for one in facet["entries"]]
             page += 1
-        return [one for one in entries if one["did"] != sweeps.WRITING or self._is_live(one["id"])]
+        return [one for one in entries if one["did"] != sweep_changes.WRITTEN or self._is_live(one["id"])]
 
     def _is_live(self, memory_id: str) -> bool:
         """A summary that nothing went behind is taken back."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kingly_memory import topics
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import Thread
-from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.threads import lookup

@@ -20,7 +20,7 @@ from kingly_memory.attention import drift, pins
 from kingly_memory.attention.ratings import Ratings, relevance, unused_together
 from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.lifetimes import is_expired
-from kingly_memory.lifecycle.subject import Subject
+from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Line, Row, StoreReader, Talk
 from kingly_memory.router.subjects import Subjects

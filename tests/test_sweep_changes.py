@@ -1,4 +1,4 @@
-"""The steward carries out its plan and nothing else; the outbox trusts no facet more than the memory."""
+"""A sweep carries out its plan and nothing else; the outbox trusts no facet more than the memory."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle import steward
-from kingly_memory.lifecycle.lifetimes import Lifetime
-from kingly_memory.lifecycle.steward import Plan, Policies
-from kingly_memory.lifecycle.verdicts import Archive, Expire
+from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes
+from kingly_memory.lifecycle.plan import Plan, Policies, plan
+from kingly_memory.lifecycle.policies import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
-from kingly_memory.router import delivery, known_remotes, outbox
+from kingly_memory.router import delivery, known_remotes, outbox, sweep_changes
 from kingly_memory.router.subjects import PAGE, Subjects
-from kingly_memory.router.sweeping import sweeps
-from kingly_memory.router.sweeping.sweeps import Sweep
+from kingly_memory.router.sweep_changes import Sweep
+from kingly_memory.router.write import WriteContext
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
@@ -59,22 +58,18 @@ def standing(store: DiskStore, memory_id: MemoryId) -> Standing | None:
     return None if row is None else row.standing
 
 
-def subjects(store: DiskStore, *remotes: str) -> Subjects:
-    return Subjects(store.reader, "app", remotes)
+def planned(store: DiskStore, *remotes: str) -> Plan:
+    ended = Subjects(store.reader, "app", remotes).ended(NOON_S)
+    return plan(LIFETIMES_ONLY, NOON_S, "app", counts=store.reader.counts("app"), ended=ended)
 
 
-def planned(store: DiskStore, *remotes: str, policies: Policies = LIFETIMES_ONLY) -> Plan:
-    seen = subjects(store, *remotes)
-    return steward.plan(policies, seen.ended(NOON_S), seen.live(), NOON_S)
-
-
-def carried_out(store: DiskStore, plan: Plan, policies: Policies = LIFETIMES_ONLY) -> tuple[str, ...]:
-    outcomes: tuple[str, ...] = ()
-    while len(outcomes) < len(plan.decisions):
-        change = sweeps.carry_out(
-            Sweep("sweep", "app", NOON_S, policies), plan.decisions[len(outcomes) :], len(outcomes)
-        )
-        outcomes += store.write(change).result().outcomes
+def carried_out(store: DiskStore, found: Plan) -> list[str]:
+    context = WriteContext("app", None, None, Lifetimes({}), NOON)
+    outcomes: list[str] = []
+    while len(outcomes) < len(found.decisions):
+        sweep = Sweep("sweep", LIFETIMES_ONLY, context)
+        change = sweep_changes.carry_out(sweep, found.decisions[len(outcomes) :], len(outcomes))
+        outcomes += store.write(change).result()
     return outcomes
 
 
@@ -83,36 +78,36 @@ def test_plan_names_what_will_happen_and_why(store: DiskStore) -> None:
     old = put(store, 1, ends_s=NOON_S - 1)
     scratch = put(store, 2, ends_s=NOON_S - 1, type=MemoryType.WORKING)
     put(store, 3, ends_s=NOON_S + 1)
-    plan = planned(store)
-    verdicts = {one.memory_id: one.verdict for one in plan.decisions}
+    found = planned(store)
+    verdicts = {one.memory_id: one.verdict for one in found.decisions}
     assert isinstance(verdicts[old], Archive)
     assert verdicts[old].reason == "its ttl has ended"
     assert isinstance(verdicts[scratch], Expire)
-    assert (plan.before.live, plan.after.live, plan.after.archived) == (3, 1, 1)
+    assert (found.before.live, found.after.live, found.after.archived) == (3, 1, 1)
 
 
 def test_what_was_used_after_the_plan_is_left_alone(store: DiskStore) -> None:
     old = put(store, 1, ends_s=NOON_S - 1)
-    plan = planned(store)
+    found = planned(store)
     store.write(lambda tx: tx.set_facet("lifetime", old, Lifetime(NOON_S + 60).to_json())).result()
-    assert carried_out(store, plan) == ("skipped",)
+    assert carried_out(store, found) == ["skipped"]
     assert standing(store, old) is Standing.LIVE
 
 
 def test_what_was_revised_after_the_plan_is_left_alone(store: DiskStore) -> None:
     old = put(store, 1, ends_s=NOON_S - 1)
-    plan = planned(store)
+    found = planned(store)
     row = store.reader.row(old)
     assert row is not None
     store.write(lambda tx: tx.save(replace(row.memory, content="news", revision=2), Standing.LIVE)).result()
-    assert carried_out(store, plan) == ("skipped",)
+    assert carried_out(store, found) == ["skipped"]
 
 
 def test_plan_reads_page_by_page_to_the_end(store: DiskStore) -> None:
     ids = [put(store, number, ends_s=NOON_S - number) for number in range(1, PAGE + 3)]
-    plan = planned(store)
-    assert {one.memory_id for one in plan.decisions} == set(ids)
-    assert set(carried_out(store, plan)) == {"archived"}
+    found = planned(store)
+    assert {one.memory_id for one in found.decisions} == set(ids)
+    assert set(carried_out(store, found)) == {"archived"}
     assert planned(store).decisions == ()
 
 
@@ -121,8 +116,8 @@ def test_working_memory_stays_while_a_remote_waits_for_it(store: DiskStore) -> N
     store.write(known_remotes.enrol(REMOTE, "http://fake", "app", NOON_S)).result()
     due = delivery.wanted(None, 1, NOON_S)
     store.write(lambda tx: outbox.set_delivery(tx, REMOTE, scratch, due)).result()
-    plan = planned(store, REMOTE)
-    assert (plan.decisions, plan.waiting) == ((), 1)
+    found = planned(store, REMOTE)
+    assert (found.decisions, found.waiting) == ((), 1)
 
 
 @pytest.mark.requirement("KNG-002")

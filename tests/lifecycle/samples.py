@@ -1,4 +1,4 @@
-"""Strengths by the rule of seed 000, worked out beforehand, and memories to have them."""
+"""Strengths by the rule of seed 000, worked out beforehand, and memories with facets."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import Memory, MemoryType, Origin, Scope
+from kingly_memory.lifecycle.policies import Subject, Usage
+from kingly_memory.lifecycle.tiers import Placement
+from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing, Tier
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
-DAY_S = 86_400.0
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3_600.0, 86_400.0
 
 SIGNIFICANCES = (0.0, 0.5, 1.0)
 REINFORCEMENTS = (0, 1, 4)
@@ -82,3 +84,36 @@ def memory(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Memory:
         "metadata": {},
     }
     return Memory(**{**fields, **said})
+
+
+def subject(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Subject:
+    """A live memory; what is no field of a Subject is one of its memory."""
+    own = {name: said.pop(name) for name in Subject.__slots__ if name in said}
+    return Subject(memory(number, days_old=days_old, **said), **{"standing": Standing.LIVE, **own})
+
+
+def placed(
+    significance: float = 0.5,
+    tier: Tier | None = None,
+    *,
+    number: int = 1,
+    age_s: float = 0.0,
+    accesses: int = 0,
+    used_s: float | None = None,
+    agent: str | None = None,
+    tags: tuple[str, ...] = (),
+    metadata: dict[str, object] | None = None,
+    **facet: Any,
+) -> Subject:
+    """A live memory of that significance in that tier. `tier` None leaves it without the facet; `facet` are fields of
+    the placement."""
+    return subject(
+        number,
+        days_old=age_s / DAY_S,
+        significance=significance,
+        scope=Scope("app", agent),
+        tags=tags,
+        metadata=metadata or {},
+        usage=Usage(accesses, used_s),
+        placement=None if tier is None else Placement(tier, **facet),
+    )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.lifecycle.decay_manager import DecayManager, MemoryFacts, MemoryStrength, StrengthStorage, utc_now
 from kingly_memory.testing.strengths import MemoryStrengths
-from tests.strength_samples import NOON
+from tests.lifecycle.samples import NOON
 
 
 def noon() -> datetime:

@@ -27,7 +27,7 @@ from kingly_memory.lifecycle.compression.sentences import sentences
 from kingly_memory.lifecycle.compression.similarity import holds, is_repeated, similar, similarity
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ScriptedLanguageModel
-from tests.test_sentences import HOSTILE_CHARACTERS, WRITTEN
+from tests.lifecycle.test_sentences import HOSTILE_CHARACTERS, WRITTEN
 
 NONE, LIGHT, MEDIUM, AGGRESSIVE = CompressionLevel
 SECRET = "sk-" + "a1B2c3D4e5F6g7H8i9J0"

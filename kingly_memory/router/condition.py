@@ -6,19 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle import forgetting, strength, tier_stats
-from kingly_memory.lifecycle.forgetting import WeakMemories, vitals
-from kingly_memory.lifecycle.strength import StrengthRules, StrengthState
-from kingly_memory.lifecycle.subject import Subject
-from kingly_memory.lifecycle.tier_stats import Activity
-from kingly_memory.lifecycle.tiering import Tiering
+from kingly_memory.lifecycle import decay, policies
+from kingly_memory.lifecycle.activity import Activity, memory_stats
+from kingly_memory.lifecycle.decay import StrengthState
+from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
 from kingly_memory.ports import Row, StoreReader
-from kingly_memory.router import known_remotes
-from kingly_memory.router.archive import FACET, Archived, ArchiveEntry
+from kingly_memory.router import archive, known_remotes, merged
+from kingly_memory.router.archive import Archived, ArchiveEntry
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.sweeping import merges
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,40 +31,44 @@ class ArchivePage:
 class Condition:
     """Looks at one project's memories as the policies do."""
 
-    def __init__(self, reader: StoreReader, project: str, *, strength_rules: StrengthRules, tiering: Tiering) -> None:
+    def __init__(self, reader: StoreReader, project: str, rules: LifecycleRules) -> None:
         self._reader = reader
         self._project = project
-        self._strength_rules = strength_rules
-        self._tiering = tiering
+        self._rules = rules
         self._subjects = Subjects(reader, project)
 
     def weak(self, now_s: float, agent: str | None = None) -> WeakMemories:
-        return forgetting.weak(self._subjects.live(agent=agent), now_s, self._strength_rules)
+        return policies.weak(self._subjects.live(agent=agent), now_s, self._rules.strength)
 
     def explained(self, row: Row, now_s: float) -> JsonObject:
         """What becomes of a memory, and the figures that this rests on.
 
         It ends at `ends_at`, which is `lifetime_s` after its last use where that is not None. For its strength only a
-        sweep by that policy takes it away."""
+        sweep by that policy takes it away. No sweep takes away what is `protected`; working memories are meant to end,
+        whatever they are worth.
+        """
         [one] = self._subjects.of([row])
-        why = self._why([row.memory]).get(row.memory.id)
+        memory_id, placement = row.memory.id, one.placed(self._rules.tiers)
+        why = self._why([row.memory]).get(memory_id)
+        stands_for = self._reader.facets(merged.FACET, [memory_id]).get(memory_id)
         return {
             "standing": row.standing.value,
-            "strength": strength.explained(vitals(one), now_s, self._strength_rules),
+            "strength": decay.explained(one.vitals, now_s, self._rules.strength),
             "uses": {"accesses": one.usage.accesses, "last_used": _moment(one.usage.last_used)},
             "ends_at": moment_text(None if one.lifetime is None else one.lifetime.ends_at),
             "lifetime_s": None if one.lifetime is None else one.lifetime.sliding_s,
-            "tier": self._tier(one, now_s),
-            "protected": _is_protected(one),
+            "tier": {
+                "name": placement.tier.value,
+                "importance": round(one.importance(now_s, self._rules.tiers), 4),
+                "surprise": round(placement.surprise, 4),
+                "successes": placement.successes,
+                "moved": _moment(placement.moved_at),
+            },
+            "protected": one.pinned or (one.is_protected and row.memory.type is not MemoryType.WORKING),
             "archived": None if why is None else why.to_json(),
-            "remotes": known_remotes.deliveries(self._reader, row.memory.id),
-            **self._merged(row.memory.id),
+            "remotes": known_remotes.deliveries(self._reader, memory_id),
+            **({} if stands_for is None else {"merged": stands_for["ids"]}),
         }
-
-    def _merged(self, memory_id: MemoryId) -> JsonObject:
-        """Those that were joined to it, if any were."""
-        facet = self._reader.facets(merges.FACET, [memory_id]).get(memory_id)
-        return {} if facet is None else {"merged": facet["ids"]}
 
     def archived(self, limit: int, before: int | None) -> ArchivePage:
         rows = self._reader.page(Query("", self._project), (Standing.ARCHIVED,), limit, before)
@@ -78,37 +78,22 @@ class Condition:
 
     def stats(self, activity: Activity, now_s: float) -> JsonObject:
         """The seed's figures of the tiers, and how many memories are in which state."""
-        rules, states, tiers, surprise = self._strength_rules, Counter[StrengthState](), Counter[Tier](), 0.0
+        states, tiers, surprise = Counter[StrengthState](), Counter[Tier](), 0.0
         for one in self._subjects.live():
-            states[strength.state(strength.current(vitals(one), now_s, rules), rules)] += 1
-            placement = self._tiering.placement(one)
+            states[decay.state(decay.current(one.vitals, now_s, self._rules.strength), self._rules.strength)] += 1
+            placement = one.placed(self._rules.tiers)
             tiers[placement.tier] += 1
             surprise += placement.surprise
         return {
-            **tier_stats.memory_stats(tiers, surprise, activity, now_s),
+            **memory_stats(tiers, surprise, activity, now_s),
             "strength": {state.value: states[state] for state in StrengthState},
             "searches": activity.lookups,
             "archived": self._reader.counts(self._project)["archived"],
         }
 
-    def _tier(self, one: Subject, now_s: float) -> JsonObject:
-        placement = self._tiering.placement(one)
-        return {
-            "name": placement.tier.value,
-            "importance": round(self._tiering.importance(one, now_s), 4),
-            "surprise": round(placement.surprise, 4),
-            "successes": placement.successes,
-            "moved": _moment(placement.moved_at),
-        }
-
     def _why(self, memories: list[Memory]) -> dict[str, Archived]:
-        facets = self._reader.facets(FACET, [memory.id for memory in memories])
+        facets = self._reader.facets(archive.FACET, [memory.id for memory in memories])
         return {memory_id: Archived.from_json(facet) for memory_id, facet in facets.items()}
-
-
-def _is_protected(one: Subject) -> bool:
-    """Whether no sweep takes it away. Working memories are meant to end, whatever they are worth."""
-    return one.pinned or (one.is_protected and one.memory.type is not MemoryType.WORKING)
 
 
 def _moment(at_s: float | None) -> str | None:

@@ -1,8 +1,8 @@
-"""What tells of a memory that is forgotten: summaries of many, and what they say then; of a text that was learned, its
-summary. Nothing is written here but who is told of where, and which text is no longer told by whom.
+"""Redacting what is forgotten from what tells of it: summaries of many, and the summary of a text that was learned.
 
-The facet `told:<id>` names the summaries that tell a sentence of a memory. It stays when the memory is brought back,
-since they go on telling it.
+Nothing is written here but who is told of where, and which text is no longer summarised by whom. The facet `told:<id>`
+names the summaries that tell a sentence of a memory. It stays when the memory is brought back, since they go on
+telling it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.verdicts import SUMMARY
-from kingly_memory.models import Memory, Standing
+from kingly_memory.models import SUMMARY, Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import archive
 
@@ -28,7 +27,7 @@ def note(transaction: Transaction, said: Memory) -> list[MemoryId]:
     """Write down whom a summary tells of, and say who that is; nobody for what is no summary."""
     if said.metadata.get("record") != SUMMARY:
         return []
-    from kingly_memory.lifecycle.summaries import MOST_TOLD, originals
+    from kingly_memory.lifecycle.summaries import MOST_TOLD, originals  # most stores need none of it
 
     ids = list(dict.fromkeys(originals(said)))[:MOST_TOLD]
     for memory_id in ids:
@@ -41,8 +40,38 @@ def without(transaction: Transaction, gone: Memory) -> Iterator[tuple[Row, Memor
     """The summaries that told of that memory, each as it was, as it is then, and whether it tells anything still; those
     that told of such a summary come behind it."""
     for row in _telling(transaction, gone):
-        yield from _retold(transaction, row, gone.id, "", DEEP)
+        yield from _redacted(transaction, row, gone.id, "", DEEP)
     transaction.set_facet(FACET, gone.id, None)
+
+
+def _redacted(
+    transaction: Transaction, row: Row, gone: MemoryId, instead: str, deep: int
+) -> Iterator[tuple[Row, Memory, bool]]:
+    from kingly_memory.lifecycle.summaries import gist, originals, redacted
+
+    after = redacted(row.memory, gone, instead)
+    if after == row.memory:
+        return
+    is_telling = bool(originals(after))
+    yield row, after, is_telling
+    for above in _telling(transaction, after) if deep else []:
+        yield from _redacted(transaction, above, after.id, gist(after).sentence if is_telling else "", deep - 1)
+
+
+def _telling(transaction: Transaction, memory: Memory) -> Iterator[Row]:
+    """Summaries of the same project."""
+    behind = (transaction.facet(archive.FACET, memory.id) or {}).get("summary")
+    for summary_id in dict.fromkeys([*_named(transaction, memory.id), *([] if behind is None else [behind])]):
+        row = transaction.row(summary_id)
+        if row is not None and row.memory.scope.project == memory.scope.project:
+            yield row
+
+
+def _named(transaction: Transaction, memory_id: MemoryId) -> list[str]:
+    return list((transaction.facet(FACET, memory_id) or {"in": []})["in"])
+
+
+# --- texts that were learned ----------------------------------------------------------------------------------------
 
 
 def halves(transaction: Transaction, memory: Memory) -> list[Row]:
@@ -70,30 +99,3 @@ def _learned(transaction: Transaction, memory_id: MemoryId) -> list[Link]:
     """The links between texts and their summaries: wherever a text has been since, they are one thing."""
     is_one = (links.LinkType.REFERENCES, archive.WHOLE_TEXT)
     return [one for one in links.of(transaction, memory_id) if (one.link_type, one.description) == is_one]
-
-
-def _retold(
-    transaction: Transaction, row: Row, gone: MemoryId, instead: str, deep: int
-) -> Iterator[tuple[Row, Memory, bool]]:
-    from kingly_memory.lifecycle.summaries import gist, originals, retold
-
-    after = retold(row.memory, gone, instead)
-    if after == row.memory:
-        return
-    is_telling = bool(originals(after))
-    yield row, after, is_telling
-    for above in _telling(transaction, after) if deep else []:
-        yield from _retold(transaction, above, after.id, gist(after).sentence if is_telling else "", deep - 1)
-
-
-def _telling(transaction: Transaction, memory: Memory) -> Iterator[Row]:
-    """Summaries of the same project."""
-    behind = (transaction.facet(archive.FACET, memory.id) or {}).get("summary")
-    for summary_id in dict.fromkeys([*_named(transaction, memory.id), *([] if behind is None else [behind])]):
-        row = transaction.row(summary_id)
-        if row is not None and row.memory.scope.project == memory.scope.project:
-            yield row
-
-
-def _named(transaction: Transaction, memory_id: MemoryId) -> list[str]:
-    return list((transaction.facet(FACET, memory_id) or {"in": []})["in"])

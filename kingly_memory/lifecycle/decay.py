@@ -1,0 +1,219 @@
+"""How alive a memory still is: its strength falls while nobody uses it (seed 000, priority 2; A6 to A9). Pure.
+
+    strength = (initial · exp(−0.693 · idle days / half-life) + accesses + reinforcements) · (0.5 + 0.5 · significance)
+
+within 0 and 1, where `accesses` is min(0.4, ln(1 + n) · 0.1) and `reinforcements` is min(0.3, n · 0.1) for those of the
+last 7 days. Days count in fractions. What lies in the future, because a clock was set back, counts as now.
+
+What a memory has gained by uses does not fade, so three uses keep one of significance 0.5 above 0.1 for ever, at 0.104:
+what was useful several times is not forgotten. `StrengthRules(decaying_accesses=True)` lets that fade too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Self
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.intake import share, shown
+from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.settings import Range, Settings
+
+DAY_S = 86_400.0
+KEPT_REINFORCEMENTS = 10
+REINFORCED_FOR_S = 7 * DAY_S
+ACCESS_STEP, ACCESS_MOST = 0.1, 0.4
+REINFORCEMENT_STEP, REINFORCEMENT_MOST = 0.1, 0.3
+RATE = 0.693
+"""The seed's figure for ln 2."""
+POSITIVE = Range(above=True)
+
+
+class StrengthState(StrEnum):
+    """What a strength means. A weak memory can still be recovered by a use."""
+
+    STRONG = "strong"
+    NORMAL = "normal"
+    WEAK = "weak"
+    FORGETTABLE = "forgettable"
+
+
+@dataclass(frozen=True, slots=True)
+class StrengthRules:
+    """The figures of the rule, by default the seed's. `half_life_days` names the types that differ from the default.
+
+    Below `forget_threshold` a memory is forgettable, from there to below `weak_below` weak, from `strong_from` strong
+    (a fresh memory of significance 0.5 has 0.75). With `fades` off, no memory loses anything by idleness.
+    """
+
+    default_half_life_days: float = 30.0
+    half_life_days: Mapping[MemoryType, float] = field(default_factory=dict)
+    forget_threshold: float = 0.1
+    weak_below: float = 0.3
+    strong_from: float = 0.7
+    decaying_accesses: bool = False
+    fades: bool = True
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """A threshold above where weak or strong begins moves that along."""
+        own = {kind: float(getattr(settings, f"{kind.value}_half_life_days")) for kind in MemoryType}
+        threshold = settings.forget_threshold
+        return cls(
+            default_half_life_days=settings.half_life_days,
+            half_life_days={kind: days for kind, days in own.items() if days},
+            forget_threshold=threshold,
+            weak_below=max(cls().weak_below, threshold),
+            strong_from=max(cls().strong_from, threshold),
+            decaying_accesses=settings.decaying_accesses,
+            fades=settings.decay_enabled,
+        )
+
+    def half_life(self, kind: MemoryType) -> float:
+        """The half-life in days of memories of that type that have none of their own."""
+        return self.half_life_days.get(kind, self.default_half_life_days)
+
+
+SEEDS_RULES = StrengthRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """The facet `strength:<id>`: what was said about how long a memory should last. Without it the default holds.
+
+    `half_life_days` None means that of its type; `initial` (0 to 1) is what fading begins from; `reinforced` are the
+    latest reinforcements in Unix seconds, oldest first. Raises InvalidInput.
+    """
+
+    half_life_days: float | None = None
+    initial: float = 1.0
+    reinforced: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.half_life_days is not None:
+            half_life("half_life_days", self.half_life_days)
+        share("initial", self.initial)
+
+    def reinforce(self, at_s: float) -> Strength:
+        """The strength after a reinforcement. The latest ten are kept."""
+        return replace(self, reinforced=tuple(sorted((*self.reinforced, at_s))[-KEPT_REINFORCEMENTS:]))
+
+    def to_json(self) -> JsonObject:
+        return {"half_life_days": self.half_life_days, "initial": self.initial, "reinforced": list(self.reinforced)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Strength:
+        return cls(data["half_life_days"], data["initial"], tuple(data["reinforced"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """What a strength is computed from. `touched_s` is when the memory was last written, used or reinforced, in Unix
+    seconds; it fades from there."""
+
+    touched_s: float
+    significance: float = 0.5
+    accesses: int = 0
+    strength: Strength = Strength()
+    type: MemoryType = MemoryType.SEMANTIC
+
+    @classmethod
+    def of(cls, memory: Memory, strength: Strength, *, accesses: int = 0, last_used: float | None = None) -> Vitals:
+        """A memory that was never touched fades from its own timestamps, never from when somebody first looked."""
+        used = () if last_used is None else (last_used,)
+        written = (memory.created_at.timestamp(), memory.updated_at.timestamp())
+        touched_s = max(*written, *used, *strength.reinforced)
+        return cls(touched_s, memory.significance, accesses, strength, memory.type)
+
+    def idle_days(self, now_s: float) -> float:
+        return max(now_s - self.touched_s, 0.0) / DAY_S
+
+    def half_life_days(self, rules: StrengthRules = SEEDS_RULES) -> float:
+        own = self.strength.half_life_days
+        return rules.half_life(self.type) if own is None else own
+
+    def recent(self, now_s: float) -> list[float]:
+        """The reinforcements that still count."""
+        return [at for at in self.strength.reinforced if now_s - at < REINFORCED_FOR_S]
+
+    def gains(self, rules: StrengthRules) -> tuple[float, float]:
+        """What fades, and what stays for ever."""
+        accesses = min(ACCESS_MOST, math.log1p(self.accesses) * ACCESS_STEP)
+        initial = self.strength.initial
+        return (initial + accesses, 0.0) if rules.decaying_accesses else (initial, accesses)
+
+    @property
+    def factor(self) -> float:
+        return 0.5 + 0.5 * self.significance
+
+
+def current(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float:
+    """The strength, 0 to 1. It never rises by itself, and neither an access nor a reinforcement lowers it."""
+    left = math.exp(-RATE * (vitals.idle_days(now_s) / vitals.half_life_days(rules))) if rules.fades else 1.0
+    fading, lasting = vitals.gains(rules)
+    total = fading * left + lasting + _bonus(len(vitals.recent(now_s)))
+    return min(1.0, max(0.0, total * vitals.factor))
+
+
+def state(strength: float, rules: StrengthRules = SEEDS_RULES) -> StrengthState:
+    if strength < rules.forget_threshold:
+        return StrengthState.FORGETTABLE
+    if strength < rules.weak_below:
+        return StrengthState.WEAK
+    return StrengthState.STRONG if strength >= rules.strong_from else StrengthState.NORMAL
+
+
+def days_until_forgotten(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> float | None:
+    """Days until the strength falls below the threshold if nobody touches the memory: 0.0 when it has fallen already,
+    None when it never will."""
+    if current(vitals, now_s, rules) < rules.forget_threshold:
+        return 0.0
+    fading, lasting = vitals.gains(rules)
+    lapses = sorted(at + REINFORCED_FOR_S for at in vitals.recent(now_s))
+    # Between two lapses the bonus is constant, so in each stretch the strength only fades.
+    for lapsed, (begin_s, end_s) in enumerate(zip([now_s, *lapses], [*lapses, math.inf], strict=True)):
+        needed = rules.forget_threshold / vitals.factor - lasting - _bonus(len(lapses) - lapsed)
+        if needed > fading:
+            return (begin_s - now_s) / DAY_S
+        if needed > 0 and rules.fades:
+            idle_days = -math.log(needed / fading) / RATE * vitals.half_life_days(rules)
+            fallen_s = max(begin_s, vitals.touched_s + idle_days * DAY_S)
+            if fallen_s < end_s:
+                return (fallen_s - now_s) / DAY_S
+    return None
+
+
+def figures(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> dict[str, float]:
+    """What a verdict on a strength rests on."""
+    return {
+        "strength": current(vitals, now_s, rules),
+        "idle_days": vitals.idle_days(now_s),
+        "half_life_days": vitals.half_life_days(rules),
+        "accesses": vitals.accesses,
+    }
+
+
+def explained(vitals: Vitals, now_s: float, rules: StrengthRules = SEEDS_RULES) -> JsonObject:
+    """A strength with all that a reader wants to know about it, rounded."""
+    found = figures(vitals, now_s, rules)
+    days = days_until_forgotten(vitals, now_s, rules)
+    return {
+        **{name: round(figure, 4) for name, figure in found.items()},
+        "state": state(found["strength"], rules).value,
+        "reinforcements": len(vitals.recent(now_s)),
+        "days_until_forgettable": None if days is None else round(days, 2),
+    }
+
+
+def half_life(name: str, value: object) -> float:
+    """A half-life in days: a number above 0. Raises InvalidInput."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not POSITIVE.holds(value):
+        raise InvalidInput(name, f"{shown(value)} is no half-life; say a number of days {POSITIVE}")
+    return float(value)
+
+
+def _bonus(reinforcements: int) -> float:
+    return min(REINFORCEMENT_MOST, reinforcements * REINFORCEMENT_STEP)

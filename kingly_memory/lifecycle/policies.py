@@ -1,0 +1,318 @@
+"""What each policy decides about one memory, with the reason and the figures it rests on. Pure.
+
+`ended` is the end of a lifetime (seed 004) or of a `ttl`, `faded` too little strength (seed 000), `tiered` the tiers
+(seed 003). None looks at another memory: `plan` asks them all and adds what depends on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from kingly_memory.ids import MemoryId
+from kingly_memory.lifecycle import decay, tiers
+from kingly_memory.lifecycle.decay import DAY_S, Strength, StrengthRules, StrengthState, Vitals
+from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM, Lifetime, is_expired
+from kingly_memory.lifecycle.tiers import Placement, TierRules, above, below, placed
+from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing, Tier
+from kingly_memory.settings import Settings
+
+# --- what a policy sees ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The facet `usage:<id>`: how often a memory was used, and when last (Unix seconds, None for never)."""
+
+    accesses: int = 0
+    last_used: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A memory and the facets that lie beside it. `awaited`: a remote that should have it has not acknowledged it."""
+
+    memory: Memory
+    standing: Standing
+    lifetime: Lifetime | None = None
+    usage: Usage = field(default_factory=Usage)
+    strength: Strength = field(default_factory=Strength)
+    placement: Placement | None = None
+    weight: float = 1.0
+    pinned: bool = False
+    awaited: bool = False
+
+    @property
+    def mark(self) -> int:
+        """Another number after any use, reinforcement, judgement, move or pin, whatever the clock said then. Holds
+        within one process."""
+        return hash((self.usage, self.strength, self.placement, self.weight, self.pinned))
+
+    @property
+    def is_protected(self) -> bool:
+        is_held = self.memory.metadata.get("record") == EXPERIENCE
+        return self.pinned or is_held or self.memory.significance >= PROTECTED_FROM
+
+    @property
+    def vitals(self) -> Vitals:
+        usage = self.usage
+        return Vitals.of(self.memory, self.strength, accesses=usage.accesses, last_used=usage.last_used)
+
+    @property
+    def faded_since_s(self) -> float:
+        """When its importance began to fade: the latest of creation, revision and reinforcement, in Unix seconds."""
+        memory, reinforced_at = self.memory, None if self.placement is None else self.placement.reinforced_at
+        written_s = max(memory.created_at.timestamp(), memory.updated_at.timestamp())
+        return max(written_s, reinforced_at or written_s, *self.strength.reinforced)
+
+    def placed(self, rules: TierRules) -> Placement:
+        """Its own placement, or the one that its significance gives it."""
+        return placed(self.memory, rules) if self.placement is None else self.placement
+
+    def importance(self, now_s: float, rules: TierRules, tier: Tier | None = None) -> float:
+        """The decayed importance in the tier where it is, or in another one."""
+        there = tier or self.placed(rules).tier
+        return tiers.decayed_importance(self.memory.significance, now_s - self.faded_since_s, there, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleRules:
+    """The figures of every policy. `merging_threshold`: how alike two memories are at least that say the same."""
+
+    strength: StrengthRules = decay.SEEDS_RULES
+    tiers: TierRules = tiers.SEEDS_TIERS
+    merging_threshold: float = 0.85
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Whatever settings allow makes rules."""
+        return cls(StrengthRules.of(settings), TierRules.of(settings), settings.merging_threshold)
+
+
+# --- what a policy can decide ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave it as it is."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Move it one tier up."""
+
+    to: Tier
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Demote:
+    """Move it one tier down."""
+
+    to: Tier
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Take it out of sight; `restore` brings it back."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Merge it into a memory that says the same; its own text is kept in the archive. `revision` is that of the other
+    one when the two were compared."""
+
+    into: MemoryId
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    revision: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise:
+    """Archive it behind a summary that is linked to it. Those with the same `topic` and `agent` share one."""
+
+    topic: str
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Erase it: only for working memories and copies of what the remote holds."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+Verdict = Keep | Promote | Demote | Archive | Merge | Summarise | Expire
+
+
+# --- the policies ---------------------------------------------------------------------------------------------------
+
+
+def ended(subject: Subject, now_s: float) -> Keep | Archive | Expire:
+    """What has ended goes to the archive, but for working memories and copies, which are erased.
+
+    A working memory of a significance of 0.8 and more is archived too: what matters that much is never lost. The others
+    are erased only when every remote that should have them does.
+    """
+    lifetime = subject.lifetime
+    if lifetime is None or lifetime.expires_at is None or not is_expired(lifetime, now_s):
+        return Keep("its lifetime has not ended")
+    figures = {"ended_s_ago": now_s - lifetime.expires_at}
+    if subject.standing is Standing.CACHED:
+        return Expire("a copy of what the remote holds, past its lifetime", figures)
+    if subject.standing is not Standing.LIVE:
+        return Keep(f"it is {subject.standing.value} already")
+    if subject.pinned:
+        return Keep("it is pinned", figures)
+    if subject.memory.type is not MemoryType.WORKING or subject.memory.significance >= PROTECTED_FROM:
+        if lifetime.sliding_s is None:
+            return Archive("its ttl has ended", figures)
+        return Archive(f"nobody has used it for {lifetime.sliding_s / DAY_S:g} days", figures)
+    if subject.awaited:
+        return Keep("it waits for the remote to acknowledge it", figures)
+    return Expire("a working memory past its lifetime", figures)
+
+
+def faded(subject: Subject, now_s: float, rules: StrengthRules = decay.SEEDS_RULES) -> Keep | Archive:
+    """What has too little strength goes to the archive; `plan` spares the last of each category (A7, A10)."""
+    if not rules.fades:
+        return Keep("forgetting is switched off")
+    if subject.standing is not Standing.LIVE:
+        return Keep(f"it is {subject.standing.value} already")
+    vitals = subject.vitals
+    strength = decay.current(vitals, now_s, rules)
+    reached = decay.state(strength, rules)
+    if reached is not StrengthState.FORGETTABLE:
+        return Keep(f"its strength is {reached.value}", {"strength": strength})
+    found = decay.figures(vitals, now_s, rules)
+    if subject.pinned:
+        return Keep("it is pinned", found)
+    if subject.is_protected:
+        return Keep("its significance protects it", found)
+    return Archive(f"its strength is below {rules.forget_threshold:g}", found)
+
+
+def tiered(subject: Subject, now_s: float, rules: TierRules = tiers.SEEDS_TIERS) -> Keep | Promote | Demote | Archive:
+    """Up when it proves useful, down when it fades (decisions R1 to R5).
+
+    By one tier at most, and after a move it stays for the cooldown. What has earned a promotion is not demoted.
+    GLACIAL is entered by fading below 0.3, not by idleness, and left downward by idleness only, to the archive; but
+    not by working memories, which end by themselves.
+    """
+    if subject.standing is not Standing.LIVE:
+        return Keep(f"it is {subject.standing.value} already")
+    placement = subject.placed(rules)
+    if placement.is_cooling(now_s):
+        return Keep("it has moved within the cooldown")
+    tier, merit = placement.tier, _merit(subject, placement, rules)
+    higher, lower = above(tier), below(tier)
+    if merit is not None and higher is not None:
+        if placement.is_held(now_s, upward=True):
+            return Keep("it has earned a promotion, and has changed direction lately", merit[1])
+        return Promote(higher, *merit)
+    ttl_s = rules.configs[tier].ttl_seconds
+    settled_s = max(subject.faded_since_s, placement.moved_at or subject.faded_since_s)
+    idle_s = max(now_s - max(settled_s, subject.usage.last_used or settled_s), 0.0)
+    importance = subject.importance(now_s, rules)
+    figures = {"importance": importance, "idle_s": idle_s}
+    floor = rules.glacial_entry if tier is Tier.SLOW else rules.configs[tier].importance_threshold
+    # Merit in FAST outweighs fading, and whatever has just come or was revised has the time of its tier.
+    may_fade = tier is not Tier.GLACIAL and merit is None and now_s - settled_s > ttl_s
+    if tier is not Tier.SLOW and idle_s > ttl_s:
+        reason = f"idle for longer than the {tier.value} tier allows"
+    elif may_fade and importance < floor:
+        reason = f"its importance has faded below that of the {tier.value} tier"
+    else:
+        return Keep(f"it belongs to the {tier.value} tier", figures)
+    if lower is not None:
+        if placement.is_held(now_s, upward=False):
+            return Keep("it should step down, and has changed direction lately", figures)
+        return Demote(lower, reason, figures)
+    if subject.is_protected:
+        return Keep("it is protected from the archive", figures)
+    if subject.memory.type is MemoryType.WORKING:
+        return Keep("it is a working memory, which ends by itself", figures)
+    return Archive(reason, figures)
+
+
+def _merit(subject: Subject, placement: Placement, rules: TierRules) -> tuple[str, dict[str, float]] | None:
+    """Why the memory should rise, from what has happened since it last moved."""
+    accesses = subject.usage.accesses - placement.accesses_at_move
+    surprises = placement.surprises - placement.surprises_at_move
+    successes = placement.successes - placement.successes_at_move
+    if accesses >= rules.promotion_accesses:
+        return "it was used often since it last moved", {"accesses": accesses}
+    if surprises > 0 and placement.surprise >= rules.surprise_threshold:
+        return "it proved more useful than predicted", {"surprise": placement.surprise}
+    if successes >= rules.success_references:
+        return "successes since it last moved refer to it", {"successes": successes}
+    return None
+
+
+def moved(subject: Subject, verdict: Promote | Demote, now_s: float, rules: TierRules) -> Placement:
+    """The facet once the verdict is carried out."""
+    accesses = subject.usage.accesses
+    return tiers.moved(subject.placed(rules), verdict.to, now_s, accesses=accesses, reason=verdict.reason)
+
+
+# --- what has faded -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Faded:
+    """A memory and its strength."""
+
+    memory_id: MemoryId
+    strength: float
+
+    def to_json(self) -> JsonObject:
+        return {"memory_id": self.memory_id, "strength": round(self.strength, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class WeakMemories:
+    """What has faded, each list weakest first. `forgettable` may go with the next sweep, unless one is the last of its
+    category; `recoverable` are weak and a use brings them back; `protected` would be forgettable and are not."""
+
+    forgettable: tuple[Faded, ...] = ()
+    recoverable: tuple[Faded, ...] = ()
+    protected: tuple[Faded, ...] = ()
+
+    def to_json(self, *, include_recoverable: bool = True) -> JsonObject:
+        """In the seed's names, with `protected` beside."""
+        recoverable = [one.to_json() for one in self.recoverable]
+        return {
+            "forgettable": [one.memory_id for one in self.forgettable],
+            "protected": [one.memory_id for one in self.protected],
+            **({"recoverable": recoverable} if include_recoverable else {}),
+        }
+
+
+def weak(subjects: Iterable[Subject], now_s: float, rules: StrengthRules = decay.SEEDS_RULES) -> WeakMemories:
+    """The live memories that are weak or forgettable."""
+    forgettable: list[Faded] = []
+    recoverable: list[Faded] = []
+    protected: list[Faded] = []
+    for subject in subjects:
+        one = Faded(subject.memory.id, decay.current(subject.vitals, now_s, rules))
+        reached = decay.state(one.strength, rules)
+        if reached is StrengthState.WEAK:
+            recoverable.append(one)
+        elif reached is StrengthState.FORGETTABLE:
+            (protected if subject.is_protected else forgettable).append(one)
+    lists = (forgettable, recoverable, protected)
+    return WeakMemories(*(tuple(sorted(some, key=lambda one: (one.strength, one.memory_id))) for some in lists))

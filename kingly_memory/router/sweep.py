@@ -1,0 +1,374 @@
+"""Sweeping: plan with what can be read, then carry out that plan and nothing else, a few memories at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
+
+from kingly_memory.errors import SweepUnderWay
+from kingly_memory.ids import MemoryId, new_id
+from kingly_memory.lifecycle import duplicates
+from kingly_memory.lifecycle.compaction import Strategy
+from kingly_memory.lifecycle.duplicates import Group, Statement, statement
+from kingly_memory.lifecycle.lifetimes import is_expired
+from kingly_memory.lifecycle.plan import MERGING, TIERS, Census, Decision, Plan, Policies, plan
+from kingly_memory.lifecycle.policies import Merge, Subject, Summarise
+from kingly_memory.models import JsonObject, MemoryType, Standing, Tier
+from kingly_memory.ports import LocalStore, StoreReader, Transaction
+from kingly_memory.router import compaction, sweep_changes
+from kingly_memory.router.archive import APART
+from kingly_memory.router.compaction import CompactionPlan, Note
+from kingly_memory.router.landing import Landing
+from kingly_memory.router.lock import Lock
+from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
+from kingly_memory.router.write import WriteContext
+
+if TYPE_CHECKING:
+    from kingly_memory.lifecycle.summaries import Gist
+
+T = TypeVar("T")
+SHOWN = 100
+"""Actions that a report lists; the counts are of all."""
+AT_ONCE = 64
+"""Decisions offered to one change, which takes as many as the time allows."""
+PAUSE_S = 0.001
+"""Between two changes, for searches and stores that wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep did, or with `dry_run` would do. Of `archived`, `summarised` went behind one of the `summaries` that
+    were written; `merged` are archived besides, and merged into those that are `standing` for them. `waiting` are ended
+    ones a remote has yet to acknowledge, `spared` the last of their categories, `skipped` those that were touched after
+    the plan was made. `kept_for_keys` say the same as others and are not merged because they have keys; `twins` names
+    them with those others. All of that is the project's own; `elsewhere` counts those of other projects that had ended
+    and went too, erased or archived. `ended` are what was erased, wherever it was. What was done lies under `id` until
+    the next sweep."""
+
+    archived: int = 0
+    erased: int = 0
+    promoted: int = 0
+    demoted: int = 0
+    summarised: int = 0
+    summaries: int = 0
+    merged: int = 0
+    waiting: int = 0
+    spared: int = 0
+    skipped: int = 0
+    kept_for_keys: int = 0
+    elsewhere: int = 0
+    dry_run: bool = False
+    policies: tuple[str, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    before: Census = field(default_factory=Census)
+    after: Census = field(default_factory=Census)
+    actions: tuple[JsonObject, ...] = ()
+    twins: tuple[tuple[MemoryId, MemoryId], ...] = ()
+    ended: tuple[MemoryId, ...] = field(default=(), repr=False)
+    standing: tuple[MemoryId, ...] = field(default=(), repr=False)
+    id: str = field(default="", repr=False)
+
+    @property
+    def can_be_undone(self) -> bool:
+        return not self.dry_run and bool(self.archived or self.merged or self.promoted or self.demoted)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "archived": self.archived,
+            "erased": self.erased,
+            "promoted": self.promoted,
+            "demoted": self.demoted,
+            "summarised": self.summarised,
+            "summaries": self.summaries,
+            "merged": self.merged,
+            "waiting": self.waiting,
+            "spared": self.spared,
+            "skipped": self.skipped,
+            "kept_for_keys": self.kept_for_keys,
+            "elsewhere": self.elsewhere,
+            "dry_run": self.dry_run,
+            "policies": list(self.policies),
+            "reasons": dict(self.reasons),
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+            "actions": list(self.actions),
+            "twins": [{"memory_id": one, "like": other} for one, other in self.twins],
+        }
+
+
+@dataclass(slots=True)
+class Done:
+    """What has become of a plan so far: the decisions that were carried out, and how."""
+
+    decisions: list[tuple[Decision, str]] = field(default_factory=list)
+    summaries: int = 0
+    skipped: int = 0
+
+
+class Sweeper:
+    """Sweeps for one router."""
+
+    def __init__(self, *, store: LocalStore, landing: Landing, lock: Lock) -> None:
+        self._store = store
+        self._landing = landing
+        self._lock = lock
+        self._is_busy = False
+
+    async def sweep(self, policies: Policies, context: WriteContext, *, dry_run: bool) -> SweepReport:
+        """Raises SweepUnderWay, StoreError."""
+        if dry_run:
+            return report(await self._plan(policies, context))
+        with self._alone():
+            planned = await self._plan(policies, context)
+            sweep = Sweep(new_id(context.now), policies, context)
+            if not planned.decisions:
+                await self._write(sweep_changes.note_time(sweep))
+                return report(planned, Done())
+            done = await self._carry_out(sweep, planned.decisions)
+            found = replace(report(planned, done), id=sweep.id)
+            if len(done.decisions) == len(planned.decisions) and done.summaries == planned.summaries:
+                return found
+            return replace(found, after=await asyncio.to_thread(self._census, policies, context))
+
+    async def compact(self, how: Strategy, context: WriteContext, *, dry_run: bool) -> JsonObject:
+        """Compact the project's threads, and report. Raises SweepUnderWay, StoreError."""
+        if dry_run:
+            return (await self._compaction(how, context)).planned.to_json(dry_run=True)
+        with self._alone():
+            found = await self._compaction(how, context)
+            if not found.decisions and not found.notes:
+                return found.planned.to_json(dry_run=False)
+            sweep = Sweep(new_id(context.now), Policies(names=()), context)
+            done = await self._carry_out(sweep, found.decisions, found.notes)
+            if not done.skipped:
+                return found.planned.to_json(dry_run=False)
+            left = await asyncio.to_thread(compaction.tally, self._store.reader, context.project)
+            return found.planned.to_json(dry_run=False, after=left)
+
+    async def undo(self, context: WriteContext) -> Undone:
+        """Bring back what the project's last sweep archived, and put back what it moved, but for what was touched
+        since. Raises SweepUnderWay, StoreError."""
+        with self._alone():
+            last = self._last(context.project) or {"id": "", "pages": 0}
+            memories = threads = 0
+            for page in reversed(range(last["pages"])):
+                undone = await self._write(sweep_changes.take_back(last["id"], page, context))
+                memories, threads = memories + undone.memories, threads + undone.threads
+            return Undone(memories, threads)
+
+    def last_s(self, project: str) -> float | None:
+        """When the last sweep of that project began, in Unix seconds."""
+        last = self._last(project)
+        return None if last is None else last["at"]
+
+    def _last(self, project: str) -> JsonObject | None:
+        owner = sweep_changes.last(project)
+        return self._store.reader.facets(sweep_changes.FACET, [owner]).get(owner)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The lock keeps out other processes, but not another task of this one."""
+        if self._is_busy or not self._lock.take():
+            raise SweepUnderWay
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
+            self._lock.give_up()
+
+    async def _write(self, change: Callable[[Transaction], T]) -> T:
+        return await self._landing.of(self._store.write(change))
+
+    # --- planning: on a thread of its own, since those that searches read on are for searches -------------------------
+
+    async def _plan(self, policies: Policies, context: WriteContext) -> Plan:
+        remotes = await self._write(lambda transaction: transaction.owners("remote"))
+        reader, now_s, project = self._store.reader, context.now_s, context.project
+        subjects = Subjects(reader, project, remotes)
+
+        def make() -> Plan:
+            is_merging, threshold = MERGING in policies.names, policies.rules.merging_threshold
+            return plan(
+                policies,
+                now_s,
+                project,
+                counts=reader.counts(project),
+                ended=subjects.ended(now_s),
+                live=subjects.live(),
+                duplicates=find_duplicates(reader, subjects, now_s, threshold) if is_merging else (),
+            )
+
+        return await asyncio.to_thread(make)
+
+    async def _compaction(self, how: Strategy, context: WriteContext) -> CompactionPlan:
+        return await asyncio.to_thread(compaction.plan, self._store.reader, context.project, how, context.now_s)
+
+    def _census(self, policies: Policies, context: WriteContext) -> Census:
+        """How it is now, where it is not what was planned."""
+        reader, tiers = self._store.reader, Counter[Tier]()
+        is_tiered = TIERS in policies.names
+        for one in Subjects(reader, context.project).live() if is_tiered else ():
+            tiers[one.placed(policies.rules.tiers).tier] += 1
+        counts = reader.counts(context.project)
+        live = sum(counts[kind.value] for kind in MemoryType)
+        return Census(live, counts["archived"], {tier: tiers[tier] for tier in Tier} if is_tiered else {})
+
+    # --- carrying out -------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, sweep: Sweep, decisions: Sequence[Decision], notes: Sequence[Note] = ()) -> Done:
+        before = await self._write(sweep_changes.begin(sweep))
+        earlier = before or {"id": "", "pages": 0}
+        for first in range(0, earlier["pages"], AT_ONCE):
+            pages = range(first, min(first + AT_ONCE, earlier["pages"]))
+            await self._write(sweep_changes.drop_pages(earlier["id"], pages))
+        done = Done()
+        page = 0
+        for _, some in groupby(decisions, key=_summary_of):
+            page = await self._carry_out_some(sweep, list(some), page, done)
+        for first in range(0, len(notes), AT_ONCE):
+            await asyncio.sleep(PAUSE_S)
+            some_notes = notes[first : first + AT_ONCE]
+            done.skipped += await self._write(sweep_changes.write_notes(sweep, some_notes, page))
+            page += 1
+        return done
+
+    async def _carry_out_some(self, sweep: Sweep, decisions: Sequence[Decision], page: int, done: Done) -> int:
+        """Those of one summary, or of none; from that page on, and up to which."""
+        behind = await self._write_summary(sweep, decisions, page)
+        written_at, page = page, page + (behind is not None)
+        is_used = False
+        begun = 0
+        while begun < len(decisions):
+            await asyncio.sleep(PAUSE_S)
+            some = decisions[begun : begun + AT_ONCE]
+            outcomes = await self._write(sweep_changes.carry_out(sweep, some, page, behind))
+            carried_out = [
+                (decision, outcome)
+                for decision, outcome in zip(some, outcomes, strict=False)
+                if outcome != sweep_changes.SKIPPED
+            ]
+            done.decisions += carried_out
+            done.skipped += len(outcomes) - len(carried_out)
+            begun += len(outcomes)
+            page += bool(carried_out)
+            is_used |= sweep_changes.SUMMARISED in outcomes
+        done.summaries += is_used
+        if behind is not None and not is_used:
+            await self._write(sweep_changes.drop_summary(sweep, written_at))
+        return page
+
+    async def _write_summary(self, sweep: Sweep, decisions: Sequence[Decision], page: int) -> Behind | None:
+        verdicts = [one.verdict for one in decisions if isinstance(one.verdict, Summarise)]
+        if not verdicts:
+            return None
+        from kingly_memory.lifecycle.summaries import Summarised  # few sweeps need it
+
+        ids = tuple(one.memory_id for one in decisions)
+        significances = tuple(one.figures["significance"] for one in verdicts)
+        of = Summarised(verdicts[0].agent, verdicts[0].topic, ids, significances)
+        gists = await asyncio.to_thread(_gists, self._store.reader, decisions)
+        return await self._write(sweep_changes.write_summary(sweep, of, gists, page))
+
+
+def _summary_of(decision: Decision) -> tuple[str | None, str] | None:
+    """Those with the same answer are carried out together; None for those without a summary."""
+    verdict = decision.verdict
+    return (verdict.agent, verdict.topic) if isinstance(verdict, Summarise) else None
+
+
+def _gists(reader: StoreReader, decisions: Sequence[Decision]) -> list[Gist]:
+    """Of the most important of them that are as the plan saw them."""
+    from kingly_memory.lifecycle.summaries import MOST_TOLD, gist
+
+    chosen = nlargest(MOST_TOLD, decisions, key=lambda one: (one.verdict.figures["importance"], one.memory_id))
+    rows = ((one, reader.row(one.memory_id)) for one in chosen)
+    return [
+        gist(row.memory)
+        for one, row in rows
+        if row is not None and row.standing is Standing.LIVE and row.memory.revision == one.revision
+    ]
+
+
+def find_duplicates(reader: StoreReader, subjects: Subjects, now_s: float, threshold: float) -> Iterator[Group]:
+    """The project's memories that say the same as others, in groups, but for what was brought back from a merge.
+
+    Of every memory a number is kept that duplicates have in common. Only those that share one are read again and
+    compared, so that a large store takes few bytes for a memory.
+    """
+    first: dict[int, MemoryId] = {}
+    several: dict[int, list[MemoryId]] = {}
+    for one in subjects.live():
+        said = statement(one.memory)
+        if said is not None:
+            number = hash(said.gist)
+            if first.setdefault(number, one.memory.id) != one.memory.id:
+                several.setdefault(number, [first[number]]).append(one.memory.id)
+    for ids in several.values():
+        apart = reader.facets(APART, ids)
+        rows = [reader.row(memory_id) for memory_id in ids if memory_id not in apart]
+        alike: defaultdict[Hashable, list[tuple[Subject, Statement]]] = defaultdict(list)
+        for one in subjects.of([row for row in rows if row is not None and row.standing is Standing.LIVE]):
+            said = statement(one.memory)
+            if said is not None and not is_expired(one.lifetime, now_s):
+                light = replace(one, memory=replace(one.memory, content="", title=None))
+                alike[said.gist].append((light, said))
+        for some in alike.values():
+            yield from (group for group in duplicates.groups(some, threshold) if group.merged or group.twin)
+
+
+# --- the report -----------------------------------------------------------------------------------------------------
+
+_WOULD = {
+    "Archive": sweep_changes.ARCHIVED,
+    "Summarise": sweep_changes.SUMMARISED,
+    "Merge": sweep_changes.MERGED,
+    "Expire": sweep_changes.ERASED,
+    "Promote": sweep_changes.PROMOTED,
+    "Demote": sweep_changes.DEMOTED,
+}
+
+
+def report(planned: Plan, done: Done | None = None) -> SweepReport:
+    """What was planned (a dry run), or with `done` what has become of it. Actions are listed as far as a reader may
+    want them."""
+    if done is None:
+        would = [(one, _WOULD[type(one.verdict).__name__]) for one in planned.decisions]
+        return replace(report(planned, Done(would, planned.summaries)), dry_run=True)
+    own = [(decision, outcome) for decision, outcome in done.decisions if not decision.elsewhere]
+    counts = Counter(outcome for _, outcome in own)
+    return SweepReport(
+        archived=counts[sweep_changes.ARCHIVED] + counts[sweep_changes.SUMMARISED],
+        erased=counts[sweep_changes.ERASED],
+        promoted=counts[sweep_changes.PROMOTED],
+        demoted=counts[sweep_changes.DEMOTED],
+        summarised=counts[sweep_changes.SUMMARISED],
+        summaries=done.summaries,
+        merged=counts[sweep_changes.MERGED],
+        waiting=planned.waiting,
+        spared=planned.spared,
+        skipped=done.skipped,
+        kept_for_keys=len(planned.twins),
+        elsewhere=len(done.decisions) - len(own),
+        policies=planned.policies,
+        reasons=dict(Counter(one.verdict.reason for one, _ in own)),
+        before=planned.before,
+        after=planned.after,
+        actions=tuple(_action(one, outcome) for one, outcome in own[:SHOWN]),
+        twins=planned.twins[:SHOWN],
+        ended=tuple(one.memory_id for one, outcome in done.decisions if outcome == sweep_changes.ERASED),
+        standing=tuple({one.verdict.into: None for one, _ in own if isinstance(one.verdict, Merge)}),
+    )
+
+
+def _action(decision: Decision, outcome: str) -> JsonObject:
+    """Where no summary could be written, what was to go behind it went without."""
+    told = decision.to_json()
+    return {**told, "does": "archive"} if outcome == sweep_changes.ARCHIVED else told

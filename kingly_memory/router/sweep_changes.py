@@ -1,0 +1,405 @@
+"""A sweep's plan carried out, and taken back, as changes on the store: few memories each, so that nobody waits long.
+
+The facet `sweep:last.<digest of the project>` says what the project's last sweep was, and `sweep:<its id>.<page>` what
+each change of it did, so that `take_back` can read it backwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kingly_memory.cognition import links
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId, derived_id, new_id
+from kingly_memory.intake import Imported
+from kingly_memory.lifecycle import policies
+from kingly_memory.lifecycle.lifetimes import LIFETIMES
+from kingly_memory.lifecycle.plan import Decision, Policies
+from kingly_memory.lifecycle.policies import Archive, Demote, Expire, Merge, Promote, Subject, Summarise, Verdict
+from kingly_memory.lifecycle.tiers import Placement
+from kingly_memory.models import JsonObject, MemoryType, Standing, Tier
+from kingly_memory.ports import Transaction
+from kingly_memory.router import activity, archive, linking, merging, summaries, write
+from kingly_memory.router.archive import Archived, shelve
+from kingly_memory.router.compaction import Note
+from kingly_memory.router.searching.vector_search import FACETS as VECTORS
+from kingly_memory.router.subjects import AWAITED, FACETS, subject
+from kingly_memory.router.threads.cleanup import clean_up
+from kingly_memory.router.threads.lookup import THREAD
+from kingly_memory.router.write import WriteContext
+
+if TYPE_CHECKING:  # few sweeps write a summary
+    from kingly_memory.lifecycle.summaries import Gist, Summarised
+
+HOLD_S = 0.002
+"""How long one change may keep the writer before it leaves the rest to the next."""
+TOGETHER, TEXT_TOGETHER = 16, 16_384
+"""Memories, and characters of their texts, after which a change looks at the time. What changes its standing together
+is indexed together, at less than half the cost."""
+FACET = "sweep"
+BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention", "ratings", "injected", summaries.FACET)
+MOST_LINKED = 8
+"""Memories that are linked to their summary, while the writer is held. Of more, it lists the ids."""
+_SUMMED_UP = links.draft("references", 1.0, "what it sums up")
+
+ARCHIVED, SUMMARISED, MERGED, ERASED = "archived", "summarised", "merged", "erased"
+"""Summarised: archived behind a summary. Merged: archived, and added to another memory."""
+PROMOTED, DEMOTED, SKIPPED = "promoted", "demoted", "skipped"
+NOTED, WRITTEN = "noted", "written"
+"""What was done beside a thread, and with a summary itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One sweep under way: what is written down beside whatever it does."""
+
+    id: str
+    policies: Policies
+    context: WriteContext
+
+
+class Undone(NamedTuple):
+    """How many memories came back or were put back, and how many threads."""
+
+    memories: int = 0
+    threads: int = 0
+
+
+class Behind(NamedTuple):
+    """The summary that memories are put away behind, and whether it is linked to them."""
+
+    summary_id: MemoryId
+    is_linked: bool
+
+
+def last(project: str) -> str:
+    """Whose facet says what that project's last sweep was."""
+    return f"last.{activity.owner(project)}"
+
+
+def page_of(sweep_id: str, number: int) -> str:
+    """Beside what a page of what a sweep did lies."""
+    return f"{sweep_id}.{number}"
+
+
+def begin(sweep: Sweep) -> Callable[[Transaction], JsonObject | None]:
+    """Note that a sweep is under way, and say what the one before it was: only the last one can be taken back."""
+
+    def change(transaction: Transaction) -> JsonObject | None:
+        owner = last(sweep.context.project)
+        before = transaction.facet(FACET, owner)
+        # A compaction, which asks no policies, puts off no sweep.
+        at_s = sweep.context.now_s if sweep.policies.names or before is None else before["at"]
+        transaction.set_facet(FACET, owner, {"id": sweep.id, "at": at_s, "pages": 0})
+        return before
+
+    return change
+
+
+def note_time(sweep: Sweep) -> Callable[[Transaction], None]:
+    """Note that there was a sweep and nothing for it to do: the one before it can still be taken back."""
+
+    def change(transaction: Transaction) -> None:
+        owner = last(sweep.context.project)
+        before = transaction.facet(FACET, owner) or {"id": sweep.id, "pages": 0}
+        transaction.set_facet(FACET, owner, {**before, "at": sweep.context.now_s})
+
+    return change
+
+
+def drop_pages(sweep_id: str, pages: Sequence[int]) -> Callable[[Transaction], None]:
+    """Forget what an earlier sweep did, some pages at a time."""
+
+    def change(transaction: Transaction) -> None:
+        for number in pages:
+            transaction.set_facet(FACET, page_of(sweep_id, number), None)
+
+    return change
+
+
+def _write_down(transaction: Transaction, sweep: Sweep, entries: Sequence[JsonObject], page: int) -> None:
+    if not entries:
+        return
+    project, did = sweep.context.project, Counter(entry["did"] for entry in entries)
+    if did[PROMOTED] or did[DEMOTED]:
+        moves = {"promotions": did[PROMOTED], "demotions": did[DEMOTED]}
+        activity.add(transaction, project, lambda before: before.moved(sweep.context.now_s, **moves))
+    transaction.set_facet(FACET, page_of(sweep.id, page), {"entries": list(entries)})
+    _set_pages(transaction, sweep.id, sweep.context, page + 1)
+
+
+def _set_pages(transaction: Transaction, sweep_id: str, context: WriteContext, pages: int) -> None:
+    """Note up to which page there is something to take back."""
+    before = transaction.facet(FACET, last(context.project)) or {"at": context.now_s}
+    transaction.set_facet(FACET, last(context.project), {"id": sweep_id, "at": before["at"], "pages": pages})
+
+
+# --- carrying out ---------------------------------------------------------------------------------------------------
+
+
+def carry_out(
+    sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
+) -> Callable[[Transaction], list[str]]:
+    """Carry out the first of the decisions, as many as the time allows, and say what was done with each. What was
+    touched since the plan was made is left alone. `behind` is the summary that has been written for all of them."""
+
+    def change(transaction: Transaction) -> list[str]:
+        began = time.monotonic()
+        remotes = transaction.owners("remote")
+        entries: list[JsonObject | None] = []
+        leaving: dict[MemoryId, Archived] = {}
+        erased: list[Subject] = []
+        text = 0
+        for decision in decisions:
+            one = _as_planned(transaction, sweep, decision, remotes)
+            entry = None if one is None else _carried_out(transaction, sweep, decision.verdict, one, remotes)
+            if behind is not None and entry is not None:
+                entry = {**entry, "did": SUMMARISED}
+            entries.append(entry)
+            if one is not None and entry is not None:
+                text += len(one.memory.content)
+                if entry["did"] in (ARCHIVED, SUMMARISED, MERGED):
+                    leaving[one.memory.id] = _why(sweep, decision, behind)
+                elif entry["did"] == ERASED:
+                    erased.append(one)
+            if len(entries) % TOGETHER == 0 or text >= TEXT_TOGETHER or decision is decisions[-1]:
+                _put_away(transaction, sweep, leaving, behind)
+                clean_up(transaction, [one.memory for one in erased], erased=True)
+                leaving, erased, text = {}, [], 0
+                if time.monotonic() - began > HOLD_S:
+                    break
+        _write_down(transaction, sweep, [entry for entry in entries if entry is not None], page)
+        return [SKIPPED if entry is None else entry["did"] for entry in entries]
+
+    return change
+
+
+def _as_planned(transaction: Transaction, sweep: Sweep, decision: Decision, remotes: Sequence[str]) -> Subject | None:
+    """The memory; None when it is not as the plan saw it."""
+    one = _subject(transaction, decision.memory_id, remotes)
+    if one is None or one.memory.revision != decision.revision:
+        return None
+    if decision.policy == LIFETIMES:
+        still_holds = type(policies.ended(one, sweep.context.now_s)) is type(decision.verdict)
+    else:
+        still_holds = one.standing is Standing.LIVE and one.mark == decision.mark
+    return one if still_holds else None
+
+
+def _carried_out(
+    transaction: Transaction, sweep: Sweep, verdict: Verdict, one: Subject, remotes: Sequence[str]
+) -> JsonObject | None:
+    """What was done, for the sweep's page; None for nothing. What leaves has yet to be put away."""
+    rules, memory_id = sweep.policies.rules, one.memory.id
+    if isinstance(verdict, Archive | Summarise):
+        return {"id": memory_id, "did": ARCHIVED}
+    if isinstance(verdict, Expire):
+        _erase(transaction, one, remotes)
+        return {"id": memory_id, "did": ERASED}
+    if isinstance(verdict, Promote | Demote):
+        before = transaction.facet("tier", memory_id)
+        after = policies.moved(one, verdict, sweep.context.now_s, rules.tiers).to_json()
+        transaction.set_facet("tier", memory_id, after)
+        did = PROMOTED if isinstance(verdict, Promote) else DEMOTED
+        return {"id": memory_id, "did": did, "before": before, "after": after}
+    if isinstance(verdict, Merge):
+        stands = _subject(transaction, verdict.into, remotes)
+        how = {"threshold": rules.merging_threshold, "at_s": sweep.context.now_s}
+        if stands and merging.may_still_merge(transaction, one, stands, verdict, **how):
+            return {**merging.merge(transaction, one, stands, sweep.context), "did": MERGED}
+    return None
+
+
+def _why(sweep: Sweep, decision: Decision, behind: Behind | None) -> Archived:
+    verdict = decision.verdict
+    return Archived(
+        at=sweep.context.now_s,
+        policy=decision.policy,
+        reason=verdict.reason,
+        figures=verdict.figures,
+        sweep=sweep.id,
+        summary=None if behind is None else behind.summary_id,
+        merged_into=verdict.into if isinstance(verdict, Merge) else None,
+    )
+
+
+def _put_away(transaction: Transaction, sweep: Sweep, leaving: dict[MemoryId, Archived], behind: Behind | None) -> None:
+    if leaving:
+        shelve(transaction, leaving)
+    if behind is None or not behind.is_linked:
+        return
+    for memory_id in leaving:
+        try:
+            linking.link(behind.summary_id, memory_id, _SUMMED_UP, sweep.context)(transaction)
+        except InvalidInput:  # a memory that has no room for another link goes without
+            continue
+
+
+def _subject(transaction: Transaction, memory_id: MemoryId, remotes: Sequence[str]) -> Subject | None:
+    row = transaction.row(memory_id)
+    if row is None or row.standing in (Standing.ARCHIVED, Standing.FORGOTTEN):
+        return None
+    asked = remotes if row.memory.type is MemoryType.WORKING else ()
+    deliveries = (transaction.facet("delivery", f"{remote}:{memory_id}") for remote in asked)
+    is_awaited = any(one is not None and one["state"] in AWAITED for one in deliveries)
+    return subject(row, transaction.facets(FACETS, memory_id).get, awaited=is_awaited)
+
+
+def _erase(transaction: Transaction, one: Subject, remotes: Sequence[str]) -> None:
+    """Of a memory of ours, what each remote calls it stays: else its own answer would be taken for news from there."""
+    memory_id = one.memory.id
+    transaction.erase(memory_id)
+    for facet in (*BESIDE, *transaction.facet_names(VECTORS)):
+        transaction.set_facet(facet, memory_id, None)
+    for remote in remotes:
+        owner = f"{remote}:{memory_id}"
+        before = None if one.standing is Standing.CACHED else transaction.facet("delivery", owner)
+        if before is None or before["remote_id"] is None:
+            transaction.set_facet("delivery", owner, None)
+        else:
+            rest = {"state": "delivered", "acknowledged": before["wanted"], "due": None, "owner": None}
+            transaction.set_facet("delivery", owner, {**before, **rest, "last_error": None})
+
+
+# --- summaries and threads ------------------------------------------------------------------------------------------
+
+
+def write_summary(
+    sweep: Sweep, of: Summarised, gists: Sequence[Gist], page: int
+) -> Callable[[Transaction], Behind | None]:
+    """Store what a group is to be put away behind; None when nothing is left that it could tell."""
+    from kingly_memory.lifecycle.summaries import summary
+
+    def is_as_told(transaction: Transaction, one: Gist) -> bool:
+        row = transaction.row(one.memory_id)
+        return row is not None and row.standing is Standing.LIVE and row.memory.revision == one.revision
+
+    def change(transaction: Transaction) -> Behind | None:
+        left = [one for one in gists if is_as_told(transaction, one)]
+        if not left:
+            return None
+        draft = summary(of, left)
+        # If a sweep was killed before it put the same memories away behind the same summary, that one is used.
+        summary_id = derived_id(of.ids[0], sha256("\n".join(of.ids).encode()).hexdigest())
+        row = transaction.row(summary_id)
+        found = None if row is None else (row.standing, row.memory.revision, row.memory.content)
+        if found not in (None, (Standing.LIVE, 1, draft.content)):
+            summary_id = MemoryId(new_id(sweep.context.now))
+        write.import_all([Imported(draft, id=summary_id)], replace(sweep.context, agent=None))(transaction)
+        # At rest, and left alone by the run that made it.
+        placement = Placement(Tier.GLACIAL, moved_at=sweep.context.now_s).to_json()
+        transaction.set_facet("tier", summary_id, placement)
+        _write_down(transaction, sweep, [{"id": summary_id, "tier": placement, "did": WRITTEN}], page)
+        return Behind(summary_id, is_linked=len(of.ids) <= MOST_LINKED)
+
+    return change
+
+
+def drop_summary(sweep: Sweep, page: int) -> Callable[[Transaction], None]:
+    """Forget the summary of that page: nothing went behind it."""
+
+    def change(transaction: Transaction) -> None:
+        for entry in _entries(transaction, sweep.id, page):
+            _forget_summary(transaction, entry, sweep.context)
+
+    return change
+
+
+def write_notes(sweep: Sweep, notes: Sequence[Note], page: int) -> Callable[[Transaction], int]:
+    """Write facets that are as they were read, and say how many were not."""
+
+    def change(transaction: Transaction) -> int:
+        held = [one for one in notes if transaction.facet(one.name, one.owner) == one.was]
+        for one in held:
+            transaction.set_facet(one.name, one.owner, one.becomes)
+        entries: list[JsonObject] = [
+            {"did": NOTED, "name": one.name, "owner": one.owner, "before": one.was, "after": one.becomes}
+            for one in held
+        ]
+        _write_down(transaction, sweep, entries, page)
+        return len(notes) - len(held)
+
+    return change
+
+
+# --- taking back ----------------------------------------------------------------------------------------------------
+
+
+def take_back(sweep_id: str, page: int, context: WriteContext) -> Callable[[Transaction], Undone]:
+    """Undo one page of a sweep, but for what has been touched since, and forget the page. Says how many came back."""
+
+    def change(transaction: Transaction) -> Undone:
+        entries = _entries(transaction, sweep_id, page)
+        away = [entry["id"] for entry in entries if entry["did"] in (ARCHIVED, SUMMARISED, MERGED)]
+        returned = _revive(transaction, sweep_id, away, context)
+        memories, threads = len(returned), 0
+        for entry in reversed(entries):
+            if entry["did"] in (PROMOTED, DEMOTED):
+                row = transaction.row(entry["id"])
+                is_live = row is not None and row.standing is Standing.LIVE
+                memories += is_live and _put_back(transaction, "tier", entry["id"], entry)
+            elif entry["did"] == MERGED and entry["id"] in returned:
+                merging.take_apart(transaction, entry, context)
+            elif entry["did"] == NOTED:
+                threads += _put_back(transaction, entry["name"], entry["owner"], entry) and entry["name"] == THREAD
+            elif entry["did"] == WRITTEN:
+                _forget_summary(transaction, entry, context)
+        transaction.set_facet(FACET, page_of(sweep_id, page), None)
+        _set_pages(transaction, sweep_id, context, page)
+        return Undone(memories, threads)
+
+    return change
+
+
+def _entries(transaction: Transaction, sweep_id: str, page: int) -> list[dict[str, Any]]:
+    return list((transaction.facet(FACET, page_of(sweep_id, page)) or {"entries": []})["entries"])
+
+
+def _put_back(transaction: Transaction, name: str, owner: str, entry: JsonObject) -> bool:
+    """Whether the facet was as the sweep left it, and is now as it was before."""
+    if transaction.facet(name, owner) != entry["after"]:
+        return False
+    transaction.set_facet(name, owner, entry["before"])
+    return True
+
+
+def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context: WriteContext) -> set[str]:
+    """Bring back those that still lie in the archive where the sweep put them, and name them. Whoever takes a sweep
+    back has used none of them: they begin to fade anew, and what they gained by uses stays."""
+    memories = []
+    uses: dict[str, int] = {}
+    for memory_id in ids:
+        row = transaction.row(memory_id)
+        why = transaction.facet(archive.FACET, memory_id) or {}
+        if row is not None and row.standing is Standing.ARCHIVED and why.get("sweep") == sweep_id:
+            memories.append(row.memory)
+            uses[memory_id] = (transaction.facet("usage", memory_id) or {"accesses": 0})["accesses"]
+    if memories:
+        write.revive(transaction, memories, context)
+    for memory_id, accesses in uses.items():
+        used = transaction.facet("usage", memory_id)
+        if used is not None:
+            transaction.set_facet("usage", memory_id, {**used, "accesses": accesses})
+    return set(uses)
+
+
+def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteContext) -> None:
+    """Forget a summary, unless somebody has made it his own since: revised, judged, reinforced, pinned, rated or linked
+    it. To have found it is not enough, nor is to have forgotten some of what it told."""
+    from kingly_memory.lifecycle.summaries import times_redacted
+
+    memory_id = MemoryId(entry["id"])
+    row = transaction.row(memory_id)
+    if row is None or row.standing is not Standing.LIVE or row.memory.revision != 1 + times_redacted(row.memory):
+        return
+    if transaction.facets(("tier", "strength", "attention"), memory_id) != {"tier": entry["tier"]}:
+        return
+    ours = (memory_id, _SUMMED_UP.link_type, _SUMMED_UP.description)
+    if all((one.source, one.link_type, one.description) == ours for one in links.of(transaction, memory_id)):
+        links.sever(transaction, memory_id)
+        write.forget(memory_id, context)(transaction)

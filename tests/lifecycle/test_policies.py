@@ -1,0 +1,450 @@
+"""What each policy says of one memory: what has faded rests, what is protected stays, tiers are left one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kingly_memory.lifecycle import policies
+from kingly_memory.lifecycle.decay import Strength, StrengthRules
+from kingly_memory.lifecycle.policies import (
+    Archive,
+    Demote,
+    Keep,
+    Promote,
+    Subject,
+    Usage,
+    Verdict,
+    WeakMemories,
+    faded,
+    tiered,
+    weak,
+)
+from kingly_memory.lifecycle.tiers import (
+    SEEDS_TIERS,
+    TIER_CONFIGS,
+    Placement,
+    TierRules,
+    Transition,
+    below,
+    moved,
+    reinforced,
+    succeeded,
+    surprised,
+)
+from kingly_memory.models import MemoryType, Standing, Tier
+from tests.lifecycle.samples import DAY_S, HOUR_S, MINUTE_S, NOON_S, placed, subject
+
+SEEDS_TTL_S = {Tier.FAST: MINUTE_S, Tier.MEDIUM: HOUR_S, Tier.SLOW: DAY_S, Tier.GLACIAL: 7 * DAY_S}
+
+
+def placement_of(one: Subject) -> Placement:
+    return one.placed(SEEDS_TIERS)
+
+
+# --- strength -------------------------------------------------------------------------------------------------------
+
+
+def test_a_faded_memory_goes_to_the_archive_with_its_figures() -> None:
+    verdict = faded(subject(days_old=95, usage=Usage(1, NOON_S - 95 * DAY_S)), NOON_S)
+    assert verdict == Keep("its strength is weak", verdict.figures)
+    verdict = faded(subject(days_old=95), NOON_S)
+    assert verdict == Archive("its strength is below 0.1", verdict.figures)
+    assert verdict.figures == pytest.approx(
+        {"strength": 0.083561, "idle_days": 95.0, "half_life_days": 30.0, "accesses": 0}, abs=1e-6
+    )
+
+
+@pytest.mark.requirement("ALM-034")
+def test_the_days_of_the_design_are_the_boundary() -> None:
+    assert isinstance(faded(subject(days_old=87.2252), NOON_S), Keep)
+    assert isinstance(faded(subject(days_old=87.2253), NOON_S), Archive)
+
+
+@pytest.mark.parametrize(
+    ("days_old", "reason"),
+    [(0, "its strength is strong"), (30, "its strength is normal"), (60, "its strength is weak")],
+)
+def test_a_memory_above_the_threshold_is_kept_and_told_why(days_old: float, reason: str) -> None:
+    assert faded(subject(days_old=days_old), NOON_S).reason == reason
+
+
+@pytest.mark.requirement("ALM-042")
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"significance": 0.8}, "its significance protects it"),
+        ({"significance": 1.0}, "its significance protects it"),
+        ({"pinned": True}, "it is pinned"),
+    ],
+)
+def test_what_is_protected_is_kept_however_long_it_idles(said: dict[str, Any], reason: str) -> None:
+    verdict = faded(subject(days_old=3_650, **said), NOON_S)
+    assert verdict == Keep(reason, verdict.figures)
+    assert verdict.figures["strength"] < 0.1
+
+
+@pytest.mark.parametrize("standing", [Standing.ARCHIVED, Standing.FORGOTTEN, Standing.CACHED])
+def test_only_live_memories_are_forgotten(standing: Standing) -> None:
+    assert faded(subject(days_old=365, standing=standing), NOON_S) == Keep(f"it is {standing.value} already")
+
+
+@pytest.mark.requirement("ALM-090")
+def test_forgetting_that_is_switched_off_keeps_everything() -> None:
+    assert faded(subject(days_old=365), NOON_S, StrengthRules(fades=False)) == Keep("forgetting is switched off")
+
+
+@pytest.mark.requirement("ALM-090")
+def test_threshold_and_half_lives_are_the_users() -> None:
+    rules = StrengthRules(forget_threshold=0.2, half_life_days={MemoryType.PROCEDURAL: 365})
+    assert isinstance(faded(subject(days_old=60), NOON_S, rules), Archive)
+    assert isinstance(faded(subject(days_old=60, type=MemoryType.PROCEDURAL), NOON_S, rules), Keep)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"usage": Usage(1, NOON_S)}, {"strength": Strength(reinforced=(NOON_S,))}, {"strength": Strength(500.0)}],
+)
+def test_use_reinforcement_and_a_long_half_life_hold_a_memory(said: dict[str, Any]) -> None:
+    assert isinstance(faded(subject(days_old=365), NOON_S), Archive)
+    assert isinstance(faded(subject(days_old=365, **said), NOON_S), Keep)
+
+
+@pytest.mark.requirement("ALM-039")
+@pytest.mark.requirement("ALM-040")
+def test_the_weak_are_listed_weakest_first_in_the_designs_names() -> None:
+    population = [
+        subject(1, days_old=60),
+        subject(2, days_old=0),
+        subject(3, days_old=100),
+        subject(4, days_old=80),
+        subject(5, days_old=365),
+        subject(6, days_old=365, pinned=True),
+    ]
+    found = weak(population, NOON_S).to_json()
+    ids = [one.memory.id for one in population]
+    assert json.loads(json.dumps(found)) == {
+        "forgettable": [ids[4], ids[2]],
+        "protected": [ids[5]],
+        "recoverable": [{"memory_id": ids[3], "strength": 0.1182}, {"memory_id": ids[0], "strength": 0.1876}],
+    }
+
+
+def test_what_is_recoverable_is_left_out_on_request() -> None:
+    found = weak([subject(1, days_old=60)], NOON_S)
+    assert found.to_json(include_recoverable=False) == {"forgettable": [], "protected": []}
+    assert len(found.recoverable) == 1
+
+
+def test_nothing_is_weak_among_no_memories() -> None:
+    assert weak([], NOON_S) == WeakMemories()
+
+
+# --- tiers ----------------------------------------------------------------------------------------------------------
+
+LOWER = [Tier.MEDIUM, Tier.SLOW, Tier.GLACIAL]
+
+
+def decided(one: Subject, now_s: float = NOON_S) -> Verdict:
+    return tiered(one, now_s)
+
+
+def went(one: Subject, now_s: float = NOON_S) -> Tier | None:
+    """The tier that the memory is moved to; None when it stays or goes to the archive."""
+    verdict = decided(one, now_s)
+    return verdict.to if isinstance(verdict, Promote | Demote) else None
+
+
+@pytest.mark.requirement("ARG-016")
+@pytest.mark.parametrize(("accesses", "to"), [(4, None), (5, Tier.MEDIUM), (6, Tier.MEDIUM)])
+def test_a_memory_that_is_used_often_rises(accesses: int, to: Tier | None) -> None:
+    assert went(placed(0.5, Tier.SLOW, accesses=accesses)) == to
+
+
+@pytest.mark.requirement("ARG-016")
+@pytest.mark.parametrize(("accesses", "to"), [(11, None), (12, Tier.MEDIUM)])
+def test_only_uses_since_the_last_move_count(accesses: int, to: Tier | None) -> None:
+    one = placed(0.5, Tier.SLOW, accesses=accesses, accesses_at_move=7, moved_at=NOON_S - DAY_S)
+    assert went(one) == to
+
+
+@pytest.mark.requirement("ARG-017")
+@pytest.mark.parametrize(("surprise", "to"), [(0.599, None), (0.6, Tier.MEDIUM)])
+def test_a_memory_that_surprises_rises(surprise: float, to: Tier | None) -> None:
+    assert went(placed(0.5, Tier.SLOW, surprise=surprise, surprises=1)) == to
+
+
+@pytest.mark.requirement("ARG-017", "ARG-023")
+def test_a_surprise_from_before_the_last_move_earns_nothing_more() -> None:
+    one = placed(0.5, Tier.SLOW, surprise=0.99, surprises=4, surprises_at_move=4, moved_at=NOON_S - DAY_S)
+    assert went(one) is None
+
+
+@pytest.mark.requirement("ARG-028", "ARG-017")
+def test_three_perfect_surprises_lead_to_a_promotion() -> None:
+    one, tiers = placed(0.5, Tier.SLOW), []
+    for number in range(3):
+        placement = surprised(placement_of(one), NOON_S + number, predicted=0.0, actual=1.0)
+        one = replace(one, placement=placement)
+        tiers.append(went(one, NOON_S + number))
+    assert tiers == [None, None, Tier.MEDIUM]
+
+
+@pytest.mark.requirement("ARG-018")
+@pytest.mark.parametrize(("successes", "to"), [(3, None), (4, Tier.MEDIUM)])
+def test_a_memory_that_successes_refer_to_rises(successes: int, to: Tier | None) -> None:
+    assert went(placed(0.5, Tier.SLOW, successes=successes, successes_at_move=2)) == to
+
+
+@pytest.mark.requirement("ARG-019")
+def test_the_thresholds_are_those_of_the_rules() -> None:
+    lenient = TierRules(promotion_accesses=1, surprise_threshold=0.1, success_references=1)
+    for one in (
+        placed(0.5, Tier.SLOW, accesses=1),
+        placed(0.5, Tier.SLOW, surprise=0.1, surprises=1),
+        placed(0.5, Tier.SLOW, successes=1),
+    ):
+        assert isinstance(tiered(one, NOON_S, lenient), Promote)
+        assert isinstance(tiered(one, NOON_S), Keep)
+
+
+@pytest.mark.requirement("ARG-020", "ARG-032")
+@pytest.mark.parametrize("tier", [Tier.GLACIAL, Tier.SLOW, Tier.MEDIUM])
+def test_even_what_has_every_merit_rises_by_one_tier(tier: Tier) -> None:
+    assert below(went(placed(0.9, tier, accesses=99, surprise=0.99, surprises=9, successes=9)) or tier) == tier
+
+
+@pytest.mark.requirement("ARG-020")
+def test_nothing_rises_above_fast() -> None:
+    assert isinstance(decided(placed(0.9, Tier.FAST, accesses=99)), Keep)
+
+
+def test_merit_says_why_and_by_which_figure() -> None:
+    verdict = decided(placed(0.5, Tier.GLACIAL, accesses=9, accesses_at_move=2))
+    assert verdict == Promote(Tier.SLOW, "it was used often since it last moved", {"accesses": 7})
+
+
+@pytest.mark.requirement("ARG-021")
+@pytest.mark.parametrize("tier", [Tier.FAST, Tier.MEDIUM])
+@pytest.mark.parametrize("since", ["written", "used", "reinforced"])
+def test_a_memory_that_is_idle_for_longer_than_its_tier_allows_steps_down(tier: Tier, since: str) -> None:
+    rested = {
+        "written": placed(1.0, tier),
+        "used": placed(1.0, tier, age_s=9 * DAY_S, used_s=NOON_S, reinforced_at=NOON_S - SEEDS_TTL_S[tier]),
+        "reinforced": placed(1.0, tier, age_s=9 * DAY_S, used_s=NOON_S - DAY_S, reinforced_at=NOON_S),
+    }[since]
+    assert went(rested, NOON_S + SEEDS_TTL_S[tier]) is None
+    assert went(rested, NOON_S + SEEDS_TTL_S[tier] + 1) == below(tier)
+
+
+@pytest.mark.requirement("ARG-022")
+def test_a_memory_in_use_steps_down_once_its_importance_has_faded_below_its_tier() -> None:
+    golden_s = 10.195500086538743 * MINUTE_S
+    for after_s, to in [(golden_s - 1, None), (golden_s + 1, Tier.MEDIUM)]:
+        now_s = NOON_S + after_s
+        assert went(placed(0.9, Tier.FAST, used_s=now_s), now_s) == to
+
+
+@pytest.mark.requirement("ARG-022")
+@pytest.mark.parametrize(("tier", "significance"), [(Tier.FAST, 0.8), (Tier.MEDIUM, 0.5), (Tier.SLOW, 0.3)])
+def test_a_memory_exactly_at_the_threshold_has_the_time_of_its_tier(tier: Tier, significance: float) -> None:
+    ttl_s = SEEDS_TTL_S[tier]
+    for after_s, to in [(0.0, None), (ttl_s, None), (ttl_s + 1, below(tier))]:
+        now_s = NOON_S + after_s
+        assert went(placed(significance, tier, used_s=now_s), now_s) == to
+
+
+@pytest.mark.requirement("ARG-022")
+def test_a_reinforcement_lets_importance_fade_anew() -> None:
+    now_s = NOON_S + 3 * DAY_S
+    faded = placed(0.5, Tier.MEDIUM, used_s=now_s)
+    reminded = replace(faded, placement=reinforced(placement_of(faded), now_s))
+    elsewhere = replace(faded, strength=faded.strength.reinforce(now_s))
+    assert [went(one, now_s) for one in (faded, reminded, elsewhere)] == [Tier.SLOW, None, None]
+
+
+def test_a_revision_lets_importance_fade_anew() -> None:
+    faded = placed(0.5, Tier.MEDIUM, age_s=3 * DAY_S, used_s=NOON_S)
+    revised = replace(faded, memory=replace(faded.memory, updated_at=placed().memory.updated_at))
+    assert [went(one) for one in (faded, revised)] == [Tier.SLOW, None]
+
+
+@pytest.mark.requirement("ARG-035")
+def test_what_matters_does_not_become_glacial_by_idleness() -> None:
+    """0.9 is 0.3 after 266.3 hours in SLOW."""
+    kept, gone = (placed(0.9, Tier.SLOW, age_s=hours * HOUR_S) for hours in (266, 267))
+    assert [went(one) for one in (kept, gone)] == [None, Tier.GLACIAL]
+
+
+@pytest.mark.requirement("ARG-035")
+def test_what_has_faded_below_the_entry_becomes_glacial() -> None:
+    """0.4 is 0.3 after 69.7 hours in SLOW."""
+    assert [went(placed(0.4, Tier.SLOW, age_s=hours * HOUR_S)) for hours in (69, 70)] == [None, Tier.GLACIAL]
+    early = TierRules(glacial_entry=0.35)
+    assert isinstance(tiered(placed(0.4, Tier.SLOW, age_s=50 * HOUR_S), NOON_S, early), Demote)
+
+
+@pytest.mark.requirement("ARG-020")
+def test_a_glacial_memory_does_not_leave_for_its_importance_but_for_its_idleness() -> None:
+    now_s = NOON_S + 7 * DAY_S
+    one = placed(0.0, Tier.GLACIAL, age_s=300 * DAY_S, moved_at=NOON_S)
+    assert isinstance(decided(one, now_s), Keep)
+    verdict = decided(one, now_s + 1)
+    assert isinstance(verdict, Archive)
+    assert verdict.reason == "idle for longer than the glacial tier allows"
+    assert verdict.figures == {"importance": 0.0, "idle_s": 7 * DAY_S + 1}
+
+
+@pytest.mark.requirement("ARG-005")
+def test_no_threshold_makes_a_glacial_memory_leave() -> None:
+    strict = {**TIER_CONFIGS, Tier.GLACIAL: replace(TIER_CONFIGS[Tier.GLACIAL], importance_threshold=0.1)}
+    used = placed(0.05, Tier.GLACIAL, age_s=300 * DAY_S, used_s=NOON_S)
+    assert isinstance(tiered(used, NOON_S, TierRules(configs=strict)), Keep)
+
+
+@pytest.mark.parametrize(("significance", "pinned"), [(0.8, False), (0.1, True)])
+def test_a_protected_memory_moves_between_tiers_and_is_not_archived(significance: float, pinned: bool) -> None:
+    old = replace(placed(significance, Tier.GLACIAL, age_s=300 * DAY_S), pinned=pinned)
+    assert decided(old).reason == "it is protected from the archive"
+    assert went(replace(old, placement=Placement(Tier.FAST))) is Tier.MEDIUM
+
+
+@pytest.mark.requirement("ARG-023")
+def test_merit_holds_a_faded_memory_in_fast_until_it_is_idle() -> None:
+    for used_s, to in [(NOON_S - MINUTE_S, None), (NOON_S - MINUTE_S - 1, Tier.MEDIUM)]:
+        assert went(placed(0.1, Tier.FAST, age_s=DAY_S, accesses=5, used_s=used_s)) == to
+
+
+@pytest.mark.requirement("ARG-023")
+@pytest.mark.parametrize("jump_s", [0.0, -1.0, -5.0])
+def test_a_memory_that_has_moved_stays_for_the_cooldown(jump_s: float) -> None:
+    useful = placed(0.5, Tier.SLOW, accesses=9, moved_at=NOON_S)
+    faded = placed(0.1, Tier.MEDIUM, age_s=300 * DAY_S, moved_at=NOON_S)
+    for one, to in ((useful, Tier.MEDIUM), (faded, Tier.SLOW)):
+        assert went(one, NOON_S + jump_s) is None, "nor when the clock is set back a little"
+        assert [went(one, NOON_S + after_s) for after_s in (DAY_S - 1, DAY_S)] == [None, to]
+
+
+def test_a_move_in_the_far_future_binds_nobody_when_the_clock_is_right_again() -> None:
+    assert went(placed(0.5, Tier.SLOW, accesses=9, moved_at=NOON_S + 3_650 * DAY_S)) is Tier.MEDIUM
+
+
+@pytest.mark.requirement("ARG-023")
+def test_a_second_change_of_direction_waits_for_ten_days() -> None:
+    placement = Placement(Tier.SLOW)
+    for day, to in enumerate([Tier.MEDIUM, Tier.SLOW]):
+        placement = moved(placement, to, NOON_S + day * DAY_S, accesses=0, reason="so")
+    one = replace(placed(0.9, Tier.SLOW, accesses=9), placement=placement)
+    turned_s = NOON_S + DAY_S
+    assert [went(one, turned_s + days * DAY_S) for days in (1, 9.99, 10)] == [None, None, Tier.MEDIUM]
+    assert decided(one, turned_s + DAY_S).reason == "it has earned a promotion, and has changed direction lately"
+
+
+@pytest.mark.parametrize("standing", [Standing.ARCHIVED, Standing.FORGOTTEN, Standing.CACHED])
+def test_only_live_memories_have_a_tier(standing: Standing) -> None:
+    one = replace(placed(0.1, Tier.GLACIAL, age_s=300 * DAY_S), standing=standing)
+    assert decided(one) == Keep(f"it is {standing.value} already")
+
+
+@pytest.mark.requirement("ARG-036")
+def test_a_move_changes_nothing_but_where_the_memory_stands() -> None:
+    one = placed(0.5, Tier.SLOW, accesses=9, surprise=0.7, surprises=3, successes=2, metadata={"a": [1]})
+    kept = one.memory.to_json()
+    verdict = decided(one)
+    assert isinstance(verdict, Promote)
+    after = policies.moved(one, verdict, NOON_S, SEEDS_TIERS)
+    before = placement_of(one)
+    assert one.memory.to_json() == kept
+    assert (after.surprise, after.surprises, after.successes) == (before.surprise, before.surprises, before.successes)
+    assert after.tier is Tier.MEDIUM
+
+
+def working(one: Subject) -> Subject:
+    return replace(one, memory=replace(one.memory, type=MemoryType.WORKING))
+
+
+def test_an_idle_working_memory_leaves_glacial_by_its_lifetime_only() -> None:
+    idle = placed(0.1, Tier.GLACIAL, age_s=30 * DAY_S)
+    assert isinstance(decided(idle), Archive)
+    assert isinstance(decided(working(idle)), Keep)
+
+
+@dataclass(frozen=True)
+class Day:
+    """What happens to a memory between two runs."""
+
+    uses: int
+    surprises: int
+    successes: int
+    until_next_s: float
+
+    def lived(self, one: Subject, now_s: float) -> Subject:
+        placement = placement_of(one)
+        for _ in range(self.surprises):
+            placement = surprised(placement, now_s, predicted=0.0, actual=1.0)
+        for _ in range(self.successes):
+            placement = succeeded(placement, now_s)
+        usage = Usage(one.usage.accesses + self.uses, now_s if self.uses else one.usage.last_used)
+        return replace(one, placement=placement, usage=usage)
+
+
+DAYS = st.builds(
+    Day, st.integers(0, 9), st.integers(0, 4), st.integers(0, 3), st.sampled_from([0.0, 1.0, HOUR_S, DAY_S, 2 * DAY_S])
+)
+
+QUIET = st.builds(Day, st.just(0), st.just(0), st.just(0), st.sampled_from([HOUR_S, DAY_S, 5 * DAY_S]))
+
+
+def path(one: Subject, days: Sequence[Day]) -> list[Transition]:
+    """The moves that the days lead to. The placement remembers only the latest, so they are collected."""
+    now_s, moves = NOON_S, []
+    for day in days:
+        one = day.lived(one, now_s)
+        verdict = decided(one, now_s)
+        if isinstance(verdict, Promote | Demote):
+            one = replace(one, placement=policies.moved(one, verdict, now_s, SEEDS_TIERS))
+            moves.append(placement_of(one).history[-1])
+        now_s += day.until_next_s
+    return moves
+
+
+def turns(moves: Sequence[Transition]) -> list[float]:
+    return [two.at for one, two in pairwise(moves) if one.is_upward != two.is_upward]
+
+
+@pytest.mark.requirement("ARG-023", "ARG-032")
+@given(st.floats(0, 1), st.sampled_from(Tier), st.lists(DAYS, max_size=40))
+def test_whatever_happens_a_memory_moves_once_a_day_and_turns_once_in_ten(
+    significance: float, tier: Tier, days: list[Day]
+) -> None:
+    moves = path(placed(significance, tier), days)
+    order = list(Tier)
+    assert all(abs(order.index(move.source) - order.index(move.target)) == 1 for move in moves)
+    assert all(two.at - one.at >= DAY_S for one, two in pairwise(moves))
+    assert all(two - one >= 10 * DAY_S for one, two in pairwise(turns(moves)))
+
+
+@pytest.mark.requirement("ARG-023")
+@pytest.mark.parametrize("uses", [1, 3, 5, 50])
+@pytest.mark.parametrize("pause_s", [0.0, HOUR_S, DAY_S])
+@pytest.mark.parametrize("tier", list(Tier))
+def test_ten_runs_with_steady_use_turn_a_memory_once_at_most(uses: int, pause_s: float, tier: Tier) -> None:
+    moves = path(placed(0.2, tier), [Day(uses, 0, 0, pause_s)] * 10)
+    assert len(turns(moves)) <= 1
+
+
+@pytest.mark.requirement("ARG-023")
+@given(st.floats(0, 1), st.sampled_from(Tier), DAYS, st.lists(QUIET, max_size=20))
+def test_what_nobody_uses_rises_once_for_what_was_and_then_only_sinks(
+    significance: float, tier: Tier, before: Day, quiet: list[Day]
+) -> None:
+    moves = path(placed(significance, tier), [before, *quiet])
+    assert sum(move.is_upward for move in moves) <= 1
+    assert all(not move.is_upward for move in moves[1:])
