@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from kingly_memory.blocking import SyncMemoryRouter
     from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem
     from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.links import Link
     from kingly_memory.cognition.tasks import Task
     from kingly_memory.cognition.thoughts import Thought
-    from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.errors import (
         InvalidInput,
         InvalidSetting,
@@ -83,7 +83,7 @@ _HOMES = {
     "Link": "kingly_memory.cognition.links",
     "Task": "kingly_memory.cognition.tasks",
     "Thought": "kingly_memory.cognition.thoughts",
-    "WorkingContext": "kingly_memory.cognition.working",
+    "WorkingContext": "kingly_memory.cognition.context",
     **dict.fromkeys(
         (
             "DeliveryState",

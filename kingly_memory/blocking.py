@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from kingly_memory.attention.injection import Injection
     from kingly_memory.attention.suggestions import Suggestions
     from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
-    from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.confidence import Assessment, Routing
     from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, SimilarDebate
+    from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.continuum import ConsolidationResult, MemoryEntry
     from kingly_memory.cognition.links import Link
-    from kingly_memory.cognition.routing import Routing
     from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.thoughts import Thought
-    from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.ids import MemoryId
     from kingly_memory.intake import Imported, Ttl
     from kingly_memory.lifecycle.policies import WeakMemories

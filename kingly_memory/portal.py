@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kingly_memory.app.opening import MemoryRouter
+    from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.tasks import Task
-    from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.models import Receipt
     from kingly_memory.router.agents.stream import Subscription
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kingly_memory.cli import work
-from kingly_memory.cognition.working import WorkingContext
+from kingly_memory.cognition.context import WorkingContext
 from tests.cli_runner import Run, runner
 
 

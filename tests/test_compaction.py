@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.cognition.working import owner
+from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput, SweepUnderWay
 from kingly_memory.lifecycle.compaction import (
     COMPACTION_STRATEGIES,

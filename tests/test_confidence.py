@@ -21,8 +21,7 @@ from benchmarks.calibration import (
     error_at_exact_rates,
     mean_absolute_error,
 )
-from kingly_memory.cognition.complexity import MOST, steps, surplus
-from kingly_memory.cognition.confidence import Assessment, assess, evidence, interval
+from kingly_memory.cognition.confidence import MOST_SURPLUS, Assessment, assess, evidence, interval, steps, surplus
 from kingly_memory.cognition.outcomes import assessment_draft, outcome_draft
 from kingly_memory.models import Hit, Source
 from tests.task_samples import Told, hit, hits, record, remembered, similar_tasks_told, stored, tasks_told
@@ -185,7 +184,6 @@ def test_evidence_is_the_most_relevant_outcomes_each_once() -> None:
 def test_what_shares_little_with_the_task_is_no_evidence() -> None:
     assert evidence(hits([("completed", 0.34), ("failed", 0.3)])) == ()
     assert len(evidence(hits([("completed", 0.36), ("failed", 0.3), ("failed", 0.29)]))) == 2
-    assert len(evidence(hits([("completed", 0.36), ("failed", 0.3)]), least_relevance=0.31)) == 1
 
 
 def test_no_number_is_not_a_relevance() -> None:
@@ -293,13 +291,13 @@ def test_the_more_is_known_the_less_complexity_counts() -> None:
 
 @given(st.text())
 def test_any_text_can_be_assessed(text: str) -> None:
-    assert 0 <= surplus(text) <= MOST
+    assert 0 <= surplus(text) <= MOST_SURPLUS
     assert assess(text, ()).confidence == round(0.5 - 0.02 * surplus(text), 4)
 
 
 @pytest.mark.parametrize("unit", ["\n", "- ", "then ", "1. \n", " \t", "é;", "🎉\u200d", "\u0301", ";" * 7, "\ud800"])
 def test_no_more_is_read_of_a_mebibyte_than_counts(unit: str) -> None:
-    assert surplus(unit * (LIMIT // len(unit))) == MOST
+    assert surplus(unit * (LIMIT // len(unit))) == MOST_SURPLUS
 
 
 # --- the interval -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.attention.focus import MOST, MOST_BOOST, Focus, Focuses, Thread, boost, focus
-from kingly_memory.cognition.working import current_owner
+from kingly_memory.cognition.owners import current_owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Memory
@@ -249,7 +249,7 @@ async def test_a_part_of_a_word_in_a_title_counts_and_so_does_a_script_without_s
 
 
 async def test_titles_and_topics_that_a_thread_was_given_count(tmp_path: Path, clock: ManualClock) -> None:
-    from kingly_memory.cognition.working import owner
+    from kingly_memory.cognition.owners import owner
 
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock) as memory:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, intake
 from kingly_memory.attention import pins
-from kingly_memory.cognition.working import CURRENT, owner
+from kingly_memory.cognition.context import CURRENT
+from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.plan import POLICIES
 from kingly_memory.models import Memory

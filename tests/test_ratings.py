@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.attention.ratings import FLOOR, KEPT, Rating, Ratings, relevance, unused_together
-from kingly_memory.cognition.working import owner
+from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.cognition.routing import MOST_CANDIDATES, rank
+from kingly_memory.cognition.confidence import MOST_CANDIDATES, rank
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit
 from tests.task_samples import hit, relevances, statuses

@@ -7,16 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, Source, SyncMemoryRouter
-from kingly_memory.cognition.likeness import likeness
+from kingly_memory.cognition.confidence import by_likeness
 from kingly_memory.cognition.tasks import TaskBook
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory, Query, Results
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
+from tests.task_samples import hit
 
 FAST = Settings(durability="process")
 
@@ -317,11 +316,10 @@ async def test_one_search_is_enough_unless_other_memories_of_the_same_words_stan
     assert not any(query.neighbours for query in asked)
 
 
-@given(st.text(max_size=80), st.text(max_size=80))
-def test_likeness_is_a_share_and_goes_both_ways(one: str, other: str) -> None:
-    assert 0 <= likeness(one, other) <= 1
-    assert likeness(one, other) == likeness(other, one)
-    assert likeness(one, one) in (0, 1)
+def likeness(one: str, other: str) -> float:
+    """How alike two descriptions are, by their words alone."""
+    [found] = by_likeness(one, [hit(1, "completed", 1.0, task=other)])
+    return found.relevance
 
 
 def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.cognition.whispers import RECORD, covered, distilled, portions
-from kingly_memory.cognition.working import Context
+from kingly_memory.cognition.context import RECORD, Context, covered, distilled, portions
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings, Source
-from kingly_memory.cognition.working import Context, ContextRules, noted
+from kingly_memory.cognition.context import Context, ContextRules, noted
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory

@@ -11,9 +11,8 @@ from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.api.upkeep import UpkeepVerbs
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.agent_memory import SEEDS, CognitiveMemory, ExperienceRules
-from kingly_memory.cognition.confidence import Assessment
+from kingly_memory.cognition.confidence import Assessment, Routing
 from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SIGNIFICANCE
-from kingly_memory.cognition.routing import Routing
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import InvalidInput

@@ -13,8 +13,8 @@ from kingly_memory import intake
 from kingly_memory.api.choices import DetailName, ModeName, TypeName
 from kingly_memory.api.family import Family
 from kingly_memory.cognition import links
+from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
-from kingly_memory.cognition.working import CURRENT, WorkingContext
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE, Imported, Ttl
 from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt, Results, Standing, Taken

@@ -13,9 +13,8 @@ from kingly_memory.cli.place import place_of, routing
 from kingly_memory.models import JsonObject, Memory, RemoteUse
 
 if TYPE_CHECKING:
-    from kingly_memory.cognition.confidence import Assessment
-    from kingly_memory.cognition.routing import Candidate
-    from kingly_memory.cognition.working import WorkingContext
+    from kingly_memory.cognition.confidence import Assessment, Candidate
+    from kingly_memory.cognition.context import WorkingContext
 
 
 def context(options: Namespace, out: Output) -> int:

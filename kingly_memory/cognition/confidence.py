@@ -1,36 +1,98 @@
-"""How sure to be of a task, by what came of similar ones (seed 004, AC-004, and decisions K6 and K7). Pure.
+"""How sure to be of a task, and whom to give it to, by what came of similar ones (seed 004, AC-004; decisions K6, K7).
 
-Every figure of the rule is a whole number of ten-thousandths, so that the factors add up to the confidence exactly.
+Pure. Every figure of the rule is a whole number of ten-thousandths, so that the factors add up to the confidence
+exactly.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
-from kingly_memory.cognition.complexity import surplus
+from kingly_memory import intake
 from kingly_memory.cognition.outcomes import KNOWN, Outcome, TaskStatus, outcome_of
+from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, Memory, Source
+from kingly_memory.writing import shared, stems
 
 EVIDENCE_LIMIT = 5
 SIMILAR = 0.35
 """Relevance that the best one needs, or nothing is evidence: to share one word of three is not to be similar."""
 LEAST_RELEVANCE = 0.3
 """Relevance that the ones after it need."""
-
 ENOUGH = 5
 """Known outcomes that count in full."""
 BONUS_FROM = 3
+MOST_CANDIDATES = 100
+
+NAMED = 2.0
+"""A search counts for up to so many times the likeness of the names."""
+MEANT_ALONE = 0.6
+"""What a remote has to say at least where the names share no word."""
+READ = 4_096
+"""Characters of either description that are compared."""
+
+FREE_STEPS = 3
+FREE_CHARACTERS = 1_000
+MOST_SURPLUS = 5
 
 _ONE = 10_000
 _BASE = 5_000
 _SWING = 3_000
 _BONUS = 1_000
 _STEP = 200
-
 _Z_90 = 1.6448536269514722
 """Of the normal distribution, 90 % lies within so many standard deviations."""
+
+_BREAK = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]|[;；]|->|→|\bthen\b", re.IGNORECASE | re.MULTILINE)
+_WORD = re.compile(r"\w")
+
+
+# --- how alike, and how much at once ----------------------------------------------------------------------------------
+
+
+def by_likeness(description: str, hits: Iterable[Hit]) -> list[Hit]:
+    """The outcomes among the hits, each with how alike it is as relevance: what the search says, raised halfway to
+    the likeness of the two descriptions (the share of words in common, Dice 1945) where that is more, or what a remote
+    says of their meaning.
+
+    A search ranks by how rare words are in the store: the words of a task that is done every day are not, and still
+    they make it the same task. Measured on 40 kinds of tasks that share words: either alone errs by half as much again.
+    What an outcome's reason or notes share with the description does not make it the same task.
+    """
+    found, asked = [], stems(description[:READ])
+    for hit in hits:
+        outcome = outcome_of(hit.memory)
+        if outcome is not None:
+            said = shared(asked, stems(outcome.task))
+            worded = min(max(hit.relevance, (hit.relevance + said) / 2), NAMED * said)
+            meant = hit.scores.get("remote", 0.0)
+            found.append(replace(hit, relevance=max(worded, meant if said or meant >= MEANT_ALONE else 0.0)))
+    return found
+
+
+def surplus(description: str) -> int:
+    """What a description asks beyond an ordinary task, from 0 to 5: one for every step after the third, and one for
+    every 1,000 characters begun after the first 1,000. A longer text than counts is not read."""
+    too_long = -(-max(len(description) - FREE_CHARACTERS, 0) // FREE_CHARACTERS)
+    if too_long >= MOST_SURPLUS:
+        return MOST_SURPLUS
+    return min(too_long + max(steps(description) - FREE_STEPS, 0), MOST_SURPLUS)
+
+
+def steps(description: str) -> int:
+    """The parts that list marks at the beginning of a line, semicolons, arrows and the word "then" divide it into.
+
+    "and" and commas divide nothing, for they join things as often as steps. A part without a word is no step, nor is
+    one that ends in a colon and so announces the others.
+    """
+    parts = (part.rstrip() for part in _BREAK.split(description))
+    return sum(1 for part in parts if _WORD.search(part) and not part.endswith((":", "：")))
+
+
+# --- evidence ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +114,48 @@ class Evidence:
         return self.weight > 0 and self.status in KNOWN
 
     def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "task": self.task,
-            "status": self.status,
-            "relevance": round(self.relevance, 4),
-            "weight": round(self.weight, 4),
-        }
+        return {**asdict(self), "relevance": round(self.relevance, 4), "weight": round(self.weight, 4)}
+
+
+def evidence(hits: Iterable[Hit], *, limit: int = EVIDENCE_LIMIT) -> tuple[Evidence, ...]:
+    """The outcomes among the hits, each once, most relevant first.
+
+    Outcomes that count neither way never take the place of one that does. Of those that are about equally similar the
+    latest are taken, so that what has changed since is seen.
+    """
+    best: dict[str, tuple[Hit, Outcome]] = {}
+    for hit in hits:
+        outcome = outcome_of(hit.memory) if hit.relevance >= LEAST_RELEVANCE else None
+        before = best.get(hit.memory.id)
+        if outcome is not None and (before is None or before[0].relevance < hit.relevance):
+            best[hit.memory.id] = (hit, outcome)
+    known = _similar([one for one in best.values() if one[1].is_known])
+    others = _similar([one for one in best.values() if not one[1].is_known])
+    known.sort(key=lambda one: (-round(one[0].relevance, 1), -one[0].memory.created_at.timestamp()))
+    known = known[:limit]
+    most = max((hit.relevance for hit, _ in known), default=1.0)
+    return tuple(
+        Evidence(hit.memory.id, said.task, said.status, hit.relevance, hit.relevance / most if said.is_known else 0.0)
+        for hit, said in sorted([*known, *others[: limit - len(known)]], key=_most_relevant_first)
+    )
+
+
+def _similar(found: list[tuple[Hit, Outcome]]) -> list[tuple[Hit, Outcome]]:
+    """All of them, most relevant first, if the first is similar enough."""
+    found.sort(key=_most_relevant_first)
+    return found if found and found[0][0].relevance >= SIMILAR else []
+
+
+def _most_relevant_first(found: tuple[Hit, Outcome]) -> tuple[float, str]:
+    return -found[0].relevance, found[0].memory.id
+
+
+def _weight(found: Iterable[Evidence], status: TaskStatus) -> float:
+    """Summed without a rounding that would depend on the order."""
+    return math.fsum(one.weight for one in found if one.status == status)
+
+
+# --- confidence -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +192,6 @@ class Assessment:
         }
 
 
-def evidence(
-    hits: Iterable[Hit], *, limit: int = EVIDENCE_LIMIT, least_relevance: float = LEAST_RELEVANCE
-) -> tuple[Evidence, ...]:
-    """The outcomes among the hits, each once, most relevant first.
-
-    Outcomes that count neither way never take the place of one that does. Of those that are about equally similar the
-    latest are taken, so that what has changed since is seen.
-    """
-    found = _outcomes(hits, least_relevance)
-    known = sorted(_similar([one for one in found if one[1].is_known]), key=_latest_of_the_most_alike)[:limit]
-    others = _similar([one for one in found if not one[1].is_known])[: limit - len(known)]
-    best = max((hit.relevance for hit, _ in known), default=1.0)
-    return tuple(_evidence(hit, outcome, best) for hit, outcome in sorted([*known, *others], key=_order))
-
-
 def assess(description: str, found: Sequence[Evidence]) -> Assessment:
     """The confidence for a task, given what came of similar ones.
 
@@ -117,11 +199,27 @@ def assess(description: str, found: Sequence[Evidence]) -> Assessment:
     than the best and weights are from 0.3 to 1, as `evidence` gives them. The order does not matter.
     """
     known = [one for one in found if one.is_known]
-    factors = _factors(known, surplus(description))
+    succeeded, failed = _weight(known, TaskStatus.COMPLETED), _weight(known, TaskStatus.FAILED)
+    gain = round(_SWING * succeeded / (succeeded + failed)) if known else 0
+    loss = _SWING - gain if known else 0
+    successes = sum(1 for one in known if one.status == TaskStatus.COMPLETED)
+    bonus = _BONUS if successes >= BONUS_FROM else 0
+    # By Laplace's rule of succession n outcomes move an expectation by n / (n + 2) of what they show. That is divided
+    # by the 5 / 7 of five outcomes, which count in full; what memory says is taken back by the rest. What similar tasks
+    # did tells already how hard they are, so a complex description counts in that rest only.
+    unearned = 1 - min(len(known) * (ENOUGH + 2) / ((len(known) + 2) * ENOUGH), 1.0)
+    factors = {
+        "base": _BASE,
+        "memory_informed": gain,
+        "failure_penalty": -loss,
+        "pattern_bonus": bonus,
+        "small_sample": -round((gain - loss + bonus) * unearned),
+        "complexity_penalty": -round(_STEP * surplus(description) * unearned),
+    }
     return Assessment(
         confidence=sum(factors.values()) / _ONE,
         factors={name: points / _ONE for name, points in factors.items()},
-        interval=interval(_weight(known, TaskStatus.COMPLETED), _weight(known, TaskStatus.FAILED)),
+        interval=interval(succeeded, failed),
         similar_tasks_count=len(found),
         memory_informed=bool(known),
         evidence=tuple(found),
@@ -139,74 +237,72 @@ def interval(successes: float, failures: float) -> tuple[float, float]:
     return round(max(centre - half, 0.0), 4), round(min(centre + half, 1.0), 4)
 
 
-def trust(known: int) -> float:
-    """The share in which so many outcomes count, from 0 to 1.
+# --- routing ----------------------------------------------------------------------------------------------------------
 
-    By Laplace's rule of succession n outcomes move an expectation by n / (n + 2) of what they show; that is divided by
-    the 5 / 7 of five outcomes, which count in full.
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One that could do the task. `score` is the success rate to expect of it, from 0 to 1; 0.5 when it is untried.
+
+    `evidence` are the ids of the outcomes that the score rests on, most relevant first.
     """
-    return min(known * (ENOUGH + 2) / ((known + 2) * ENOUGH), 1.0)
+
+    name: str
+    score: float
+    successes: int
+    failures: int
+    evidence: tuple[str, ...]
+
+    def to_json(self) -> JsonObject:
+        return {**asdict(self), "evidence": list(self.evidence)}
 
 
-def _factors(known: Sequence[Evidence], surplus_steps: int) -> dict[str, int]:
-    """In ten-thousandths.
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Candidates, best first; equals in the order they were named."""
 
-    What memory says is taken back by the share that a small sample has not earned. What similar tasks did tells already
-    how hard they are, so a complex description counts in that share only.
+    ranked: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> str:
+        return self.ranked[0].name
+
+    def to_json(self) -> JsonObject:
+        return {"best": self.best, "ranked": [one.to_json() for one in self.ranked]}
+
+
+def rank(candidates: Sequence[str], hits: Iterable[Hit]) -> Routing:
+    """Rank the candidates by what came of similar tasks. Raises InvalidInput on names that make no list.
+
+    An outcome counts for the candidate that its approach names, else for the one that is the agent who recorded it. The
+    score is the success rate by Laplace's rule of succession: one success and one failure are assumed before any is
+    seen.
     """
-    unearned = 1 - trust(len(known))
-    gain, loss = _swings(known)
-    successes = sum(1 for one in known if one.status == TaskStatus.COMPLETED)
-    bonus = _BONUS if successes >= BONUS_FROM else 0
-    return {
-        "base": _BASE,
-        "memory_informed": gain,
-        "failure_penalty": -loss,
-        "pattern_bonus": bonus,
-        "small_sample": -round((gain - loss + bonus) * unearned),
-        "complexity_penalty": -round(_STEP * surplus_steps * unearned),
-    }
+    names, found = _names(candidates), list(hits)
+    memories: dict[str, Memory] = {hit.memory.id: hit.memory for hit in found}
+    record: dict[str, list[Evidence]] = {name: [] for name in names}
+    for one in evidence(found, limit=len(found)):
+        outcome = outcome_of(memories[one.id])
+        said = (None if outcome is None else outcome.approach, memories[one.id].scope.agent)
+        owner = next((name for name in said if name in names), None)
+        if one.is_known and owner is not None:
+            record[owner].append(one)
+    scored = []
+    for name, own in record.items():
+        succeeded = _weight(own, TaskStatus.COMPLETED)
+        score = round((1 + succeeded) / (2 + succeeded + _weight(own, TaskStatus.FAILED)), 4)
+        successes = sum(1 for one in own if one.status == TaskStatus.COMPLETED)
+        scored.append(Candidate(name, score, successes, len(own) - successes, tuple(one.id for one in own)))
+    return Routing(tuple(sorted(scored, key=lambda one: -one.score)))
 
 
-def _swings(known: Sequence[Evidence]) -> tuple[int, int]:
-    """What the rates of successes and failures are worth."""
-    if not known:
-        return 0, 0
-    succeeded, failed = _weight(known, TaskStatus.COMPLETED), _weight(known, TaskStatus.FAILED)
-    gain = round(_SWING * succeeded / (succeeded + failed))
-    return gain, _SWING - gain
-
-
-def _weight(known: Iterable[Evidence], status: TaskStatus) -> float:
-    """Summed without a rounding that would depend on the order."""
-    return math.fsum(one.weight for one in known if one.status == status)
-
-
-def _outcomes(hits: Iterable[Hit], least_relevance: float) -> list[tuple[Hit, Outcome]]:
-    """Relevant enough, each memory once, best first."""
-    best: dict[str, tuple[Hit, Outcome]] = {}
-    for hit in hits:
-        outcome = outcome_of(hit.memory) if hit.relevance >= least_relevance else None
-        before = best.get(hit.memory.id)
-        if outcome is not None and (before is None or before[0].relevance < hit.relevance):
-            best[hit.memory.id] = (hit, outcome)
-    return sorted(best.values(), key=_order)
-
-
-def _similar(found: list[tuple[Hit, Outcome]]) -> list[tuple[Hit, Outcome]]:
-    """All of them, if the first is similar enough."""
-    return found if found and found[0][0].relevance >= SIMILAR else []
-
-
-def _latest_of_the_most_alike(found: tuple[Hit, Outcome]) -> tuple[float, float]:
-    hit, _ = found
-    return -round(hit.relevance, 1), -hit.memory.created_at.timestamp()
-
-
-def _order(found: tuple[Hit, Outcome]) -> tuple[float, str]:
-    return -found[0].relevance, found[0].memory.id
-
-
-def _evidence(hit: Hit, outcome: Outcome, best: float) -> Evidence:
-    weight = hit.relevance / best if outcome.is_known else 0.0
-    return Evidence(hit.memory.id, outcome.task, outcome.status, hit.relevance, weight)
+def _names(candidates: object) -> tuple[str, ...]:
+    if isinstance(candidates, str) or not isinstance(candidates, Sequence):
+        raise InvalidInput("candidates", f"expected a list of names, not {type(candidates).__name__}")
+    if not 1 <= len(candidates) <= MOST_CANDIDATES:
+        raise InvalidInput("candidates", f"{len(candidates)} were named; name 1 to {MOST_CANDIDATES}")
+    names = tuple(intake.required("candidates", one) for one in candidates)
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InvalidInput("candidates", f"{intake.shown(repeated)!r} is named twice")
+    return names

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
-from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
+from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, MemoryType
 
 TASK_OUTCOME = "task_outcome"
 """What `metadata.record` of such memories says, and one of their tags; CONFIDENCE_ASSESSMENT is that of assessments."""
@@ -58,14 +57,6 @@ class Outcome:
         return self.status in KNOWN
 
 
-def task_status(value: object) -> TaskStatus:
-    """One of the three statuses that can be recorded. Raises InvalidInput."""
-    known = [status.value for status in TaskStatus]
-    if isinstance(value, str) and value in known:
-        return TaskStatus(value)
-    raise InvalidInput("status", f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")
-
-
 def outcome_draft(
     task: object,
     status: object = TaskStatus.COMPLETED,
@@ -85,33 +76,41 @@ def outcome_draft(
 
     Of the caller's metadata, names that an outcome uses itself are overwritten.
     """
-    said_task, said_status = spoken("task", task), task_status(status)
+    said_task, said_status = spoken("task", task), intake.choice("status", status, TaskStatus)
     said_approach = intake.label("approach", approach)
     said_reason = None if reason is None else spoken("reason", reason)
     said_notes = _notes(notes)
+    if not isinstance(metadata, Mapping | None):
+        raise InvalidInput("metadata", f"expected a JSON object, not {type(metadata).__name__}")
+    short_reason = None if said_reason is None else _excerpt(said_reason)
+    short_notes = [_excerpt(note) for note in said_notes[-MOST_NOTES:]]
     record = {
         "record": TASK_OUTCOME,
         "status": said_status.value,
         "task": _excerpt(said_task),
         "approach": said_approach,
         "duration_s": None if duration_s is None else intake.seconds("duration_s", duration_s),
-        "reason": None if said_reason is None else _excerpt(said_reason),
-        "notes": [_excerpt(note) for note in said_notes[-MOST_NOTES:]],
+        "reason": short_reason,
+        "notes": short_notes,
     }
-    content = "\n".join(_lines(said_task, said_status, said_approach, said_reason, said_notes))
-    if len(content.encode(errors="replace")) > content_limit_bytes:
-        shorter = tuple(_excerpt(note) for note in said_notes[-MOST_NOTES:])
-        why = None if said_reason is None else _excerpt(said_reason)
-        content = "\n".join(_lines(said_task, said_status, said_approach, why, shorter))
+
+    def content(reason: str | None, notes: Sequence[str]) -> str:
+        status = said_status.value.capitalize() + ("" if reason is None else f": {reason}")
+        approach = [] if said_approach is None else [f"Approach: {said_approach}"]
+        return "\n".join([said_task, status, *approach, *(f"- {note}" for note in notes)])
+
+    text = content(said_reason, said_notes)
+    if len(text.encode(errors="replace")) > content_limit_bytes:
+        text = content(short_reason, short_notes)
     return intake.draft(
-        content,
+        text,
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
         tags=(TASK_OUTCOME, said_status.value, *intake.tag_list("tags", tags)),
         context_id=context_id,
         agent=agent,
-        metadata={**_object(metadata), **record},
+        metadata={**(metadata or {}), **record},
     )
 
 
@@ -152,43 +151,28 @@ def outcome_of(memory: Memory) -> Outcome | None:
     status = memory.metadata.get("status")
     if memory.type not in (MemoryType.PROCEDURAL, MemoryType.EPISODIC) or not isinstance(status, str):
         return None
-    if is_assessment(memory):
+    if _is_assessment(memory):
         return None
     task, approach = memory.metadata.get("task"), memory.metadata.get("approach")
+    first_line = memory.content.lstrip()[: EXCERPT + 1].partition("\n")[0].rstrip()
     return Outcome(
-        task=_excerpt(task if isinstance(task, str) and task.strip() else _first_line(memory.content)),
+        task=_excerpt(task if isinstance(task, str) and task.strip() else first_line),
         status=status if status in {one.value for one in TaskStatus} else UNKNOWN,
         approach=approach if isinstance(approach, str) else None,
     )
 
 
-def is_assessment(memory: Memory) -> bool:
+def _is_assessment(memory: Memory) -> bool:
     """Also when only its content came back from a remote."""
-    return (
-        memory.metadata.get("record") == CONFIDENCE_ASSESSMENT
-        or CONFIDENCE_ASSESSMENT in memory.tags
-        or _reads_as_assessment(memory.content)
-    )
-
-
-def _reads_as_assessment(content: str) -> bool:
-    if not content.lstrip().startswith("{") or "similar_tasks_found" not in content:
+    if memory.metadata.get("record") == CONFIDENCE_ASSESSMENT or CONFIDENCE_ASSESSMENT in memory.tags:
+        return True
+    if not memory.content.lstrip().startswith("{") or "similar_tasks_found" not in memory.content:
         return False
     try:
-        said = json.loads(content)
+        said = json.loads(memory.content)
     except (ValueError, RecursionError):
         return False
     return isinstance(said, dict) and said.keys() >= _ASSESSMENT_NAMES
-
-
-def _lines(
-    task: str, status: TaskStatus, approach: str | None, reason: str | None, notes: tuple[str, ...]
-) -> Iterable[str]:
-    yield task
-    yield status.value.capitalize() + ("" if reason is None else f": {reason}")
-    if approach is not None:
-        yield f"Approach: {approach}"
-    yield from (f"- {note}" for note in notes)
 
 
 def spoken(name: str, value: object) -> str:
@@ -211,16 +195,6 @@ def _notes(value: object) -> tuple[str, ...]:
         if not isinstance(note, str):
             raise InvalidInput("notes", f"expected texts, not {type(note).__name__}")
     return tuple(note.strip() for note in notes if note.strip())
-
-
-def _object(value: Any) -> JsonObject:
-    if value is None or isinstance(value, Mapping):
-        return dict(value or {})
-    raise InvalidInput("metadata", f"expected a JSON object, not {type(value).__name__}")
-
-
-def _first_line(content: str) -> str:
-    return content.lstrip()[: EXCERPT + 1].partition("\n")[0].rstrip()
 
 
 def _excerpt(text: str) -> str:

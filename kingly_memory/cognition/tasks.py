@@ -10,17 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from kingly_memory import intake
-from kingly_memory.cognition.confidence import EVIDENCE_LIMIT, Assessment, assess, evidence
-from kingly_memory.cognition.likeness import by_likeness
-from kingly_memory.cognition.outcomes import (
-    TASK_OUTCOME,
-    TaskStatus,
-    assessment_draft,
-    outcome_draft,
-    spoken,
-)
-from kingly_memory.cognition.routing import Routing, rank
-from kingly_memory.cognition.working import WorkingContext
+from kingly_memory.cognition.confidence import EVIDENCE_LIMIT, Assessment, Routing, assess, by_likeness, evidence, rank
+from kingly_memory.cognition.context import WorkingContext
+from kingly_memory.cognition.outcomes import TASK_OUTCOME, TaskStatus, assessment_draft, outcome_draft, spoken
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.models import Hit, MemoryType, Query, Receipt, Results
 from kingly_memory.ports import Clock, Searcher, Writer
@@ -68,8 +60,10 @@ class TaskBook:
         With a context, what is at hand there comes along. A store that cannot be written costs only the record.
         """
         description = spoken("task", task)
-        context, (results, hits) = await asyncio.gather(self._loaded(context_id), self._experience(description))
-        named = None if context is None else context.context_id
+        if context_id is None:
+            context, (results, hits) = None, await self._experience(description)
+        else:
+            context, (results, hits) = await asyncio.gather(self.context(context_id), self._experience(description))
         assessment = replace(
             assess(description, evidence(hits)), source=results.source, context=() if context is None else context.items
         )
@@ -79,7 +73,7 @@ class TaskBook:
             factors=assessment.factors,
             similar_tasks_found=assessment.similar_tasks_count,
             content_limit_bytes=self.content_limit_bytes,
-            context_id=named,
+            context_id=None if context is None else context.context_id,
             significance=significance,
         )
         try:
@@ -88,9 +82,6 @@ class TaskBook:
             log.warning("the assessment was not stored: %s", error)
             return assessment
         return replace(assessment, assessment_id=receipt.id)
-
-    async def _loaded(self, context_id: str | None) -> WorkingContext | None:
-        return None if context_id is None else await self.context(context_id)
 
     async def route(self, description: str, candidates: Sequence[str]) -> Routing:
         """Rank the candidates by what came of similar tasks. Raises InvalidInput."""
@@ -123,14 +114,17 @@ class TaskBook:
         has a say in which ones come first. Assessments are the most similar of all and no evidence: here they are left
         out, and when a remote may have named nothing else, more is asked for.
         """
+
+        def is_enough(hits: Sequence[Hit]) -> bool:
+            return sum(one.is_known for one in evidence(hits)) >= EVIDENCE_LIMIT
+
         similar = await self._searcher.find(replace(self._query(description, LOOKED_AT), remote_limit=EVIDENCE_LIMIT))
         hits = by_likeness(description, similar)
-        there = [report for layer, report in similar.layers.items() if layer != "local"]
-        remote = max(there, key=lambda report: report.hits, default=None)
-        if remote is not None or (len(hits) < len(similar) and not _is_enough(hits)):
+        named_by_remote = max((one.hits for layer, one in similar.layers.items() if layer != "local"), default=None)
+        if named_by_remote is not None or (len(hits) < len(similar) and not is_enough(hits)):
             only = self._query(description, LOOKED_AT, tags=(TASK_OUTCOME,))
             hits += by_likeness(description, await self._searcher.find(only, include_semantic=False))
-        if remote is not None and remote.hits >= EVIDENCE_LIMIT and not _is_enough(hits):
+        if named_by_remote is not None and named_by_remote >= EVIDENCE_LIMIT and not is_enough(hits):
             similar = await self._searcher.find(self._query(description, CROWDED_LIMIT))
             hits += by_likeness(description, similar)
         return similar, hits
@@ -224,21 +218,13 @@ class Task:
     def _outcome(self, error: BaseException | None) -> tuple[TaskStatus, str | None]:
         if error is None:
             return (TaskStatus.FAILED if self._failure else TaskStatus.COMPLETED), self._failure
-        if isinstance(error, Exception):
-            from kingly_memory.redaction import redact  # an exception may quote a token, and an outcome may leave
+        if not isinstance(error, Exception):
+            return TaskStatus.CANCELLED, self._failure
+        from kingly_memory.redaction import redact  # an exception may quote a token, and an outcome may leave
 
-            said = f"{type(error).__name__}: {_told(error)}"[:REASON_LIMIT].strip().removesuffix(":")
-            return TaskStatus.FAILED, redact(intake.mended(said)).text
-        return TaskStatus.CANCELLED, self._failure
-
-
-def _told(error: Exception) -> str:
-    """What an exception says of itself; nothing when it fails at that too."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
-        return ""
-
-
-def _is_enough(hits: Sequence[Hit]) -> bool:
-    return sum(one.is_known for one in evidence(hits)) >= EVIDENCE_LIMIT
+        try:
+            told = str(error)
+        except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
+            told = ""
+        said = f"{type(error).__name__}: {told}"[:REASON_LIMIT].strip().removesuffix(":")
+        return TaskStatus.FAILED, redact(intake.mended(said)).text

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kingly_memory.cognition.working import WorkingContext
+from kingly_memory.cognition.context import WorkingContext
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
 from kingly_memory.ports import Remote, RemoteHit

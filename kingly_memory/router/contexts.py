@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from kingly_memory.cognition import whispers
-from kingly_memory.cognition.working import (
+from kingly_memory.cognition.context import (
     CURRENT,
     Context,
     ContextRules,
     Noted,
-    current_owner,
-    latest_owner,
+    covered,
+    drafted,
     noted,
-    owner,
+    portions,
 )
+from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.ids import new_id
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Standing
@@ -197,17 +197,17 @@ class Contexts:
         sources = {row.memory.id: row.memory for row in rows if row is not None and _is_there(row, context_id)}
         texts = {one: memory.content for one, memory in sources.items()}
         drafts = [
-            whispers.drafted(
+            drafted(
                 portion,
                 [sources[one] for one in portion.sources],
                 context_id=context_id,
                 number=context.whispers + number,
                 size=size,
             )
-            for number, portion in enumerate(whispers.portions(context, texts, size, count), start=1)
+            for number, portion in enumerate(portions(context, texts, size, count), start=1)
             if portion.text
         ]
-        return Due(context, whispers.covered(context, texts, size, count), tuple(drafts))
+        return Due(context, covered(context, texts, size, count), tuple(drafts))
 
     def take(self) -> Callable[[Transaction], None] | None:
         """A change that writes down when contexts were used; None when there is nothing to write."""

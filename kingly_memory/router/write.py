@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from kingly_memory.cognition.working import ContextRules
+from kingly_memory.cognition.context import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes

@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # read after the handshake, like everything that the router b
     from kingly_memory.app.opening import MemoryRouter
     from kingly_memory.attention.injection import Injection
     from kingly_memory.cognition.confidence import Assessment
+    from kingly_memory.cognition.context import WorkingContext
     from kingly_memory.cognition.thoughts import Thought
-    from kingly_memory.cognition.working import WorkingContext
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.retrieval.verification import VerifiedMemory, VerifiedResults
     from kingly_memory.router.sweep import SweepReport

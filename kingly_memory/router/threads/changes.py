@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from kingly_memory.attention import pins
+from kingly_memory.cognition.context import Context
 from kingly_memory.cognition.owners import owner
-from kingly_memory.cognition.working import Context
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import shown
