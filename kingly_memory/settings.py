@@ -63,7 +63,6 @@ _MODES: Choices = tuple(RetrievalMode)
 _LEVELS: Choices = ("none", "light", "medium", "aggressive")
 CONFIG_FILES = ("config.toml", "config.yaml", "config.yml")
 _EMBEDDERS: Choices = ("auto", "wordllama", "none")
-_FUSIONS: Choices = ("weighted", "rrf")
 _DIALECTS: Choices = ("auto", "json-call", "mcp")
 _FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 """How the environment says whether something is on."""
@@ -88,9 +87,6 @@ class Settings:
     local_search_s: float = _setting(0.1, "time for the local side of a search", _TIME)
     remote_search_s: float = _setting(0.15, "time for the remote's side of a search", _TIME)
     local_weight: float = _setting(0.7, "share of the local relevance when both layers could know a memory", _SHARE)
-    fusion: str = _setting(
-        "weighted", "how both layers' lists become one: `weighted` relevances, or `rrf`, by ranks alone", _FUSIONS
-    )
     embedder: str = _setting(
         "auto",
         "what finds memories by meaning too: `wordllama`, `none`, or `auto`, which is wordllama when it is installed",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import new_id
 from kingly_memory.models import Detail, Hit, Shown
-from kingly_memory.retrieval import disclosure
-from kingly_memory.retrieval.disclosure import PASSAGE, TITLE, Disclosed, disclose, passage, spent
+from kingly_memory.retrieval import snippets
+from kingly_memory.retrieval.snippets import PASSAGE, TITLE, Disclosed, disclose, passage, spent
 from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
 from tests.test_folding import NOW, memory
 
@@ -168,26 +168,26 @@ def test_when_the_time_is_over_hits_are_shown_by_title_and_the_answer_is_cut(bud
 
 def test_a_text_is_looked_through_once_however_many_lengths_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    spots = disclosure._spots
+    spots = snippets._spots
 
-    def counted(text: str, roots: disclosure.Roots) -> list[disclosure._Spot]:
+    def counted(text: str, roots: snippets.Roots) -> list[snippets._Spot]:
         looked.append(text)
         return spots(text, roots)
 
-    monkeypatch.setattr(disclosure, "_spots", counted)
+    monkeypatch.setattr(snippets, "_spots", counted)
     [hit] = hits_of([HANDBOOK])
     budget = spent(hit, disclose([hit], Detail.TITLE, asked=[]).shown[hit.memory.id]) + 5
     told = disclose([hit], Detail.FULL, asked=["reviews"], budget_tokens=budget)
     assert (told.shown[hit.memory.id].view, len(looked)) == (Detail.TITLE, 1)
 
 
-def ends_within(reach: int, spot: disclosure._Spot) -> bool:
+def ends_within(reach: int, spot: snippets._Spot) -> bool:
     return spot.end <= reach
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 12), st.sampled_from("abc")), max_size=30))
 def test_a_passage_is_where_most_different_words_stand_the_first_time(drawn: list[tuple[int, int, str]]) -> None:
-    spots = sorted(disclosure._Spot(begin, begin + length, root) for begin, length, root in drawn)
+    spots = sorted(snippets._Spot(begin, begin + length, root) for begin, length, root in drawn)
     best = (0, 0, 0)
     for at, first in enumerate(spots):
         reach = first.begin + 10
@@ -195,7 +195,7 @@ def test_a_passage_is_where_most_different_words_stand_the_first_time(drawn: lis
         count = len({one.root for one in inside})
         if count > best[2]:
             best = (first.begin, inside[-1].end, count)
-    assert disclosure._window(spots, 10) == best[:2]
+    assert snippets._window(spots, 10) == best[:2]
 
 
 def test_a_title_is_the_memorys_own_or_its_first_words_on_one_line() -> None:

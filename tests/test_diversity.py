@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
-from kingly_memory.retrieval.diversity import ALIKE, Alike, clusters, cosine, overlap, pick
+from kingly_memory.retrieval.modes import ALIKE, Alike, clusters, cosine, overlap, pick
 
 A, B, C, D = range(4)
 TWINS = {(A, B): 0.9, (A, C): 0.1, (A, D): 0.2, (B, C): 0.1, (B, D): 0.2, (C, D): 0.8}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import new_id
 from kingly_memory.models import Hit, Memory, MemoryType, Origin, Scope
-from kingly_memory.retrieval.folding import READ, fold, groups
+from kingly_memory.retrieval.snippets import READ, fold, groups
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

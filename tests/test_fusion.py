@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.retrieval.fusion import BY_RANKS, WEIGHTED, Candidate, by_ranks, cut, fuse
+from kingly_memory.retrieval.fusion import Candidate, by_ranks, cut, fuse
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 MEMORY = Memory(
@@ -25,8 +25,8 @@ def candidate(
     return Candidate(replace(MEMORY, id=MemoryId(name)), local, remote, in_local=in_local, in_remote=in_remote)
 
 
-def order(*candidates: Candidate, floor: float = 0.0, way: str = WEIGHTED) -> str:
-    hits = fuse(candidates, local_weight=0.7, floor=floor, way=way)
+def order(*candidates: Candidate, floor: float = 0.0) -> str:
+    hits = fuse(candidates, local_weight=0.7, floor=floor)
     return "".join(hit.memory.id for hit in hits)
 
 
@@ -79,7 +79,7 @@ def test_the_newest_of_equals_comes_first() -> None:
 @pytest.mark.requirement("ARG-046")
 def test_fusion_by_ranks_pays_no_heed_to_how_relevant_something_is() -> None:
     found = [candidate("a", 1.0, 0.2), candidate("b", 0.1, 0.9), candidate("c", 0.05, None)]
-    assert order(*found, way=BY_RANKS) == "bac"
+    assert "".join(hit.memory.id for hit in by_ranks(fuse(found, local_weight=0.7))) == "bac"
     assert order(*found) == "abc"
 
 
@@ -99,12 +99,11 @@ founds = st.lists(
 )
 
 
-@given(founds, st.floats(0, 1), st.floats(0, 1), st.sampled_from([WEIGHTED, BY_RANKS]), st.randoms())
+@given(founds, st.floats(0, 1), st.floats(0, 1), st.randoms())
 def test_nothing_is_lost_relevance_descends_and_the_order_of_finding_does_not_matter(
     found: list[tuple[float | None, float | None, bool, bool]],
     weight: float,
     floor: float,
-    way: str,
     chance: object,
 ) -> None:
     candidates = [
@@ -117,13 +116,13 @@ def test_nothing_is_lost_relevance_descends_and_the_order_of_finding_does_not_ma
         )
         for number, (local, remote, here, there) in enumerate(found)
     ]
-    hits = fuse(candidates, local_weight=weight, floor=floor, way=way)
+    hits = fuse(candidates, local_weight=weight, floor=floor)
     relevances = [hit.relevance for hit in hits]
     assert {hit.memory.id for hit in hits} == {one.memory.id for one in candidates}
     assert relevances == sorted(relevances, reverse=True)
     assert all(0 <= one <= 1 for one in relevances)
     shuffled = sorted(candidates, key=lambda _: chance.random())  # type: ignore[attr-defined]
-    assert fuse(shuffled, local_weight=weight, floor=floor, way=way) == hits
+    assert fuse(shuffled, local_weight=weight, floor=floor) == hits
 
 
 @pytest.mark.requirement("A8")
@@ -154,15 +153,15 @@ remote_lists = st.lists(st.tuples(st.floats(0, 1) | st.just(1.0), st.booleans())
 @pytest.mark.requirement("A8")
 @pytest.mark.requirement("KNG-014")
 @pytest.mark.requirement("KNG-018")
-@given(local_lists, remote_lists, st.integers(1, 12), figures, st.sampled_from([WEIGHTED, BY_RANKS, "reordered"]))
+@given(local_lists, remote_lists, st.integers(1, 12), figures, st.booleans())
 def test_whatever_remotes_say_the_better_half_of_the_local_list_keeps_its_places(
     here: list[tuple[float, bool, float | None]],
     there: list[tuple[float, bool]],
     limit: int,
     weights: tuple[float, float],
-    way: str,
+    reordered: bool,
 ) -> None:
-    (weight, floor), reordered = weights, way == "reordered"
+    weight, floor = weights
     local = [
         candidate(f"l{number:02}", relevance, said, in_remote=known or said is not None)
         for number, (relevance, known, said) in enumerate(here)
@@ -170,7 +169,7 @@ def test_whatever_remotes_say_the_better_half_of_the_local_list_keeps_its_places
     remote = [
         candidate(f"r{number:02}", None, relevance, in_local=known) for number, (relevance, known) in enumerate(there)
     ]
-    ranked = fuse([*remote, *local], local_weight=weight, floor=floor, way=way)
+    ranked = fuse([*remote, *local], local_weight=weight, floor=floor)
     hits = cut(by_ranks(ranked) if reordered else ranked, limit)
     best = sorted((one.local or 0.0 for one in local), reverse=True)[: (limit + 1) // 2]
     found = sorted((hit.scores["local"] for hit in hits if "local" in hit.layers), reverse=True)

@@ -15,7 +15,7 @@ from kingly_memory.adapters.local import sql
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreBusy, StoreTooNew, StoreTooOld, StoreUntrusted
 from kingly_memory.models import Standing
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import (
     NOON_S,
     ask,

@@ -18,8 +18,7 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval import rrf
-from kingly_memory.retrieval.fusion import by_ranks
+from kingly_memory.retrieval.fusion import by_ranks, rrf
 from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -116,7 +115,7 @@ def test_two_rankings_are_fused_by_their_ranks_and_the_memory_of_that_key_goes_f
         "named": {"key": 1.0},
     }
     hits = [Hit(remembered(name), 0.5, tuple(scores), scores) for name, scores in figures.items()]
-    golden = rrf.fused(["c", "d", "a"], ["a", "b"])
+    golden = rrf(["c", "d", "a"], ["a", "b"])
     found = by_ranks(hits)
     assert [hit.memory.content for hit in found] == ["named", *(name for name, _ in golden), "e"]
     assert [hit.scores["rrf"] for hit in found[1:-1]] == [score for _, score in golden]

@@ -14,7 +14,7 @@ from kingly_memory import MemoryRouter
 from kingly_memory.ids import kept_id
 from kingly_memory.models import Memory
 from kingly_memory.ports import RemoteHit
-from kingly_memory.router.searching import keepsakes
+from kingly_memory.router.search import remote_cache
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore, router_over
 
@@ -158,13 +158,13 @@ async def test_unchanged_copy_is_not_written_again(bench: Bench) -> None:
         (memory,) = await found(router)
         assert memory.revision == 1
         [side] = router._engine.remotes.sides
-        assert side.keepsakes.take() is None
+        assert side.cache.take() is None
 
 
 async def test_copy_changed_while_the_one_before_is_being_written_is_written_too(bench: Bench) -> None:
     async with bench.router() as router:
         [side] = router._engine.remotes.sides
-        copies = side.keepsakes
+        copies = side.cache
         bench.says("deploy to port 5432")
         await found(router)
         change = copies.take()
@@ -244,7 +244,7 @@ def test_id_of_a_copy_depends_on_remote_remote_id_and_project() -> None:
 
 
 async def test_copies_that_cannot_be_written_do_not_pile_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keepsakes, "MOST_FRESH", 3)
+    monkeypatch.setattr(remote_cache, "MOST_FRESH", 3)
     bench.remote.elsewhere = [RemoteHit(f"theirs-{n}", f"deploy number {n}", 0.9) for n in range(5)]
     async with bench.router() as router:
         assert len(await texts(router)) == 5

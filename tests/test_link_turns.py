@@ -16,8 +16,8 @@ from kingly_memory.observe import Events
 from kingly_memory.ports import LocalStore, Remote, RemoteInfo, Transaction
 from kingly_memory.router.link import Link
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.searching.keepsakes import Keepsakes
-from kingly_memory.router.searching.remote_side import RemoteSide
+from kingly_memory.router.search.remote_cache import RemoteCache
+from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.testing import FakeRemote, ManualClock
 from kingly_memory.testing.fakes import FakeCall
 from tests.router_bench import CALM, REMOTE, PromptStore
@@ -89,8 +89,8 @@ async def test_only_a_remote_that_had_its_time_is_late(tmp_path: Path, patient: 
     clock = ManualClock()
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
-    keepsakes = Keepsakes(REMOTE, reader=store.reader, clock=clock, settings=CALM)
-    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, keepsakes)
+    cache = RemoteCache(REMOTE, reader=store.reader, clock=clock, settings=CALM)
+    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
 
     async def late(_: Remote) -> None:
         raise RemoteUnavailable("no complete answer in time", timed_out=True)
@@ -105,8 +105,8 @@ async def test_remote_that_refuses_the_connection_has_failed_however_little_time
     clock = ManualClock()
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
-    keepsakes = Keepsakes(REMOTE, reader=store.reader, clock=clock, settings=CALM)
-    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, keepsakes)
+    cache = RemoteCache(REMOTE, reader=store.reader, clock=clock, settings=CALM)
+    side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
 
     async def refused(_: Remote) -> None:
         raise RemoteUnavailable("connection refused")

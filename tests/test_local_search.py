@@ -17,8 +17,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Matches, Transaction
-from kingly_memory.router.searching import local_search, wording
-from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit, LocalSearch
+from kingly_memory.router.search import local
+from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalSearch
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet
 
 NOTES = (
@@ -177,8 +177,7 @@ class Repairs:
         self.left_s: list[float] = []
         self._reader, self._reading_s = store.reader, reading_s
         self._now_s = time.monotonic()
-        for module in (local_search, wording):
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._now_s))
+        monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: self._now_s))
 
     def vocabulary(self, length: int, limit: int, first: str = "") -> list[str]:
         self._now_s += self._reading_s
@@ -214,14 +213,6 @@ def test_looking_up_has_its_share_even_when_one_repair_took_it_all(
     answer = LocalSearch(reader).search(ask("grandmothre plum"), now_s=NOON_S, budget_s=60)
     assert [hit.memory.content for hit in answer.hits] == [NOTES[2]]
     assert reader.left_s == [pytest.approx(11.25)]
-
-
-def test_words_of_one_length_are_read_once_for_all_typos(noted: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = Repairs(noted, monkeypatch)
-    answer = LocalSearch(reader).search(ask("schedluer unreachabel recpie"), now_s=NOON_S, budget_s=60)
-    assert set(answer.repaired) == {"schedluer", "unreachabel", "recpie"}
-    assert len(reader.asked) == len(set(reader.asked))
-    assert not answer.cut
 
 
 # --- which answer -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from kingly_memory.api.memories_verbs import MOST_KEYS
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import StoreUntrusted
 from kingly_memory.models import MemoryType
-from kingly_memory.retrieval.disclosure import PASSAGE
+from kingly_memory.retrieval.snippets import PASSAGE
 from kingly_memory.server import lazy_router
 from kingly_memory.server.answers import SHOWN_CHARACTERS
 from kingly_memory.server.lazy_router import LazyRouter

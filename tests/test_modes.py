@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.models import RetrievalMode
-from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights, inferred
+from kingly_memory.retrieval.modes import MODES, Figures, ModeConfig, inferred
 from tests.cli_runner import ROOT
 
 LINES = (ROOT / "docs" / "search.md").read_text(encoding="utf-8").splitlines()
@@ -77,23 +77,23 @@ def test_a_mode_has_the_fields_of_the_design() -> None:
         "cluster_similar",
         "exact_match_boost",
     ]
-    assert Weights._fields == ("similarity", "recency", "success", "confidence")
+    assert Figures._fields == ("similarity", "recency", "success", "confidence")
 
 
 @pytest.mark.requirement("ALM-002")
 def test_a_mode_says_nothing_special_unless_told() -> None:
-    config = ModeConfig(1, 0.5, Weights(1, 0, 0, 0), include_anti_patterns=True, diversity_factor=0.1)
+    config = ModeConfig(1, 0.5, Figures(1, 0, 0, 0), include_anti_patterns=True, diversity_factor=0.1)
     assert (config.prioritize_failures, config.cluster_similar, config.exact_match_boost) == (False, False, 1.0)
 
 
 @pytest.mark.requirement("ALM-003", "ALM-004", "ALM-005", "ALM-006", "ALM-007")
 def test_modes_have_the_values_of_the_design() -> None:
     assert {mode: MODES[mode] for mode in RetrievalMode if mode is not RetrievalMode.SIMILARITY} == {
-        BROAD: ModeConfig(15, 0.3, Weights(0.7, 0.1, 0.1, 0.1), False, 0.8),
-        PRECISE: ModeConfig(5, 0.7, Weights(0.3, 0.1, 0.4, 0.2), True, 0.2, exact_match_boost=2.0),
-        DIAGNOSTIC: ModeConfig(10, 0.4, Weights(0.4, 0.3, 0.0, 0.3), True, 0.5, prioritize_failures=True),
-        LEARNING: ModeConfig(20, 0.2, Weights(0.9, 0.0, 0.05, 0.05), True, 0.3, cluster_similar=True),
-        RECALL: ModeConfig(3, 0.5, Weights(0.95, 0.0, 0.0, 0.05), False, 0.0, exact_match_boost=3.0),
+        BROAD: ModeConfig(15, 0.3, Figures(0.7, 0.1, 0.1, 0.1), False, 0.8),
+        PRECISE: ModeConfig(5, 0.7, Figures(0.3, 0.1, 0.4, 0.2), True, 0.2, exact_match_boost=2.0),
+        DIAGNOSTIC: ModeConfig(10, 0.4, Figures(0.4, 0.3, 0.0, 0.3), True, 0.5, prioritize_failures=True),
+        LEARNING: ModeConfig(20, 0.2, Figures(0.9, 0.0, 0.05, 0.05), True, 0.3, cluster_similar=True),
+        RECALL: ModeConfig(3, 0.5, Figures(0.95, 0.0, 0.0, 0.05), False, 0.0, exact_match_boost=3.0),
     }
 
 

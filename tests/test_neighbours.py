@@ -20,11 +20,9 @@ from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.ports import Beside, Corpus
-from kingly_memory.retrieval import naming
-from kingly_memory.retrieval.bm25 import Question, Term, rarity
-from kingly_memory.retrieval.forms import other_forms
-from kingly_memory.retrieval.neighbours import Loan, loans
-from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
+from kingly_memory.retrieval import lexical
+from kingly_memory.retrieval.lexical import Loan, Question, Term, loans, other_forms, rarity
+from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from kingly_memory.stemming import stem
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet, soon
 
@@ -232,21 +230,21 @@ def test_no_result_crosses_scopes_or_shows_what_is_hidden(
 @pytest.mark.parametrize(
     ("asked", "fields", "lift"),
     [
-        ("when did Ada ski", {"tags": ("Ada",)}, naming.NAMED),
-        ("when did Ada ski", {"title": "Ada, 3 May 2024"}, naming.NAMED),
-        ("when did Ada ski", {"metadata": {"speaker": "Ada"}}, naming.NAMED),
-        ("when did Ada ski", {"agent": "ada"}, naming.NAMED),
-        ("what did Ada say in May", {"title": "Ada, 3 May 2024"}, naming.MOST),
-        ("what did Ada say in May 2024", {"title": "Ada, 3 May 2024", "tags": ("Ada",)}, naming.MOST),
+        ("when did Ada ski", {"tags": ("Ada",)}, lexical.NAMED),
+        ("when did Ada ski", {"title": "Ada, 3 May 2024"}, lexical.NAMED),
+        ("when did Ada ski", {"metadata": {"speaker": "Ada"}}, lexical.NAMED),
+        ("when did Ada ski", {"agent": "ada"}, lexical.NAMED),
+        ("what did Ada say in May", {"title": "Ada, 3 May 2024"}, lexical.NAMED_TWICE),
+        ("what did Ada say in May 2024", {"title": "Ada, 3 May 2024", "tags": ("Ada",)}, lexical.NAMED_TWICE),
         ("a code of honour", {"tags": ("code review",)}, 1.0),
-        ("a review of the code", {"tags": ("code review",)}, naming.MOST),
+        ("a review of the code", {"tags": ("code review",)}, lexical.NAMED_TWICE),
         ("who was there", {"title": "Who was there"}, 1.0),
         ("when did Adam ski", {"tags": ("Ada",), "metadata": {"speaker": 7}}, 1.0),
     ],
 )
 def test_memory_whose_names_are_asked_for_is_lifted(asked: str, fields: dict[str, Any], lift: float) -> None:
     asked_words = set(asked.casefold().split())
-    assert naming.lift(asked_words, memory("skis", **fields)) == lift
+    assert lexical.lift(asked_words, memory("skis", **fields)) == lift
 
 
 def test_named_speaker_comes_first_among_equals(store: DiskStore) -> None:

@@ -49,7 +49,6 @@ def findable(remembered: dict[str, str], found: dict[str, list[str]]) -> int:
         ({}, {}, False),
         ({"fold": False, "limit": 5}, {}, True),
         ({"by_ranks": True}, {}, False),
-        ({}, {"fusion": "rrf"}, False),
         ({"mode": "precise"}, {}, True),
         ({"mode": "diagnostic"}, {}, True),
     ],

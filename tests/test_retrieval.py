@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from random import Random
 
@@ -14,8 +13,8 @@ from benchmarks.eval.misspelling import misspelt
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.retrieval.fusion import Candidate, fuse
-from kingly_memory.retrieval.repair import best_match, similarity
-from kingly_memory.retrieval.terms import LONGEST_PIECE, MOST_TERMS, terms
+from kingly_memory.retrieval.lexical import LONGEST_PIECE, MOST_TERMS, terms
+from kingly_memory.retrieval.spelling import Meant, is_doubtful, likely, similarity
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -108,21 +107,20 @@ def test_any_text_is_a_bounded_question(text: str) -> None:
     assert len(set(asked.words)) == len(asked.words)
 
 
-def test_typo_is_repaired_to_the_word_as_the_scope_writes_it() -> None:
-    words = ["relation", "release", "released", "relapse"]
-    found = best_match("relase", words, lambda word: {word} - {"relapse"})
+def best_match(word: str, vocabulary: list[str]) -> Meant | None:
+    return next(iter(likely(word, vocabulary)), None) if is_doubtful(word) else None
+
+
+def test_of_words_that_take_as_few_errors_the_most_alike_is_meant() -> None:
+    found = best_match("relase", ["relation", "release", "released"])
     assert found is not None
-    assert found[0] == "release"
-    assert 0.9 < found[1] < 0.95
-
-
-def test_word_of_another_scope_is_never_the_repair() -> None:
-    assert best_match("kubernets", ["kubernetes"], lambda _: set()) is None
+    assert (found.word, found.errors) == ("release", 1)
+    assert 0.9 < found.likeness < 0.95
 
 
 def test_short_and_strange_words_are_left_alone() -> None:
-    assert best_match("abc", ["abd"], lambda word: {word}) is None
-    assert best_match("xylophone", ["deploy"], lambda word: {word}) is None
+    assert best_match("abc", ["abd"]) is None
+    assert best_match("xylophone", ["deploy"]) is None
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_short_and_strange_words_are_left_alone() -> None:
     ],
 )
 def test_a_word_that_may_be_right_is_not_repaired_to_another_one(right: str, there: str) -> None:
-    assert best_match(right, [there], lambda word: {word}) is None
+    assert best_match(right, [there]) is None
 
 
 @pytest.mark.parametrize(
@@ -179,31 +177,15 @@ def test_a_word_that_may_be_right_is_not_repaired_to_another_one(right: str, the
     ],
 )
 def test_one_or_two_errors_are_repaired(typed: str, there: str) -> None:
-    found = best_match(typed, ["another", there, "word"], lambda word: {word})
+    found = best_match(typed, ["another", there, "word"])
     assert found is not None
     assert found.word == there
-
-
-def test_words_of_others_do_not_crowd_out_the_own_one() -> None:
-    others = [f"blorgen{letter}" for letter in "abcdefghijklmnop"]
-    read: list[str] = []
-
-    def own_words(word: str) -> set[str]:
-        read.append(word)
-        return {word} - set(others)
-
-    def own(found: Sequence[str]) -> list[str]:
-        return [one for one in found if one not in others]
-
-    meant = best_match("blorgen", [*others, "blorgenst"], own_words, own)
-    assert meant is not None
-    assert (meant.word, read) == ("blorgenst", ["blorgenst"])
 
 
 @pytest.mark.parametrize("word", ["deployment", "grandmother", "lighthouse", "kubernetes"])
 def test_what_an_evaluation_misspells_in_a_long_word_is_repaired(word: str) -> None:
     """But for the few that have become another word by it, or its opposite: one in a thousand."""
-    found = [best_match(misspelt(word, seed), [word, "another"], lambda one: {one}) for seed in range(500)]
+    found = [best_match(misspelt(word, seed), [word, "another"]) for seed in range(500)]
     assert sum(meant is not None and meant.word == word for meant in found) >= 495
 
 

@@ -22,8 +22,8 @@ from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.searching import gather
-from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalAnswer, LocalSearch
+from kingly_memory.router.search import request, search
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -270,12 +270,13 @@ async def test_time_spent_waiting_for_a_thread_comes_off_the_local_budget(
     moments = chain([100.0], repeat(100.0 + waited_s))
     budgets: list[float] = []
 
-    def search(self: LocalSearch, query: Query, *, now_s: float, budget_s: float, **_: object) -> LocalAnswer:
+    def look(self: LocalSearch, query: Query, *, now_s: float, budget_s: float, **_: object) -> LocalAnswer:
         budgets.append(budget_s)
         return LocalAnswer((), 0.0)
 
-    monkeypatch.setattr(LocalSearch, "search", search)
-    monkeypatch.setattr(gather, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    monkeypatch.setattr(LocalSearch, "search", look)
+    for module in (request, search):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     await bench.router.search("anything", include_semantic=False)
     assert budgets[0] == pytest.approx(left_s)
 

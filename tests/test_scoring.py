@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.models import RetrievalMode
-from kingly_memory.retrieval.modes import MODES, Weights
-from kingly_memory.retrieval.scoring import Figures, boost, is_exact, recency, success, weighted
+from kingly_memory.retrieval.modes import MODES, Figures, is_exact, recency, success, weighted
 from tests.store_samples import NOON, memory
 
 shares = st.floats(0, 1)
@@ -43,7 +42,7 @@ def test_a_better_figure_never_makes_a_worse_score(
     better: float, worse: float, recent: float, succeeded: float, sure: float
 ) -> None:
     worse, better = sorted((worse, better))
-    weights = Weights(0.4, 0.3, 0.2, 0.1)
+    weights = Figures(0.4, 0.3, 0.2, 0.1)
     low, high = (weighted(weights, Figures(one, recent, succeeded, sure)) for one in (worse, better))
     assert low <= high
 
@@ -92,15 +91,6 @@ def test_success_comes_from_what_was_recorded_and_is_neutral_without(
     succeeded: bool | None, rate: object, expected: float
 ) -> None:
     assert success(succeeded, rate) == expected
-
-
-@pytest.mark.requirement("ALM-021")
-@pytest.mark.parametrize(
-    ("mode", "factor"), [(RetrievalMode.PRECISE, 2), (RetrievalMode.RECALL, 3), (RetrievalMode.BROAD, 1)]
-)
-def test_exact_matches_are_boosted_by_the_mode_and_nothing_else_is(mode: RetrievalMode, factor: float) -> None:
-    assert boost(MODES[mode], exact=True) == factor
-    assert boost(MODES[mode], exact=False) == 1
 
 
 @pytest.mark.requirement("ALM-021")

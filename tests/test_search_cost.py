@@ -14,7 +14,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.models import RetrievalMode
 from kingly_memory.retrieval.modes import MODES, POOL
-from kingly_memory.router.searching.local_search import SHORTLIST
+from kingly_memory.router.search.local import SHORTLIST
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over

@@ -22,14 +22,11 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source, Standing
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval.diversity import cosine
-from kingly_memory.retrieval.modes import MODES, ModeConfig, Weights
-from kingly_memory.retrieval.selection import Candidate, Selection, select
+from kingly_memory.retrieval.modes import MODES, Candidate, Figures, ModeConfig, Selection, cosine, select
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
-from kingly_memory.router.searching.wording import Wording
+from kingly_memory.router.search.local import LocalAnswer, LocalHit, Wording
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
@@ -66,7 +63,7 @@ def plain(**changes: Any) -> ModeConfig:
         **{
             "top_k": 5,
             "min_confidence": 0.0,
-            "weights": Weights(1.0, 0.0, 0.0, 0.0),
+            "weights": Figures(1.0, 0.0, 0.0, 0.0),
             "include_anti_patterns": True,
             "diversity_factor": 0.0,
             **changes,
@@ -372,7 +369,7 @@ async def test_sure_memories_that_are_worth_nothing_by_themselves_are_still_foun
             told = [one for one in (*doubtful, sure) if one.confidence >= least][: query.limit]
             return LocalAnswer(tuple(LocalHit(one, Standing.LIVE, 0.0, {}) for one in told), 1.0)
 
-    bench.router._engine.moded._local = bench.router._engine.gatherer._local = Worthless()  # type: ignore[assignment]
+    bench.router._engine.searching._local = Worthless()  # type: ignore[assignment]
     found = await bench.router.search("deploy", mode="precise", include_semantic=False)
     assert [(hit.memory.id, hit.relevance) for hit in found] == [(sure.id, 0.0)]
 
@@ -519,7 +516,7 @@ def test_the_sync_router_searches_in_a_mode(tmp_path: Path) -> None:
 def test_a_search_without_a_mode_loads_nothing_of_the_modes() -> None:
     script = "import sys, kingly_memory.app.reading, kingly_memory.cli.memories; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    rooms = ("retrieval.modes", "retrieval.selection", "retrieval.diversity", "router.moded", "adapters.embed.hashed")
+    rooms = ("retrieval.modes", "retrieval.modes", "retrieval.modes", "router.moded", "adapters.embed.hashed")
     assert not {f"kingly_memory.{room}" for room in rooms} & set(loaded.stdout.split())
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +17,9 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Detail, Standing
-from kingly_memory.router.searching.local_search import LocalAnswer, LocalHit
-from kingly_memory.router.searching.shaping import Shape
+from kingly_memory.models import Detail, Query, Standing
+from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalLayer
+from kingly_memory.router.search.request import Request, look
 from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.writing import estimated_tokens
@@ -109,41 +110,45 @@ def answer(*texts: str, cut: bool = False) -> LocalAnswer:
 @pytest.mark.parametrize(
     ("found", "is_time", "pools", "hits", "cut"),
     [
-        ([answer("a", "b", "c")], True, [3], 3, False),
-        ([answer("a", "a")], True, [3], 2, False),  # no more than these are there
-        ([answer(*"aaa"), answer(*"aaaaabc")], True, [3, 12], 7, False),
-        ([answer(*"aaa"), answer(*"aaaaaaaaaaab"), answer(*"aaaaaaaaaaabc")], True, [3, 12, 48], 13, False),
-        ([answer(*"aaa")], False, [3], 3, True),
-        ([answer(*"aaa", cut=True)], True, [3], 3, True),
-        ([answer(*"aaa"), answer("a", cut=True)], True, [3, 12], 3, True),
+        ([answer(*"abcdefghij")], True, [10], 10, False),
+        ([answer("a", "a")], True, [10], 2, False),  # no more than these are there
+        ([answer(*"a" * 10), answer(*"a" * 12, "b")], True, [10, 40], 13, False),
+        ([answer(*"a" * 10), answer(*"a" * 39, "b"), answer(*"a" * 39, "b", "c")], True, [10, 40, 160], 41, False),
+        ([answer(*"a" * 10)], False, [10], 10, True),
+        ([answer(*"a" * 10, cut=True)], True, [10], 10, True),
+        ([answer(*"a" * 10), answer("a", cut=True)], True, [10, 40], 10, True),
     ],
 )
 def test_a_larger_pool_is_looked_at_only_while_repeats_fill_it(
     found: list[LocalAnswer], is_time: bool, pools: list[int], hits: int, cut: bool
 ) -> None:
-    asked: list[int] = []
-    answers = iter(found)
-
-    def look(most: int) -> LocalAnswer:
-        asked.append(most)
-        return next(answers)
-
-    told = Shape().gathered(look, 3, 3, lambda: is_time)
+    told, asked = looked(found, Request(), limit=10, is_time=is_time)
     assert (asked, len(told.hits), told.cut, told.took_ms) == (pools, hits, cut, float(len(pools)))
 
 
-def test_a_pool_is_no_larger_than_it_has_to_be() -> None:
-    assert [Shape().pool(limit) for limit in (1, 10, 50, 1_000)] == [10, 10, 50, 1_000]
-    assert Shape(fold=False).pool(3) == 3
-    assert [Shape(by_ranks=True).pool(limit) for limit in (10, 500, 1_000)] == [30, 1_000, 1_000]
+def looked(
+    answers: Sequence[LocalAnswer], request: Request, *, limit: int, is_time: bool = True
+) -> tuple[LocalAnswer, list[int]]:
+    """What is made of these answers, and how far down was looked for each."""
     asked: list[int] = []
+    waiting = iter(answers)
 
-    def look(most: int) -> LocalAnswer:
-        asked.append(most)
-        return answer(*"a" * most)
+    class Layer:
+        def search(self, query: Query, *, most: int, **_: object) -> LocalAnswer:
+            asked.append(most)
+            return next(waiting)
 
-    Shape().gathered(look, 2, 300, lambda: True)
-    assert asked == [300, 1_000]
+    deadline_s = time.monotonic() + (60 if is_time else 0)
+    layer = cast("LocalLayer", Layer())
+    return look(layer, Query("deploy", "app", limit=limit), request, now_s=0.0, deadline_s=deadline_s), asked
+
+
+def test_a_pool_is_no_larger_than_it_has_to_be() -> None:
+    assert [Request().pool(limit) for limit in (1, 10, 50, 1_000)] == [10, 10, 50, 1_000]
+    assert Request(fold=False).pool(3) == 3
+    assert [Request(by_ranks=True).pool(limit) for limit in (10, 500, 1_000)] == [30, 1_000, 1_000]
+    repeated = [answer(*"a" * 300), answer(*"a" * 1_000)]
+    assert looked(repeated, Request(), limit=300)[1] == [300, 1_000]
 
 
 def test_a_reader_folds_on_request_only(tmp_path: Path) -> None:

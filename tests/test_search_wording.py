@@ -13,9 +13,8 @@ from benchmarks.eval.wrapping import WAYS, wrapped
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval.repair import rewritten
-from kingly_memory.router.searching.local_search import LocalSearch
-from kingly_memory.router.searching.wording import Wording, Wordings
+from kingly_memory.retrieval.spelling import rewritten
+from kingly_memory.router.search.local import LocalSearch, Wording
 from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
 from tests.router_bench import CALM, PromptStore, router_over
 
@@ -124,13 +123,13 @@ async def test_words_are_found_once_however_many_layers_are_asked(
 ) -> None:
     await router.store("deploy the warehouse on tuesday", significance=0.1)
     worded: list[str] = []
-    find = Wordings.of
+    find = LocalSearch.word
 
-    def of(self: Wordings, query: Query, *said: Any) -> Wording:
+    def word(self: LocalSearch, query: Query, *, budget_s: float) -> Wording:
         worded.append(query.text)
-        return find(self, query, *said)
+        return find(self, query, budget_s=budget_s)
 
-    monkeypatch.setattr(Wordings, "of", of)
+    monkeypatch.setattr(LocalSearch, "word", word)
     await router.search("warehuose")
     await router.search("nowhere", prefer_speed=True)
     assert worded == ["warehuose", "nowhere"]
@@ -226,20 +225,6 @@ async def test_a_fallback_has_no_more_hits_than_were_asked_for(router: MemoryRou
     remote.down = True
     found = await router.search("deploy", limit=3, fold=False)
     assert (found.source, len(found), found.layers["local"].hits) == (Source.LOCAL_FALLBACK, 3, 3)
-
-
-@pytest.mark.requirement("ARG-046")
-async def test_lists_are_fused_by_ranks_where_the_setting_says_so(
-    store: PromptStore, remote: FakeRemote, clock: ManualClock
-) -> None:
-    by_ranks = Settings(durability="process", closing_s=0.0, fusion="rrf")
-    async with router_over(store, remote, clock, settings=by_ranks) as router:
-        await router.store("deploy the api on tuesday", significance=0.9)
-        await router.store("deploy", significance=0.9)
-        await router.sync(timeout=5)
-        found = await router.search("deploy api tuesday")
-    assert [hit.memory.content for hit in found] == ["deploy the api on tuesday", "deploy"]
-    assert found.hits[1].relevance / found.hits[0].relevance == pytest.approx(61 / 62)
 
 
 @pytest.mark.parametrize(

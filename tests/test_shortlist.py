@@ -15,7 +15,7 @@ from kingly_memory.adapters.local import shortlist
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.ports import Match
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import NOON_S, ask, check_integrity, contents, match, memory, put, set_facet, soon
 
 LONG = "long " * 20_000

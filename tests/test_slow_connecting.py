@@ -18,8 +18,8 @@ from kingly_memory.observe import Events
 from kingly_memory.ports import Remote
 from kingly_memory.router.link import Link
 from kingly_memory.router.link_keeper import LinkKeeper
-from kingly_memory.router.searching.keepsakes import Keepsakes
-from kingly_memory.router.searching.remote_side import RemoteSide
+from kingly_memory.router.search.remote_cache import RemoteCache
+from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.testing import FakeRemote, ManualClock, McpStyle, ScriptedRemote
 from tests.router_bench import CALM, REMOTE, PromptStore
 
@@ -44,8 +44,8 @@ class Beside:
             chance=lambda: 0.5,
             heard_s=lambda: self.heard_s,
         )
-        keepsakes = Keepsakes(REMOTE, reader=store.reader, clock=self.clock, settings=CALM)
-        self.side = RemoteSide(REMOTE, self.remote, self.link, keepsakes)
+        cache = RemoteCache(REMOTE, reader=store.reader, clock=self.clock, settings=CALM)
+        self.side = RemoteSide(REMOTE, self.remote, self.link, cache)
 
     def answers(self) -> None:
         self.heard_s = self.clock.monotonic()

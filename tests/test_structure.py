@@ -141,7 +141,7 @@ def test_rooms_within_the_router_have_no_circle() -> None:
     for name, path in known.items():
         imports.setdefault(inner(name), set()).update(map(inner, inner_imports(path, known)))
     rooms = {name: targets - {name, ""} for name, targets in imports.items() if name}
-    assert {"searching", "threads", "attention", "agents"} == rooms.keys()
+    assert {"search", "threads", "attention", "agents"} == rooms.keys()
     assert circle(rooms) == {}
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from tests.store_samples import NOON_S, ask, check_integrity, elsewhere, memory, put, stored_contents
 
 pytestmark = [

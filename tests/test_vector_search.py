@@ -28,11 +28,11 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import Memory, Query, Results, Standing
 from kingly_memory.ports import Embedder, Looked, Mark, Row
-from kingly_memory.retrieval.blending import LEAST, blended
+from kingly_memory.retrieval.fusion import LEAST, blended
 from kingly_memory.retrieval.vectors import packed
 from kingly_memory.router.engine import Engine
-from kingly_memory.router.searching.local_search import LocalAnswer, LocalSearch
-from kingly_memory.router.searching.vector_search import MARKS, Trail, VectorSearch
+from kingly_memory.router.search.local import LocalAnswer, LocalSearch
+from kingly_memory.router.search.meaning import MARKS, Trail, VectorSearch
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
@@ -531,9 +531,9 @@ def test_a_vector_that_gets_the_place_of_a_row_that_is_gone_is_read(tmp_path: Pa
         erased(one)
     kittens = [stored(f"The kitten of day {number}") for number in range(3)]
     assert vectors.load()
-    found = vectors.nearest("feline", 10, time.monotonic() + 60)
+    found = vectors.near("feline", 10, (), time.monotonic() + 60)
     assert found is not None
-    assert {one.id for one in kittens} <= found.near.similarities.keys()
+    assert {one.id for one in kittens} <= found.similarities.keys()
     store.close()
 
 

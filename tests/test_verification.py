@@ -13,18 +13,22 @@ from hypothesis import strategies as st
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import draft
 from kingly_memory.models import Hit, Memory, Origin
-from kingly_memory.retrieval.claim_comparison import Circle, Sources, cross_verify
-from kingly_memory.retrieval.verdicts import REASON_LIMIT, against_memories, against_sources, verdict
+from kingly_memory.retrieval.claims import Sources, cross_verify, most_similar
 from kingly_memory.retrieval.verification import (
+    REASON_LIMIT,
     Basis,
     Judge,
     Verification,
     VerificationStatus,
     VerifiedMemory,
     VerifiedResults,
+    against_memories,
+    against_sources,
     by_confidence,
     retrieval_score,
+    verdict,
 )
+from kingly_memory.writing import stems
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 VERIFIED, UNCERTAIN, CONTRADICTED, UNVERIFIABLE = VerificationStatus
@@ -359,8 +363,8 @@ def test_the_most_similar_others_are_at_most_five_and_never_itself() -> None:
     own = memory("Deploys need two reviews by engineers", "own")
     unlike = [memory(f"The office in Berlin has {number} rooms", f"unlike-{number}") for number in range(7)]
     alike = [memory("Deploys need reviews", "alike"), memory("Deploys need two reviews", "nearest")]
-    chosen = Circle([*unlike, own, *alike]).most_similar(own, 5)
-    assert [one.id for one in chosen] == ["nearest", "alike", "unlike-0", "unlike-1", "unlike-2"]
+    about: dict[str, set[str]] = {one.id: stems(one.content) for one in [*unlike, own, *alike]}
+    assert most_similar("own", about, 5) == ["nearest", "alike", "unlike-0", "unlike-1", "unlike-2"]
 
 
 def test_a_surer_memory_contradicts_and_an_unsure_one_does_not() -> None:

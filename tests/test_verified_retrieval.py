@@ -17,8 +17,8 @@ from kingly_memory.errors import InvalidInput, InvalidSetting, LanguageModelErro
 from kingly_memory.intake import MOST_VERIFIED
 from kingly_memory.models import Hit, JsonObject, LayerReport, Query
 from kingly_memory.retrieval.verification import Judge, VerificationStatus, VerifiedMemory
-from kingly_memory.router.searching import verified
-from kingly_memory.router.searching.verified import SOURCES_CHARACTERS, SOURCES_LIMIT, VerifiedRetriever
+from kingly_memory.router.search import verified
+from kingly_memory.router.search.verified import SOURCES_CHARACTERS, SOURCES_LIMIT, VerifiedRetriever
 from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from kingly_memory.testing.models import Reply

@@ -11,7 +11,7 @@ from kingly_memory.models import Taken
 from kingly_memory.router.attention.candidates import Surroundings
 from kingly_memory.router.attention.feedback import showings
 from kingly_memory.router.attention.inject import TOKENS, Injecting
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.threads import transfer
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 

@@ -21,7 +21,8 @@ from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt,
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking, write
 from kingly_memory.router.context_gather import RELATED_LIMIT
-from kingly_memory.router.searching import moded, shaping
+from kingly_memory.router.search import moded
+from kingly_memory.router.search.request import Request, request
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
@@ -124,7 +125,7 @@ class MemoryVerbs(Family):
         InvalidInput.
         """
         await self._engine.opened()
-        shape = shaping.shape(fold, detail, budget_tokens, by_ranks)
+        how = request(fold, detail, budget_tokens, by_ranks)
         asked = intake.query(
             query,
             project=self._engine.project,
@@ -146,13 +147,11 @@ class MemoryVerbs(Family):
             top_k=top_k,
             min_confidence=min_confidence,
             min_similarity=min_similarity,
-            fold=shape.fold,
         )
         kinds = {types} if isinstance(types, str) else set(types or ())
         results = await self._engine.search(
             replace(asked, or_ended=not include_archived),
-            plan,
-            shape,
+            replace(how, plan=plan),
             prefer_speed=prefer_speed and not kinds & DEEP_KINDS.keys(),
             include_semantic=include_semantic and not (kinds and kinds <= QUICK_KINDS.keys()),
         )
@@ -218,7 +217,6 @@ class MemoryVerbs(Family):
             top_k=top_k if in_mode else None,
             min_confidence=min_confidence,
             min_similarity=min_similarity,
-            fold=fold,
         )
         async with AsyncExitStack() as stack:
             model, is_here = language_model, False
@@ -231,7 +229,8 @@ class MemoryVerbs(Family):
                     asked, wanted, ground_truth, cross_verify, include_semantic=include_semantic, fold=fold
                 )
             else:
-                found = await engine.moded.search(asked, plan, prefer_speed=False, include_semantic=include_semantic)
+                how = Request(fold, plan=plan)
+                found = await engine.searching.find(asked, how, include_semantic=include_semantic)
                 results = await retriever.verify(found, asked.text, plan.config.top_k, ground_truth, cross_verify)
         engine.note_found([one.memory.id for one in results])
         return results

@@ -19,8 +19,9 @@ class HybridMemorySearch:
         self._search = search
 
     async def search(self, query: str, limit: int = 10, **how: Any) -> Results:
-        """The memories that answer the query, in the order of reciprocal rank fusion (`retrieval.rrf`) where a ranking
-        by meaning is there, else by words; `how` is what `MemoryRouter.search` takes besides. Any text is a query.
+        """The memories that answer the query, in the order of reciprocal rank fusion (`retrieval.fusion.rrf`) where a
+        ranking by meaning is there, else by words; `how` is what `MemoryRouter.search` takes besides. Any text is a
+        query.
         """
         return await self._search(query, limit=limit, by_ranks=True, **how)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Looked, Mark, Row, StoreReader
-from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
-from kingly_memory.router.searching.local_side import LocalSide
-from kingly_memory.router.searching.vector_search import PAGE, VectorSearch, facet_of
+from kingly_memory.router.search.local import LocalLayer, LocalSearch
+from kingly_memory.router.search.meaning import PAGE, MeaningSearch, VectorSearch, facet_of
 from kingly_memory.settings import Settings
 
 PATIENCE_S = 0.5
@@ -38,9 +36,8 @@ def by_meaning(words: LocalSearch, reader: StoreReader, project: str, settings: 
         vectors.give_up(TOO_MANY)
     elif not _complete(vectors, reader, deadline_s):
         vectors.remark = UNMADE
-    return LocalSide(
-        words, vectors, reader.vectors, words_weight=settings.words_weight, outdated=_nobody, hurry=_nothing
-    )
+    # Nothing is written down, so nobody needs to know what is out of date; what can be read in time has been read.
+    return MeaningSearch(words, vectors, reader.vectors, words_weight=settings.words_weight)
 
 
 def vectors_status(reader: StoreReader, project: str, settings: Settings) -> JsonObject:
@@ -79,11 +76,3 @@ def _complete(vectors: VectorSearch, reader: StoreReader, deadline_s: float) -> 
             return True
         mark = looked.mark
     return False
-
-
-def _nobody(_: Sequence[str]) -> None:
-    """Nothing is written down, so nobody needs to know what is out of date."""
-
-
-def _nothing() -> None:
-    """What can be read in time has been read."""

@@ -152,11 +152,11 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
     from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
     from kingly_memory.adapters.remote.transport import Transport, load
     from kingly_memory.adapters.remote.trying import Persistence
-    from kingly_memory.retrieval import repair
+    from kingly_memory.retrieval import spelling
     from kingly_memory.router.remotes import RemotePart
 
     load()
-    repair.load()
+    spelling.load()
     persistence = Persistence(clock, tries=settings.send_tries, pause_s=settings.send_pause_s)
     call_s = settings.call_timeout_s
 

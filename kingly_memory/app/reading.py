@@ -6,22 +6,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.errors import StoreError
-from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Page, Query, Results, Source, Standing
+from kingly_memory.models import JsonObject, Memory, Page, Results, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
-from kingly_memory.router.searching.local_search import (
-    LEAST_BUDGET_S,
-    LocalAnswer,
-    LocalLayer,
-    LocalSearch,
-    alive_or_ended,
-)
+from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.usage import Used
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
@@ -65,43 +59,20 @@ class LocalReader(View):
     ) -> Results:
         """What `MemoryRouter.search` would answer now from the local layer; the same filters, the same errors. Repeats
         stay unless `fold` is on: a hook tells by more than the words which of them may be shown."""
-        from kingly_memory.router.searching import shaping  # a hook looks for candidates instead
+        from kingly_memory.router.search import request as steps  # a hook looks for candidates instead
 
         layer = self._layer
         began = time.monotonic()
-        shape = shaping.shape(fold, detail, budget_tokens)
+        request = steps.request(fold, detail, budget_tokens)
         unsought = intake.unsought(filters.get("tags"))
         asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
+        asked = replace(asked, or_ended=not asked.include_archived)
         now_s, deadline_s = self._now_s(), began + self._settings.local_search_s
-
-        def look(query: Query, most: int) -> LocalAnswer:
-            left_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
-            return layer.search(replace(query, limit=most), now_s=now_s, budget_s=left_s)
-
-        def gathered(query: Query) -> LocalAnswer:
-            return shape.gathered(
-                partial(look, query),
-                query.limit,
-                shape.pool(query.limit),
-                lambda: time.monotonic() < deadline_s - LEAST_BUDGET_S,
-            )
-
-        answer = alive_or_ended(replace(asked, or_ended=not asked.include_archived), gathered)
-        hits = tuple(
-            Hit(one.memory, one.relevance, ("local",), one.scores, archived=answer.archived) for one in answer.hits
-        )
-        found = Results(
-            hits=hits,
-            source=Source.LOCAL,
-            took_ms=0.0,
-            layers={"local": LayerReport(answer.took_ms, len(hits), answer.cut)},
-            failures={} if answer.without is None else {"vectors": answer.without},
-            repaired=answer.repaired,
-            asked=asked.asked,
-        )
+        answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=deadline_s)
+        found = steps.local_results(asked, answer)
         found = self.marked(found) if asked.include_archived else found
-        showing_s = time.monotonic() + self._settings.local_search_s * shaping.SHOWING_SHARE
-        shown = shape.shown(shape.listed(found, asked.limit), asked.text, showing_s)
+        showing_s = time.monotonic() + self._settings.local_search_s * steps.SHOWING_SHARE
+        shown = steps.shown(steps.listed(found, request, asked.limit), request, asked.text, showing_s)
         return replace(shown, took_ms=(time.monotonic() - began) * 1000)
 
     def surroundings(self) -> Surroundings:

@@ -37,7 +37,7 @@ def views(results: Results) -> str:
 
 def whole(results: Results) -> Results:
     """The results with all of each hit to be shown."""
-    from kingly_memory.retrieval.disclosure import disclose
+    from kingly_memory.retrieval.snippets import disclose
 
     return replace(results, shown=disclose(results.hits, Detail.FULL, asked=()).shown)
 
@@ -54,7 +54,7 @@ def counted_line(results: Results, hit: Hit) -> str:
 
 
 def _spent(results: Results, hit: Hit) -> int:
-    from kingly_memory.retrieval.disclosure import spent
+    from kingly_memory.retrieval.snippets import spent
 
     one = hit.memory.id
     return spent(hit, results.shown[one], results.folded.get(one, ()), results.more_folded.get(one, 0))

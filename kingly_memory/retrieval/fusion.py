@@ -1,23 +1,49 @@
-"""One ranking out of two lists, in which remotes add to what this machine found and displace none of the best of it."""
+"""One ranking out of two: of words and vectors here, and of what this machine and its remotes found. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from statistics import fmean
 from typing import Protocol, TypeVar
 
 from kingly_memory.models import Hit, Memory, Origin
-from kingly_memory.retrieval import rrf
-from kingly_memory.retrieval.blending import VECTORS, WORDS
 
-WEIGHTED, BY_RANKS = "weighted", "rrf"
+WORDS, VECTORS = "words", "vectors"
+"""The scores that a local hit's relevance was made from. One that only the vectors found has no `words`."""
 NAMED = "key"
 """The score of the memory whose key is the question: it stays in front."""
+LEAST = 0.15
+"""Similarity from which a memory that no word points to is a candidate: with static vectors half of all questions about
+something else reach 0.2 in a small project, and half of the right answers in other words do not."""
 
-_RANKINGS = (("remote", "local"), (VECTORS, WORDS))
-"""By meaning and by words: the figures of a hit that rank it, from both layers, else from this machine's two lists."""
+# --- words and vectors ----------------------------------------------------------------------------------------------
+
+
+def is_worded(scores: Mapping[str, float]) -> bool:
+    """Whether a local hit with these scores was found by its words, and not by its meaning alone."""
+    return WORDS in scores or VECTORS not in scores
+
+
+def blended(
+    worded: Mapping[str, float], near: Mapping[str, float], without_vector: frozenset[str], *, words_weight: float
+) -> dict[str, float]:
+    """The relevance (0-1) of every candidate of either list, by id.
+
+    `worded` and `near` are relevances by words and similarities by meaning, 0-1. What only one list has is worth its
+    share of that; what only the vectors have must reach LEAST. A memory that has no vector yet is taken to be as near
+    as the nearest, by the share of the question that it holds.
+    """
+    best = max(near.values(), default=0.0)
+    relevance: dict[str, float] = {}
+    for one in {*worded, *(one for one, similarity in near.items() if similarity >= LEAST)}:
+        words = worded.get(one, 0.0)
+        meaning = words * best if one in without_vector else near.get(one, 0.0)
+        relevance[one] = min(words_weight * words + (1 - words_weight) * meaning, 1.0)
+    return relevance
+
+
+# --- this machine and its remotes -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +61,56 @@ class Candidate:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
-class _Found(Protocol):
-    @property
-    def memory(self) -> Memory: ...
-
-
-T = TypeVar("T", bound=_Found)
-
-
-def fuse(
-    candidates: Sequence[Candidate], *, local_weight: float, floor: float = 0.0, way: str = WEIGHTED
-) -> tuple[Hit, ...]:
+def fuse(candidates: Sequence[Candidate], *, local_weight: float, floor: float = 0.0) -> tuple[Hit, ...]:
     """All candidates, best first. Among equals those that this machine found come first, then newer ones.
 
-    `floor` is the least that the remote said of anything, when it may have known more than it named; 0 when it named
-    all it found. `way` is `weighted`, a weighted sum of normalised relevances, or `rrf`, by ranks alone, which pushes a
-    strong match of one list down. The best hit has the weighted relevance that it has by itself, the others their
-    share of it.
+    Each is worth its local relevance as a share of the best one's, and its remote relevance, by `local_weight`. A
+    cosine says little by itself: with some embedders everything has 0.7, with others the best has 0.3. What counts is
+    how much more than the rest it is. `floor` is the least that the remote said of anything, when it may have known
+    more than it named: what a full list leaves out is worth that at most. The best hit has the weighted relevance that
+    it has by itself, the others their share of it.
     """
     if not candidates:
         return ()
-    worth = _by_ranks(candidates) if way == BY_RANKS else _weighted(candidates, local_weight, floor)
+    best_local = max(one.local or 0.0 for one in candidates)
+    best = max(best_local, *(one.remote or 0.0 for one in candidates))
+    there = {one.memory.id: max(one.remote or 0.0, floor) for one in candidates if one.in_remote}
+    unknown = fmean(there.values()) if there else 0.0  # neither for nor against what the remote could not know
+    worth: dict[str, float] = {}
+    for one in candidates:
+        here = (one.local or 0.0) / (best_local or 1.0) if one.in_local else (one.remote or 0.0) / (best or 1.0)
+        worth[one.memory.id] = local_weight * here + (1 - local_weight) * there.get(one.memory.id, unknown)
 
     def place(one: Candidate) -> tuple[bool, float, bool, str]:
         is_local = one.local is not None and is_ours(one.memory)
         return NAMED in one.scores, worth[one.memory.id], is_local, one.memory.id
 
     ranked = sorted(candidates, key=place, reverse=True)
-    best = _calibrated(ranked[0], local_weight)
-    scale = best / (worth[ranked[0].memory.id] or 1.0)
-    return tuple(_hit(one, min(worth[one.memory.id] * scale, best)) for one in ranked)
+    first = ranked[0]
+    if not first.in_remote:  # a layer that could not know a memory does not count against it
+        highest = first.local or 0.0
+    elif not first.in_local:
+        highest = first.remote or 0.0
+    else:
+        highest = local_weight * (first.local or 0.0) + (1 - local_weight) * (first.remote or 0.0)
+    scale = highest / (worth[first.memory.id] or 1.0)
+    hits = []
+    for one in ranked:
+        found = {name: value for name, value in (("local", one.local), ("remote", one.remote)) if value is not None}
+        relevance = min(worth[one.memory.id] * scale, highest)
+        hits.append(Hit(one.memory, relevance, tuple(found), {**one.scores, **found}))
+    return tuple(hits)
+
+
+# --- places ---------------------------------------------------------------------------------------------------------
+
+
+class _Found(Protocol):
+    @property
+    def memory(self) -> Memory: ...
+
+
+T = TypeVar("T", bound=_Found)
 
 
 def is_ours(memory: Memory) -> bool:
@@ -94,68 +140,42 @@ def cut_with(ranked: Sequence[T], limit: int, local: Sequence[T]) -> tuple[T, ..
     return tuple(one for one in ranked if one.memory.id in kept)
 
 
-def by_ranks(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Hits in the order of reciprocal rank fusion, each with its `rrf` score; as they are where nothing ranked them by
-    meaning. The memory whose key is the question stays in front."""
-    named = tuple(hit for hit in hits if NAMED in hit.scores)
-    others: dict[str, Hit] = {hit.memory.id: hit for hit in hits if NAMED not in hit.scores}
-    rankings = (pair for pair in _RANKINGS if any(pair[0] in hit.scores for hit in others.values()))
-    meaning, words = next(rankings, (None, None))
-    if meaning is None or words is None:
-        return (*named, *others.values())
-    for one, score in rrf.fused(_ranked(others, meaning), _ranked(others, words)):
-        hit = others.pop(one)
-        named = (*named, replace(hit, scores={**hit.scores, "rrf": score}))
-    return (*named, *others.values())
+# --- by ranks alone -------------------------------------------------------------------------------------------------
+
+RRF_K = 60
+VECTOR_WEIGHT, KEYWORD_WEIGHT = 0.6, 0.4
+
+H = TypeVar("H", bound=Hashable)
 
 
-def _ranked(hits: Mapping[str, Hit], figure: str) -> list[str]:
-    listed = [one for one, hit in hits.items() if figure in hit.scores]
-    return sorted(listed, key=lambda one: -hits[one].scores[figure])
+def rrf(vectors: Sequence[H], keywords: Sequence[H]) -> list[tuple[H, float]]:
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009, k = 60) of a list by meaning and one by words.
 
-
-def _weighted(candidates: Sequence[Candidate], local_weight: float, floor: float) -> dict[str, float]:
-    """What each is worth: local relevance as a share of the best one's, and the remote's, of which nobody has less than
-    its floor.
-
-    A cosine says little by itself: with some embedders everything has 0.7, with others the best has 0.3. What counts is
-    how much more than the rest it is, and what a full list leaves out is not nothing: it is at most the floor.
+    Each candidate of either list with Σ weight ÷ (60 + rank), ranks from 1; the best first, equals in the order in
+    which they were first seen. Of a candidate that stands in a list twice the better rank counts.
     """
-    best_local = max(one.local or 0.0 for one in candidates)
-    best_remote = max(one.remote or 0.0 for one in candidates)
-    there = {one.memory.id: max(one.remote or 0.0, floor) for one in candidates if one.in_remote}
-    unknown = fmean(there.values()) if there else 0.0  # neither for nor against what the remote could not know
-
-    def here(one: Candidate) -> float:
-        if one.in_local:
-            return (one.local or 0.0) / (best_local or 1.0)
-        return (one.remote or 0.0) / (max(best_local, best_remote) or 1.0)
-
-    return {
-        one.memory.id: local_weight * here(one) + (1 - local_weight) * there.get(one.memory.id, unknown)
-        for one in candidates
-    }
+    scores: dict[H, float] = {}
+    for weight, ranking in ((VECTOR_WEIGHT, vectors), (KEYWORD_WEIGHT, keywords)):
+        for rank, one in enumerate(dict.fromkeys(ranking), start=1):
+            scores[one] = scores.get(one, 0.0) + weight / (RRF_K + rank)
+    return sorted(scores.items(), key=lambda scored: scored[1], reverse=True)
 
 
-def _by_ranks(candidates: Sequence[Candidate]) -> dict[str, float]:
-    return dict(rrf.fused(_ranking(candidates, "remote"), _ranking(candidates, "local")))
+def by_ranks(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Hits in the order of reciprocal rank fusion, each with its `rrf` score: of the remote's ranking and this
+    machine's, else of vectors and words. As they are where nothing ranked them by meaning. The memory whose key is the
+    question stays in front."""
+    named = [hit for hit in hits if NAMED in hit.scores]
+    others: dict[str, Hit] = {hit.memory.id: hit for hit in hits if NAMED not in hit.scores}
 
+    def ranked(figure: str) -> list[str]:
+        listed = [one for one, hit in others.items() if figure in hit.scores]
+        return sorted(listed, key=lambda one: -others[one].scores[figure])
 
-def _ranking(candidates: Sequence[Candidate], layer: str) -> list[str]:
-    relevance = attrgetter(layer)
-    listed = [one for one in candidates if relevance(one) is not None]
-    return [one.memory.id for one in sorted(listed, key=lambda one: (-relevance(one), one.memory.id))]
-
-
-def _calibrated(one: Candidate, local_weight: float) -> float:
-    """The weighted relevance by itself. A layer that could not know a memory does not count against it."""
-    if not one.in_remote:
-        return one.local or 0.0
-    if not one.in_local:
-        return one.remote or 0.0
-    return local_weight * (one.local or 0.0) + (1 - local_weight) * (one.remote or 0.0)
-
-
-def _hit(one: Candidate, relevance: float) -> Hit:
-    found = {name: value for name, value in (("local", one.local), ("remote", one.remote)) if value is not None}
-    return Hit(one.memory, relevance, tuple(found), {**one.scores, **found})
+    for meaning, words in (("remote", "local"), (VECTORS, WORDS)):
+        if by_meaning := ranked(meaning):
+            scores = rrf(by_meaning, ranked(words))
+            found = [replace(others[one], scores={**others[one].scores, "rrf": score}) for one, score in scores]
+            known = dict(scores)
+            return (*named, *found, *(hit for one, hit in others.items() if one not in known))
+    return (*named, *others.values())

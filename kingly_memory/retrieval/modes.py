@@ -1,23 +1,30 @@
-"""Modes: what a search is for, what follows from that, and how a question tells (seed 000, priority 1)."""
+"""Modes: what a search is for, how a question tells, and what a mode makes of the candidates (seed 000, priority 1).
+
+Pure. `select` filters, scores, folds, diversifies and groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from operator import mul
 from typing import NamedTuple
 
-from kingly_memory.models import RetrievalMode
-from kingly_memory.writing import words
+from kingly_memory.models import Hit, Memory, RetrievalMode
+from kingly_memory.retrieval.fusion import is_ours, local_places
+from kingly_memory.retrieval.snippets import groups
+from kingly_memory.writing import stems, words
 
 AUTO = "auto"
 """The mode that leaves it to the question."""
-
 POOL = 3
 """Candidates per memory wanted, so that there is something to choose from (seed 000)."""
 
 
-class Weights(NamedTuple):
-    """The share of each figure in a score; they add up to 1."""
+class Figures(NamedTuple):
+    """The four figures of a candidate, each in [0, 1]; or their shares in a mode's score, which add up to 1."""
 
     similarity: float
     recency: float
@@ -31,7 +38,7 @@ class ModeConfig:
 
     top_k: int
     min_confidence: float
-    weights: Weights
+    weights: Figures
     include_anti_patterns: bool
     diversity_factor: float
     prioritize_failures: bool = False
@@ -40,14 +47,48 @@ class ModeConfig:
 
 
 MODES: Mapping[RetrievalMode, ModeConfig] = {
-    RetrievalMode.SIMILARITY: ModeConfig(10, 0.0, Weights(1.0, 0.0, 0.0, 0.0), True, 0.0),
-    RetrievalMode.BROAD: ModeConfig(15, 0.3, Weights(0.70, 0.10, 0.10, 0.10), False, 0.8),
-    RetrievalMode.PRECISE: ModeConfig(5, 0.7, Weights(0.30, 0.10, 0.40, 0.20), True, 0.2, exact_match_boost=2.0),
-    RetrievalMode.DIAGNOSTIC: ModeConfig(10, 0.4, Weights(0.40, 0.30, 0.00, 0.30), True, 0.5, prioritize_failures=True),
-    RetrievalMode.LEARNING: ModeConfig(20, 0.2, Weights(0.90, 0.00, 0.05, 0.05), True, 0.3, cluster_similar=True),
-    RetrievalMode.RECALL: ModeConfig(3, 0.5, Weights(0.95, 0.00, 0.00, 0.05), False, 0.0, exact_match_boost=3.0),
+    RetrievalMode.SIMILARITY: ModeConfig(10, 0.0, Figures(1.0, 0.0, 0.0, 0.0), True, 0.0),
+    RetrievalMode.BROAD: ModeConfig(15, 0.3, Figures(0.70, 0.10, 0.10, 0.10), False, 0.8),
+    RetrievalMode.PRECISE: ModeConfig(5, 0.7, Figures(0.30, 0.10, 0.40, 0.20), True, 0.2, exact_match_boost=2.0),
+    RetrievalMode.DIAGNOSTIC: ModeConfig(10, 0.4, Figures(0.40, 0.30, 0.00, 0.30), True, 0.5, prioritize_failures=True),
+    RetrievalMode.LEARNING: ModeConfig(20, 0.2, Figures(0.90, 0.00, 0.05, 0.05), True, 0.3, cluster_similar=True),
+    RetrievalMode.RECALL: ModeConfig(3, 0.5, Figures(0.95, 0.00, 0.00, 0.05), False, 0.0, exact_match_boost=3.0),
 }
 """The seed's values; `similarity` is ours, and leaves the order as it was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a search in a mode is to do, and why in that mode."""
+
+    mode: RetrievalMode
+    reason: str
+    config: ModeConfig
+    min_similarity: float | None = None
+
+    @property
+    def pool(self) -> int:
+        """How many candidates are looked at."""
+        return POOL * self.config.top_k
+
+
+# --- the mode of a question -----------------------------------------------------------------------------------------
+
+_ENDINGS = "es ed ing ly y ure ures ural ion ions ity ities ence ences ent".split()
+"""What a word may grow without becoming another one. With any ending, a plan would be a planet."""
+
+_SIGNS: Mapping[RetrievalMode, str] = {
+    RetrievalMode.DIAGNOSTIC: """error, bug/bugg, fail, broken, issue/issu, problem, debug/debugg, fix, wrong,
+        not working, doesn t work, does not work, broke, crash, exception, traceback, debugger""",
+    RetrievalMode.BROAD: """how should, what approach, options for, ways to, plan/plann, design, architect,
+        brainstorm, how could, ideas for, alternatives""",
+    RetrievalMode.RECALL: """what was, when did, remember when, last time, previously, what did we, what did i,
+        what were, remind me, where did""",
+    RetrievalMode.LEARNING: """pattern, similar, consolidate/consolidat, common, recur/recurr, lesson,
+        what have we learned, what have we learnt, trend""",
+}
+"""In the order of precedence; the seed's words first, then ours. Behind a slash stands what the endings are added to,
+where that is not the word."""
 
 
 class Inference(NamedTuple):
@@ -61,55 +102,275 @@ def inferred(query: str, default: RetrievalMode = RetrievalMode.PRECISE) -> Infe
     """What a question asks for. The first mode that any of its words points to, in the order of precedence:
     diagnostic, broad, recall, learning; else the default."""
     said = words(query)
-    for mode, table in _SIGNS.items():
+    for mode, listed in _SIGNS.items():
+        signs = [[_forms(*word.split("/")) for word in one.split()] for one in listed.split(",")]
         for start in range(len(said)):
-            length = _sign_at(said, start, table)
-            if length:
-                return Inference(mode, " ".join(said[start : start + length]))
+            for sign in signs:
+                here = said[start : start + len(sign)]
+                if len(here) == len(sign) and all(word in forms for word, forms in zip(here, sign, strict=True)):
+                    return Inference(mode, " ".join(here))
     return Inference(default, None)
-
-
-_ENDINGS = ("es", "ed", "ing", "ly", "y", "ure", "ures", "ural", "ion", "ions", "ity", "ities", "ence", "ences", "ent")
-"""What a word may grow without becoming another one. With any ending, a plan would be a planet."""
-
-_SEEDS_SIGNS: Mapping[RetrievalMode, str] = {
-    RetrievalMode.DIAGNOSTIC: "error, bug/bugg, fail, broken, issue/issu, problem, debug/debugg, fix, wrong",
-    RetrievalMode.BROAD: "how should, what approach, options for, ways to, plan/plann, design, architect",
-    RetrievalMode.RECALL: "what was, when did, remember when, last time, previously",
-    RetrievalMode.LEARNING: "pattern, similar, consolidate/consolidat, common, recur/recurr",
-}
-"""In the order of precedence. Behind a slash stands what the endings are added to, where that is not the word."""
-
-_FURTHER_SIGNS: Mapping[RetrievalMode, str] = {
-    RetrievalMode.DIAGNOSTIC: "not working, doesn t work, does not work, broke, crash, exception, traceback, debugger",
-    RetrievalMode.BROAD: "brainstorm, how could, ideas for, alternatives",
-    RetrievalMode.RECALL: "what did we, what did i, what were, remind me, where did",
-    RetrievalMode.LEARNING: "lesson, what have we learned, what have we learnt, trend",
-}
-"""What people say who mean the same and use none of the seed's words."""
-
-_Sign = tuple[frozenset[str], ...]
-"""Words in a row, each in any of its forms."""
-
-
-def _signs(listed: str) -> Iterator[_Sign]:
-    for one in listed.split(", "):
-        yield tuple(_forms(*word.split("/")) for word in one.split())
 
 
 def _forms(word: str, root: str | None = None) -> frozenset[str]:
     return frozenset({word, f"{word}s", *((root or word) + ending for ending in _ENDINGS)})
 
 
-_SIGNS: Mapping[RetrievalMode, tuple[_Sign, ...]] = {
-    mode: (*_signs(listed), *_signs(_FURTHER_SIGNS[mode])) for mode, listed in _SEEDS_SIGNS.items()
-}
+# --- the score of a candidate ---------------------------------------------------------------------------------------
+
+RECENCY_HALF_LIFE = timedelta(days=30)
+NEUTRAL = 0.5
+"""The success of what nobody has recorded an outcome of."""
+SAME = 0.95
+"""Cosine above which two texts count as the same."""
+READ_CHARACTERS = 10_000
+"""How much of a text is looked through for the question's words."""
 
 
-def _sign_at(said: list[str], start: int, table: Iterable[_Sign]) -> int:
-    """How many words make the sign that begins there; 0 when none does."""
-    for sign in table:
-        here = said[start : start + len(sign)]
-        if len(here) == len(sign) and all(word in forms for word, forms in zip(here, sign, strict=True)):
-            return len(sign)
-    return 0
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A hit and what is known of it. `success` is in [0, 1]; `cosine` is its likeness to the question by vectors, None
+    without vectors; an anti-pattern says what failed and why; `is_worded`: this machine found it by its words."""
+
+    hit: Hit
+    success: float
+    is_failure: bool = False
+    is_anti_pattern: bool = False
+    is_worded: bool = True
+    cosine: float | None = None
+
+
+def weighted(weights: Figures, figures: Figures) -> float:
+    """Σ weight × figure, in [0, 1]."""
+    return float(sum(map(mul, weights, figures)))
+
+
+def recency(changed_at: datetime, now: datetime) -> float:
+    """½ to the power of (age ÷ 30 days): 1 now, 0.5 a month after the memory was last changed. The future counts as
+    now."""
+    age = max(now - changed_at, timedelta())
+    return float(0.5 ** (age / RECENCY_HALF_LIFE))
+
+
+def success(succeeded: bool | None, rate: object = None) -> float:
+    """1 for a task that was completed and 0 for one that failed; else the success rate that was recorded, if that is a
+    number from 0 to 1; else 0.5."""
+    if succeeded is not None:
+        return float(succeeded)
+    if isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1:
+        return float(rate)
+    return NEUTRAL
+
+
+def is_exact(query: str, memory: Memory, cosine: float | None = None) -> bool:
+    """True when the question is the memory's key, stands word for word in its title or text, names its whole title, or
+    is the same by its vector."""
+    asked, title = _plain(query), _plain(memory.title or "")
+    if query.strip() == memory.key or (cosine is not None and cosine > SAME):
+        return True
+    if not asked.strip():
+        return False
+    names_title = title in asked and len(title.split()) > 1
+    return names_title or asked in title or asked in _plain(memory.content[:READ_CHARACTERS])
+
+
+def _plain(text: str) -> str:
+    """The words alone, each between spaces, so that no word is found inside another."""
+    return f" {' '.join(words(text))} "
+
+
+# --- saying different things ----------------------------------------------------------------------------------------
+
+Alike = Callable[[int, int], float]
+"""How alike two candidates are, by their places in the list: at most 1, and 1 for the same text."""
+ALIKE = 0.45
+"""Similarity from which two memories are of one cluster: with the built-in vectors two wordings of one thing lie
+above it, and two things about one subject, which share the words they were found by, below."""
+
+
+class Pick(NamedTuple):
+    """The place of a candidate in the list that was given, and what likeness to earlier picks has cost it."""
+
+    place: int
+    penalty: float
+
+
+def pick(
+    scores: Sequence[float],
+    factor: float,
+    alike: Alike,
+    limit: int,
+    *,
+    first: frozenset[int] = frozenset(),
+    owed: tuple[frozenset[int], int] = (frozenset(), 0),
+) -> list[Pick]:
+    """Up to `limit` candidates by maximal marginal relevance (Carbonell and Goldstein 1998): each time the one with the
+    highest score − factor × its greatest similarity to those already picked; the earlier one among equals.
+
+    Those in `first` come before all others, diverse among themselves. `owed` are candidates and how many of the places
+    are for them: the last places go to them alone where they must, and only their own kind makes them redundant."""
+    picked: list[Pick] = []
+    nearest = [0.0] * len(scores)
+    waiting = list(range(len(scores)))
+    theirs, owing = owed[0], min(len(owed[0]), owed[1])
+    while waiting and len(picked) < limit:
+        free = [one for one in waiting if one in theirs] if owing >= limit - len(picked) else waiting
+        among = [one for one in free if one in first] or free
+        best = max(among, key=lambda one: scores[one] - factor * nearest[one])
+        waiting.remove(best)
+        owing -= best in theirs
+        picked.append(Pick(best, factor * nearest[best]))
+        if factor > 0:
+            for one in waiting:
+                if best in theirs or one not in theirs:
+                    nearest[one] = max(nearest[one], alike(one, best))
+    return picked
+
+
+def clusters(indexes: Sequence[int], alike: Alike) -> list[list[int]]:
+    """The candidates in groups: each joins the first group whose first member it resembles. Stable: groups stand in
+    the order of their first members, and members in their own order."""
+    groups: list[list[int]] = []
+    for one in indexes:
+        home = next((group for group in groups if alike(group[0], one) >= ALIKE), None)
+        if home is None:
+            groups.append([one])
+        else:
+            home.append(one)
+    return groups
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of two vectors of unit length: their inner product, kept within -1 and 1."""
+    product: float = sum(map(mul, one, other))
+    return min(max(product, -1.0), 1.0)
+
+
+def overlap(one: str, other: str) -> float:
+    """The share of their word stems that two texts have in common (Jaccard), for want of vectors."""
+    said, also = stems(one), stems(other)
+    return len(said & also) / len(said | also) if said | also else float(one == other)
+
+
+# --- the answer of a mode -------------------------------------------------------------------------------------------
+
+LOW_CONFIDENCE = "low_confidence"
+ANTI_PATTERN = "anti_pattern"
+LOW_SIMILARITY = "low_similarity"
+BEYOND_TOP_K = "beyond_top_k"
+"""Why a candidate is left out."""
+
+WORTH_A_LOOK = 0.5
+"""A failure goes first when it answers at least half as well as the best candidate. Below that it only shares a word
+with the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Hits in the mode's order, with the figures of their scores; how many candidates were left out for which reason;
+    the number of each hit's cluster, by id, where the mode groups; and the ids of what says the same as a hit, by its
+    id."""
+
+    hits: tuple[Hit, ...]
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    clusters: Mapping[str, int] = field(default_factory=dict)
+    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def select(
+    candidates: Sequence[Candidate],
+    config: ModeConfig,
+    *,
+    query: str,
+    now: datetime,
+    alike: Alike,
+    min_similarity: float | None = None,
+    fold: bool = False,
+) -> Selection:
+    """The answer of a mode, best first, at most `top_k` hits.
+
+    `alike` is asked about places in `candidates`. `min_similarity` leaves out what neither shares a word with the
+    question nor is that near to it. `fold` lets the best of several that say the same stand for them.
+    """
+    excluded: Counter[str] = Counter()
+    scored: dict[int, Hit] = {}
+    for place, candidate in enumerate(candidates):
+        reason = _reason(candidate, config, min_similarity)
+        if reason is None:
+            scored[place] = _scored(candidate, config, query, now)
+        else:
+            excluded[reason] += 1
+
+    def worth(place: int) -> float:
+        return scored[place].scores["boosted"]
+
+    places = list(scored)  # each stands for itself, or for a group that says the same
+    repeats: dict[int, list[str]] = {}
+    if fold:
+        for group in groups([hit.memory for hit in scored.values()]):
+            several = [places[one] for one in group]
+            best_of = max(several, key=worth)
+            repeats[best_of] = [scored[one].memory.id for one in several if one != best_of]
+        places = sorted(repeats)
+
+    def alike_kept(one: int, other: int) -> float:
+        return alike(places[one], places[other])
+
+    best = max(map(worth, places), default=0.0) or 1.0
+    least = WORTH_A_LOOK * max((scored[place].relevance for place in places), default=0.0)
+    failures = frozenset(
+        one
+        for one, place in enumerate(places)
+        if config.prioritize_failures and candidates[place].is_failure and scored[place].relevance >= least
+    )
+    ours = frozenset(
+        one for one, place in enumerate(places) if "local" in scored[place].layers and is_ours(scored[place].memory)
+    )
+    picks = pick(
+        [worth(place) / best for place in places],
+        config.diversity_factor,
+        alike_kept,
+        config.top_k,
+        first=failures,
+        owed=(ours, local_places(config.top_k)),
+    )
+    hits: dict[int, Hit] = {}
+    for one, penalty in picks:
+        told = {"penalty": penalty * best} if config.diversity_factor > 0 else {}
+        told |= {"failure_first": 1.0} if one in failures else {}
+        hit = scored[places[one]]
+        hits[one] = replace(hit, scores={**hit.scores, **told})
+    folded: dict[str, tuple[str, ...]] = {
+        hits[one].memory.id: tuple(said) for one in hits if (said := repeats.get(places[one], []))
+    }
+    excluded[BEYOND_TOP_K] = len(scored) - len(hits) - sum(map(len, folded.values()))
+    left_out = {reason: count for reason, count in excluded.items() if count}
+    if not config.cluster_similar:
+        return Selection(tuple(hits.values()), left_out, folded=folded)
+    grouped = clusters(list(hits), alike_kept)
+    numbers: dict[str, int] = {
+        hits[one].memory.id: number for number, group in enumerate(grouped, start=1) for one in group
+    }
+    return Selection(tuple(hits[one] for group in grouped for one in group), left_out, numbers, folded)
+
+
+def _reason(one: Candidate, config: ModeConfig, min_similarity: float | None) -> str | None:
+    """Why a candidate is left out; None when it stays."""
+    if one.is_anti_pattern and not config.include_anti_patterns:
+        return ANTI_PATTERN
+    if one.hit.memory.confidence < config.min_confidence:
+        return LOW_CONFIDENCE
+    nearness = max(one.hit.scores.get("remote", one.hit.relevance), one.cosine or 0.0)
+    if min_similarity is not None and not one.is_worded and nearness < min_similarity:
+        return LOW_SIMILARITY
+    return None
+
+
+def _scored(one: Candidate, config: ModeConfig, query: str, now: datetime) -> Hit:
+    memory = one.hit.memory
+    figures = Figures(one.hit.relevance, recency(memory.updated_at, now), one.success, memory.confidence)
+    score = weighted(config.weights, figures)
+    boost = config.exact_match_boost if is_exact(query, memory, one.cosine) else 1.0
+    told = {"recency": figures.recency, "success": figures.success, "score": score, "boosted": score * boost}
+    known = {} if one.cosine is None else {"cosine": one.cosine}
+    return replace(one.hit, scores={**one.hit.scores, **known, **told})

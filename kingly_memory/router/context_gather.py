@@ -14,7 +14,7 @@ from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
 from kingly_memory.ports import Remote, RemoteHit
 from kingly_memory.router.contexts import AtHand, Contexts
 from kingly_memory.router.linking import Associations
-from kingly_memory.router.searching.remote_side import RemoteSide
+from kingly_memory.router.search.remote_side import RemoteSide
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class ContextGatherer:
         now_s = self._contexts.clock.now().timestamp()
         found: dict[str, Memory] = {}
         for one in told:
-            for row, hit in one.side.keepsakes.join(query, [_within(context_id, hit) for hit in one.hits]):
+            for row, hit in one.side.cache.join(query, [_within(context_id, hit) for hit in one.hits]):
                 is_copy = row.standing is Standing.CACHED
                 if query.admits(row.memory) and (is_copy or self._contexts.local.is_alive(row, now_s)):
                     found.setdefault(hit.memory_id or row.memory.id if is_copy else row.memory.id, row.memory)

@@ -34,13 +34,11 @@ from kingly_memory.router.linking import Associations
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.remotes import RemoteConnection, RemotePart, Remotes
 from kingly_memory.router.routes import UNNAMED, Routes, called
-from kingly_memory.router.searching.embedding import Embedding
-from kingly_memory.router.searching.gather import Gatherer
-from kingly_memory.router.searching.local_search import LocalLayer, LocalSearch
-from kingly_memory.router.searching.local_side import LocalSide
-from kingly_memory.router.searching.moded import ModedSearch, Plan
-from kingly_memory.router.searching.shaping import SHOWING_SHARE, Shape
-from kingly_memory.router.searching.vector_search import VectorSearch
+from kingly_memory.router.search.embedding import Embedding
+from kingly_memory.router.search.local import LocalLayer, LocalSearch
+from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
+from kingly_memory.router.search.request import SHOWING_SHARE, Request, shown
+from kingly_memory.router.search.search import Search
 from kingly_memory.router.sweep import Sweeper, SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
@@ -48,7 +46,7 @@ from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:  # read by whoever has memories checked
-    from kingly_memory.router.searching.verified import VerifiedRetriever
+    from kingly_memory.router.search.verified import VerifiedRetriever
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -142,12 +140,10 @@ class Engine:
         ]
         self.remotes = Remotes(connections, routes)
         sides = self.remotes.sides
-        self.gatherer = Gatherer(
-            store=store, local=local, sides=sides, threads=self.threads, clock=clock, settings=settings
-        )
-        self.moded = ModedSearch(
-            gatherer=self.gatherer,
+        self.searching = Search(
+            store=store,
             local=local,
+            sides=sides,
             embedder=embedder,
             threads=self.threads,
             clock=clock,
@@ -169,7 +165,7 @@ class Engine:
             self.usage,
             self.lookups,
             self.contexts,
-            *(side.keepsakes for side in sides),
+            *(side.cache for side in sides),
         )
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -405,47 +401,41 @@ class Engine:
         """Answer a query that has been checked, from every layer."""
         await self.opened()
         query = replace(query, context_id=self.contexts.resolve(query.context_id))
-        results = await self.gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
+        results = await self.searching.find(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
         self.note_found([hit.memory.id for hit in results if not hit.archived])
         return results
 
     async def look(self, query: Query) -> Results:
         """What a search finds, before anybody counts it as used."""
         await self.opened()
-        return await self.gatherer.search(query, prefer_speed=False, include_semantic=True)
+        return await self.searching.find(query)
 
-    async def search(
-        self, query: Query, plan: Plan | None, shape: Shape, *, prefer_speed: bool, include_semantic: bool
-    ) -> Results:
-        """The same, in a mode where there is a plan for one, and shown in that shape."""
+    async def search(self, query: Query, request: Request, *, prefer_speed: bool, include_semantic: bool) -> Results:
+        """The same, answered as the request says."""
         began = self.clock.monotonic()
         query = replace(query, context_id=self.contexts.resolve(query.context_id))
-        ways = {"prefer_speed": prefer_speed, "include_semantic": include_semantic}
-        if plan is None:
-            results = await self.gatherer.search(query, shape=shape, **ways)
-        else:
-            results = await self.moded.search(query, plan, **ways)
-            if self.settings.verification_enabled:
-                results = await self._with_verdicts(results, query.text)
+        results = await self.searching.find(
+            query, request, prefer_speed=prefer_speed, include_semantic=include_semantic
+        )
+        if request.plan is not None and self.settings.verification_enabled:
+            async with self.language_model() as (model, is_here):
+                retriever = self.retriever(model, is_here)
+                verified = await retriever.verify(results, query.text, top_k=max(len(results), 1))
+            results = replace(results, verdicts={one.memory.id: one.verification.to_json() for one in verified})
         if query.include_archived:
             results = await self.read(lambda: self.view.marked(results))
-        if shape.shortens:
+        if request.shortens:
             deadline_s = time.monotonic() + self.settings.local_search_s * SHOWING_SHARE
-            shown = await self.read(lambda: shape.shown(results, query.text, deadline_s))
-            results = replace(shown, took_ms=(self.clock.monotonic() - began) * 1000)
+            told = await self.read(lambda: shown(results, request, query.text, deadline_s))
+            results = replace(told, took_ms=(self.clock.monotonic() - began) * 1000)
         self.note_found([hit.memory.id for hit in results if not hit.archived])
         return results
 
-    async def _with_verdicts(self, found: Results, text: str) -> Results:
-        async with self.language_model() as (model, is_here):
-            verified = await self.retriever(model, is_here).verify(found, text, top_k=max(len(found), 1))
-        return replace(found, verdicts={one.memory.id: one.verification.to_json() for one in verified})
-
     def retriever(self, model: LanguageModel | None, is_here: bool) -> VerifiedRetriever:
-        from kingly_memory.router.searching.verified import Candidates, VerifiedRetriever
+        from kingly_memory.router.search.verified import VerifiedRetriever
 
         return VerifiedRetriever(
-            Candidates(self.gatherer),
+            self.searching,
             model,
             self.settings.verification_threshold,
             clock=self.clock,
@@ -465,7 +455,7 @@ class Engine:
         """The local side of searches: by meaning too, where there are vectors."""
         if self._vectors is None or self.embedding is None:
             return words
-        return LocalSide(
+        return MeaningSearch(
             words,
             self._vectors,
             self.reader.vectors,

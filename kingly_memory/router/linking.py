@@ -15,7 +15,7 @@ from kingly_memory.models import JsonObject, Memory, Query, RemoteUse, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router import known_remotes, outbox, write
 from kingly_memory.router.delivery import Delivery, receipt_of
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.view import SEEN, Station, View, pages
 from kingly_memory.router.write import Stored, WriteContext
 

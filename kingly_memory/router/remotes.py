@@ -20,8 +20,8 @@ from kingly_memory.router import known_remotes
 from kingly_memory.router.landing import Landing
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, Route, Routes
-from kingly_memory.router.searching.keepsakes import Keepsakes
-from kingly_memory.router.searching.remote_side import RemoteSide
+from kingly_memory.router.search.remote_cache import RemoteCache
+from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.sender import Sender, SyncReport
 from kingly_memory.settings import Settings
 
@@ -90,8 +90,8 @@ class RemoteConnection:
             label=part.label,
             heard_s=part.heard_s,
         )
-        keepsakes = Keepsakes(part.name, reader=store.reader, clock=clock, settings=settings)
-        self.side = RemoteSide(part.name, part.remote, link, keepsakes, label=part.label)
+        cache = RemoteCache(part.name, reader=store.reader, clock=clock, settings=settings)
+        self.side = RemoteSide(part.name, part.remote, link, cache, label=part.label)
         self.sender = Sender(
             part.name,
             part.remote,

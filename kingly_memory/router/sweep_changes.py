@@ -27,7 +27,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, archive, linking, merging, summaries, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.compaction import Note
-from kingly_memory.router.searching.vector_search import FACETS as VECTORS
+from kingly_memory.router.search.meaning import FACETS as VECTORS
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.threads.cleanup import clean_up
 from kingly_memory.router.threads.lookup import THREAD

@@ -26,7 +26,7 @@ from kingly_memory.models import (
     moment_text,
 )
 from kingly_memory.ports import LocalStore, MemoryReader, Now, Row
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 
 if TYPE_CHECKING:
     from kingly_memory.router.known_remotes import KnownRemote

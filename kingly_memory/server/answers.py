@@ -160,7 +160,7 @@ async def found_verified(results: VerifiedResults, said: Mapping[str, Any], _: o
 
 def _verified(results: VerifiedResults, budget_tokens: int) -> JsonObject:
     """As much as the budget holds, by status."""
-    from kingly_memory.router.searching.shaping import BEYOND_BUDGET, shape
+    from kingly_memory.router.search.request import BEYOND_BUDGET, Request, shown
 
     said = results.metadata
     judged, room = _with_room_for_verdicts(list(results), budget_tokens)
@@ -173,7 +173,7 @@ def _verified(results: VerifiedResults, budget_tokens: int) -> JsonObject:
         repaired=said["repaired"],
         folded={one: tuple(others) for one, others in said["folded"].items()},
     )
-    told = shape(budget_tokens=room).shown(plain, said["query"])
+    told = shown(plain, Request(budget_tokens=room), said["query"])
     lists: JsonObject = {status: [] for status in said["counts"]}
     verdicts = {one.memory.id: one.verification for one in judged}
     for hit in told:

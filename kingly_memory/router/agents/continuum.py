@@ -24,8 +24,7 @@ from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement
 from kingly_memory.models import Hit, JsonObject, Memory, MemoryType, Query, Results, Standing, Tier
 from kingly_memory.ports import Transaction
-from kingly_memory.retrieval.blending import VECTORS
-from kingly_memory.retrieval.fusion import NAMED
+from kingly_memory.retrieval.fusion import NAMED, VECTORS
 from kingly_memory.router import feedback, sweep_changes, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.sweep import SweepReport

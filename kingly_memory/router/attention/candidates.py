@@ -17,15 +17,13 @@ from kingly_memory.attention.injection import Candidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.models import Memory, Query, Standing
-from kingly_memory.retrieval.blending import VECTORS
-from kingly_memory.router.searching.local_search import LEAST_BUDGET_S, LocalHit
-from kingly_memory.router.searching.wording import spelt
+from kingly_memory.retrieval.fusion import VECTORS
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalHit, spelt
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus, Thread
     from kingly_memory.ports import Row, StoreReader
-    from kingly_memory.router.searching.local_search import LocalLayer
-    from kingly_memory.router.searching.wording import Wording
+    from kingly_memory.router.search.local import LocalLayer, Wording
 
 LOOKED_AT = 20
 """Memories that are looked at for one prompt."""
@@ -261,7 +259,7 @@ class _Beyond:
     def _about_the_prompt(self, rows: Sequence[Row]) -> Iterator[tuple[Memory, float]]:
         if not rows:
             return
-        from kingly_memory.retrieval.bm25 import Question
+        from kingly_memory.retrieval.lexical import Question
 
         question = Question(self.wording.terms, self.page.of("corpus", self.around.reader.corpus))
         held = [(sum(question.own(row.memory).held.values()), row) for row in rows]

@@ -14,7 +14,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.searching.local_search import LocalSearch
+from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.threads import lookup, reading
 from kingly_memory.router.threads.changes import MOST_MOVED
 from kingly_memory.router.threads.lookup import Named, Weighed, number, text, texts

@@ -11,7 +11,7 @@ from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, Re
 from kingly_memory.ports import Remote
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, called
-from kingly_memory.router.searching.keepsakes import Keepsakes
+from kingly_memory.router.search.remote_cache import RemoteCache
 
 log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")
@@ -22,12 +22,12 @@ NOTE_S = 0.02
 class RemoteSide:
     """The remote as a reader of memories sees it: asked once, only while the link is connected."""
 
-    def __init__(self, name: str, remote: Remote, link: LinkKeeper, keepsakes: Keepsakes, label: str = UNNAMED) -> None:
+    def __init__(self, name: str, remote: Remote, link: LinkKeeper, cache: RemoteCache, label: str = UNNAMED) -> None:
         """`label` is what people call it, and the name of its layer."""
         self.name = name
         self.label = label
         self.link = link
-        self.keepsakes = keepsakes
+        self.cache = cache
         self._remote = remote
         self._notes: set[asyncio.Future[None]] = set()
         self._connecting_since_s: float | None = None

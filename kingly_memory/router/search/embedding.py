@@ -15,7 +15,7 @@ from typing import TypeVar
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Clock, LocalStore, Looked, Mark, Row, Transaction
 from kingly_memory.retrieval.vectors import packed, searchable
-from kingly_memory.router.searching.vector_search import Trail, VectorSearch
+from kingly_memory.router.search.meaning import Trail, VectorSearch
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class Embedding:
 
     def stop(self) -> None:
         """Let go of the thread; a batch that is under way is finished, and nothing after it is begun."""
-        self._vectors.stop()
+        self._vectors.is_stopped = True
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     async def _catch_up_if_possible(self) -> None:

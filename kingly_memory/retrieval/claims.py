@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from kingly_memory.models import Memory
-from kingly_memory.retrieval.verdicts import REASON_LIMIT
-from kingly_memory.retrieval.verification import NEUTRAL, Judge, Verification, VerificationStatus, by_confidence
+from kingly_memory.retrieval.verification import (
+    NEUTRAL,
+    REASON_LIMIT,
+    Judge,
+    Verification,
+    VerificationStatus,
+    by_confidence,
+)
 from kingly_memory.stemming import stem
 from kingly_memory.writing import STOP_WORDS, shared, stems, unbroken_runs, without_unbroken
 
@@ -135,18 +141,11 @@ class Sources:
         return Counter(place for word in about for place in self._places.get(word, ()))
 
 
-class Circle:
-    """The memories that one search found, each compared with the others by the words they share."""
-
-    def __init__(self, memories: Sequence[Memory]) -> None:
-        self._memories = tuple(memories)
-        self._about = {one.id: stems(one.content[:CLAIM_READ]) for one in memories}
-
-    def most_similar(self, memory: Memory, most: int) -> list[Memory]:
-        """The memories most like one, itself left out; equals stay in the order in which they were found."""
-        own = self._about[memory.id]
-        others = [one for one in self._memories if one.id != memory.id]
-        return sorted(others, key=lambda one: -shared(own, self._about[one.id]))[:most]
+def most_similar(memory_id: str, about: Mapping[str, Set[str]], most: int) -> list[str]:
+    """The memories that share the most words with one, itself left out; equals stay in their order. `about` has the
+    stems of each, by id."""
+    others = [one for one in about if one != memory_id]
+    return sorted(others, key=lambda one: -shared(about[memory_id], about[one]))[:most]
 
 
 def cross_verify(memory: Memory, others: Sequence[Memory], threshold: float) -> Verification:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,8 @@ from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
 from kingly_memory.ports import Clock, LanguageModel, Searcher
-from kingly_memory.retrieval import verdicts
-from kingly_memory.retrieval.claim_comparison import Circle, Sources, cross_verify
-from kingly_memory.retrieval.folding import groups
+from kingly_memory.retrieval.claims import CLAIM_READ, Sources, cross_verify, most_similar
+from kingly_memory.retrieval.snippets import groups
 from kingly_memory.retrieval.verification import (
     NEUTRAL,
     Basis,
@@ -22,12 +21,15 @@ from kingly_memory.retrieval.verification import (
     Verification,
     VerifiedMemory,
     VerifiedResults,
+    against_memories,
+    against_sources,
     by_confidence,
     retrieval_score,
     undecided,
     unverifiable,
+    verdict,
 )
-from kingly_memory.router.searching.gather import Gatherer
+from kingly_memory.writing import stems
 
 POOL = 4
 """How many times as many candidates are checked as are answered (seed 000)."""
@@ -131,101 +133,61 @@ class VerifiedRetriever:
         self, memories: Sequence[Memory], basis: Basis, sources: Sequence[str], deadline_s: float
     ) -> list[Verification | str]:
         """For each memory the verdict, or the question that a model is to answer."""
-        look = self._looking(memories, basis, sources)
+        known = Sources(sources)
+        of_id: dict[str, Memory] = {memory.id: memory for memory in memories}
+        about: dict[str, set[str]] = {memory.id: stems(memory.content[:CLAIM_READ]) for memory in memories}
         prepared: list[Verification | str] = []
         for memory in memories:
-            in_time = self._clock.monotonic() < deadline_s
-            prepared.append(
-                look(memory) if in_time else undecided("it was not checked, since the time was over", Judge.NONE)
-            )
+            may_be_shown = self._may_be_shown(memory)
+            if self._clock.monotonic() >= deadline_s:
+                prepared.append(undecided("it was not checked, since the time was over", Judge.NONE))
+            elif basis is Basis.NONE:
+                prepared.append(unverifiable(memory.confidence, "there was nothing to hold it against"))
+            elif basis is Basis.GROUND_TRUTH and may_be_shown:
+                prepared.append(against_sources(_said(memory), known.passages(memory.content)))
+            elif basis is Basis.GROUND_TRUTH and self._deterministic:
+                prepared.append(known.verify(memory.content, self._threshold))
+            elif basis is Basis.GROUND_TRUTH:
+                prepared.append(unverifiable(NEUTRAL, "no language model is there to compare it with the sources"))
+            else:
+                others = [of_id[one] for one in most_similar(memory.id, about, MOST_OTHERS)]
+                shown = [_said(other) for other in others if may_be_shown and self._may_be_shown(other)]
+                if shown:
+                    prepared.append(against_memories(_said(memory), shown))
+                elif self._deterministic:
+                    prepared.append(cross_verify(memory, others, self._threshold))
+                else:
+                    because = "no language model is there to compare it with others"
+                    prepared.append(by_confidence(memory, self._threshold, because))
         return prepared
-
-    def _looking(
-        self, memories: Sequence[Memory], basis: Basis, sources: Sequence[str]
-    ) -> Callable[[Memory], Verification | str]:
-        if basis is Basis.GROUND_TRUTH:
-            known = Sources(sources)
-            return lambda memory: self._against_sources(memory, known)
-        if basis is Basis.CROSS_VERIFY:
-            circle = Circle(memories)
-            return lambda memory: self._against_others(memory, circle)
-        return lambda memory: unverifiable(memory.confidence, "there was nothing to hold it against")
-
-    def _against_sources(self, memory: Memory, sources: Sources) -> Verification | str:
-        if self._may_be_shown(memory):
-            return verdicts.against_sources(_said(memory), sources.passages(memory.content))
-        if self._deterministic:
-            return sources.verify(memory.content, self._threshold)
-        return unverifiable(NEUTRAL, "no language model is there to compare it with the sources")
-
-    def _against_others(self, memory: Memory, circle: Circle) -> Verification | str:
-        others = circle.most_similar(memory, MOST_OTHERS)
-        if self._may_be_shown(memory):
-            shown = [_said(other) for other in others if self._may_be_shown(other)]
-            if shown:
-                return verdicts.against_memories(_said(memory), shown)
-        if self._deterministic:
-            return cross_verify(memory, others, self._threshold)
-        return by_confidence(memory, self._threshold, "no language model is there to compare it with others")
 
     def _may_be_shown(self, memory: Memory) -> bool:
         return self._model is not None and (self._model_is_here or memory.significance > REMOTE_ABOVE)
 
     async def _checked(self, prepared: Sequence[Verification | str], deadline_s: float) -> list[Verification]:
-        if self._model is None or not any(isinstance(one, str) for one in prepared):
-            return [one for one in prepared if isinstance(one, Verification)]
-        asking = _Asking(
-            self._model,
-            clock=self._clock,
-            deadline_s=deadline_s,
-            each_s=self._llm_timeout_s,
-            at_once=self._llm_at_once,
-        )
-        return list(await asyncio.gather(*(asking.verdict(one) for one in prepared)))
+        """The verdicts that are there already, and the model's: so many questions at once, each with its time, all
+        within one deadline. What it leaves open is uncertain."""
+        turns, unanswered = asyncio.Semaphore(self._llm_at_once), 0
 
+        async def verdict_on(one: Verification | str) -> Verification:
+            nonlocal unanswered
+            if isinstance(one, Verification) or self._model is None:
+                return one if isinstance(one, Verification) else undecided("there is no model")
+            async with turns:
+                left_s = deadline_s - self._clock.monotonic()
+                if unanswered >= GIVE_UP_AFTER:
+                    return undecided("the model was not asked, since it left others unanswered")
+                if left_s <= 0:
+                    return undecided("the model was not asked, since the time was over")
+                try:
+                    reply = await answer(self._model, one, min(self._llm_timeout_s, left_s), self._clock)
+                except LanguageModelError as error:
+                    unanswered += 1
+                    return undecided(f"the model gave no answer: {error.reason}")
+                unanswered = 0
+                return verdict(reply)
 
-class Candidates:
-    """The one search, without counting what it finds as used: most candidates are never answered."""
-
-    def __init__(self, gatherer: Gatherer) -> None:
-        self._gatherer = gatherer
-
-    async def find(self, query: Query, *, prefer_speed: bool = False, include_semantic: bool = True) -> Results:
-        """See `Searcher`."""
-        return await self._gatherer.search(query, prefer_speed=prefer_speed, include_semantic=include_semantic)
-
-
-class _Asking:
-    """The questions of one search: so many at once, each with its time, all within one deadline."""
-
-    def __init__(self, model: LanguageModel, *, clock: Clock, deadline_s: float, each_s: float, at_once: int) -> None:
-        self._model = model
-        self._clock = clock
-        self._deadline_s = deadline_s
-        self._each_s = each_s
-        self._turns = asyncio.Semaphore(at_once)
-        self._unanswered = 0
-
-    async def verdict(self, prepared: Verification | str) -> Verification:
-        """The verdict that is there already, or the model's; uncertain when it gives none."""
-        if isinstance(prepared, Verification):
-            return prepared
-        async with self._turns:
-            left_s = self._deadline_s - self._clock.monotonic()
-            if self._unanswered >= GIVE_UP_AFTER:
-                return undecided("the model was not asked, since it left others unanswered")
-            if left_s <= 0:
-                return undecided("the model was not asked, since the time was over")
-            return await self._answer(prepared, min(self._each_s, left_s))
-
-    async def _answer(self, prompt: str, timeout_s: float) -> Verification:
-        try:
-            reply = await answer(self._model, prompt, timeout_s, self._clock)
-        except LanguageModelError as error:
-            self._unanswered += 1
-            return undecided(f"the model gave no answer: {error.reason}")
-        self._unanswered = 0
-        return verdicts.verdict(reply)
+        return list(await asyncio.gather(*map(verdict_on, prepared)))
 
 
 def _of_mode(found: Results) -> dict[str, Any]:

@@ -1,0 +1,251 @@
+"""What a question asks for and how well a memory's own words answer it: BM25 (Robertson and Zaragoza, 2009) over a
+shortlist, what was said beside a memory, and whom the question names. Pure.
+
+The index ranks by BM25 too, but it gives no weight to a word that stands in more than half of its rows. In a small
+store that is nearly every word. Here each word counts, and words that stand side by side in the question count more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from kingly_memory.models import Memory, MemoryType
+from kingly_memory.ports import Beside, Corpus
+from kingly_memory.stemming import SHARED, stem, without_marks
+from kingly_memory.writing import STOP_WORDS, unbroken_runs, without_unbroken, words
+
+# --- the question ---------------------------------------------------------------------------------------------------
+
+MOST_TERMS = 32
+LONGEST_PIECE = 64
+
+
+class Terms(NamedTuple):
+    """`words` are looked up in the word index, `pieces` (unbroken scripts, emoji) in the piece index."""
+
+    words: tuple[str, ...]
+    pieces: tuple[str, ...]
+
+
+def terms(text: str) -> Terms:
+    """Words in the order of the question, without repeats and stop words; at most 32 of each kind.
+
+    A question made of stop words alone keeps them. One without any word ("🎉") is looked up literally.
+    """
+    folded = text.casefold()
+    pieces = unbroken_runs(folded)
+    said = words(without_unbroken(folded))
+    chosen = [word for word in said if word not in STOP_WORDS] or ([] if pieces else said)
+    if not chosen and not pieces:
+        pieces = text.split()
+    cut = [piece[:LONGEST_PIECE] for piece in pieces]
+    return Terms(tuple(dict.fromkeys(chosen))[:MOST_TERMS], tuple(dict.fromkeys(cut))[:MOST_TERMS])
+
+
+_FAMILIES = """
+arise arose arisen|become became|begin began begun|bend bent|bite bit bitten|bleed bled|blow blew blown
+break broke broken|bring brought|build built|buy bought|catch caught|choose chose chosen|come came|creep crept
+deal dealt|dig dug|draw drew drawn|dream dreamt|drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen
+feed fed|feel felt|fight fought|find found|fly flew flown flies|forbid forbade forbidden|forget forgot forgotten
+forgive forgave forgiven|freeze froze frozen|get got gotten|give gave given|go went gone goes|grow grew grown
+hang hung|hear heard|hide hid hidden|hold held|keep kept|know knew known|lay laid|lead led|leave left|lend lent
+lose lost|make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose risen|run ran|say said
+see saw seen|seek sought|sell sold|send sent|shake shook shaken|shine shone|shoot shot|shrink shrank shrunk
+sing sang sung|sink sank sunk|sit sat|sleep slept|slide slid|speak spoke spoken|spend spent|spin spun|stand stood
+steal stole stolen|stick stuck|strike struck|swear swore sworn|sweep swept|swim swam swum|swing swung|take took taken
+teach taught|tear tore torn|tell told|think thought|throw threw thrown|understand understood|wake woke woken
+wear wore worn|weave wove woven|weep wept|win won|withdraw withdrew withdrawn|write wrote written
+child children kid|man men|woman women|person people|foot feet|tooth teeth|mouse mice|life lives|wife wives
+"""
+IRREGULAR = {
+    word: family for line in _FAMILIES.split("\n") for family in map(str.split, line.split("|")) for word in family
+}
+"""Each word that has forms with another stem, with all of its forms."""
+
+
+def other_forms(word: str) -> tuple[str, ...]:
+    """Words with other stems that mean the same, for a word in lower case: who asks where somebody went is answered by
+    where they go."""
+    own = stem(word)
+    plain = (word, own, own + "e", own[:-1] + "y")
+    family = next((IRREGULAR[one] for one in plain if one in IRREGULAR and stem(one) == own), [])
+    return tuple(one for one in family if stem(one) != own)
+
+
+class Term(NamedTuple):
+    """A word that is asked for. `stems` are its own and those of its other forms, `weight` how sure we are of it,
+    `rows` how many memories hold it."""
+
+    word: str
+    stems: frozenset[str]
+    weight: float
+    rows: int
+
+
+# --- a memory's own words -------------------------------------------------------------------------------------------
+
+SATURATION, LENGTH = 0.9, 0.4
+"""BM25's k1 and b. Memories are short: one mention is nearly enough, and length says little."""
+UNSEEN_ROWS = 100
+"""Added to the size of the store, since a small one says little of how rare a word is."""
+TITLE, BODY, TAGS = 2.0, 1.0, 1.0
+BEGINNING, SHORTEST_BEGINNING = 0.3, 4
+"""What a longer word counts that begins with an asked one of that many characters or more."""
+PHRASE = 0.1
+"""Share of their worth that two words add when they stand side by side as they do in the question."""
+READ = 8_192
+"""Characters of a title or content that are looked at when there is time."""
+TAGS_READ = 64
+
+
+class Own(NamedTuple):
+    """What a memory's own words are worth, and how much of each term it holds, in [0, weight]. `by_chance`: it has a
+    word that only looks like an asked one to the index."""
+
+    score: float
+    held: dict[int, float]
+    by_chance: bool = False
+
+
+def rarity(rows: int, corpus: Corpus) -> float:
+    """How much it says that a memory holds a word that this many rows hold: > 0."""
+    without = max(corpus.rows - rows, 0) + UNSEEN_ROWS
+    return math.log(1 + (without + 0.5) / (rows + 0.5))
+
+
+class Question:
+    """The terms of a question, ready to be looked for in any number of memories."""
+
+    def __init__(self, terms: Sequence[Term], corpus: Corpus) -> None:
+        """`terms` in the order of the question, none twice."""
+        self.terms = terms
+        self._worth = [term.weight * rarity(term.rows, corpus) for term in terms]
+        self._mean_words = max(corpus.mean_words, 1.0)
+        self._by_stem = {one: at for at, term in enumerate(terms) for one in term.stems}
+        self._beginnings = {one[:SHARED] for one in self._by_stem} | {term.word[:SHARED] for term in terms}
+        self._known: dict[str, tuple[int, float] | None] = {}
+
+    def own(self, memory: Memory, read: int = READ) -> Own:
+        """What the memory's title, content and tags hold of the terms, each in its first `read` characters."""
+        times: dict[int, float] = {}
+        following: set[int] = set()
+        by_chance, length = False, 0.0
+        fields = ((memory.title, TITLE), (memory.content, BODY), (" ".join(memory.tags[:TAGS_READ]), TAGS))
+        for text, column in fields:
+            if not text:
+                continue
+            said = words(without_marks(text[:read]))
+            length += len(said) * max(len(text) / read, 1.0)
+            asked = {place: found for place, word in enumerate(said) if (found := self._meant(word)) is not None}
+            before, behind = None, 0
+            for place, (at, share) in asked.items():
+                if not share:
+                    by_chance = True
+                    continue
+                times[at] = times.get(at, 0.0) + column * share
+                if at - 1 == before and all(
+                    said[one] in STOP_WORDS or one in asked for one in range(behind + 1, place)
+                ):
+                    following.add(at)
+                before, behind = at, place
+        if not times:
+            return Own(0.0, {}, by_chance)
+        saturation = SATURATION * (1 - LENGTH + LENGTH * length / self._mean_words)
+        score = sum([self._worth[at] * count * (SATURATION + 1) / (count + saturation) for at, count in times.items()])
+        score += PHRASE * sum([(self._worth[at - 1] + self._worth[at]) / 2 for at in following])
+        held = {at: min(count, 1.0) * self.terms[at].weight for at, count in times.items()}
+        return Own(score, held, by_chance)
+
+    def _meant(self, word: str) -> tuple[int, float] | None:
+        """Which term a word is, and what it counts for it: 0 when only the stem is the same, by chance. Nearly all
+        words differ from every term in their first letters, which is told without looking them up."""
+        if word[:SHARED] not in self._beginnings:
+            return None
+        if word not in self._known:
+            at = self._by_stem.get(stem(word))
+            longer = (
+                (at, BEGINNING)
+                for at, term in enumerate(self.terms)
+                if len(term.word) >= SHORTEST_BEGINNING and word.startswith(term.word)
+            )
+            same = None if at is None else (at, 0.0 if _is_other(word, self.terms[at].word) else 1.0)
+            self._known[word] = same or next(longer, None)
+        return self._known[word]
+
+
+def _is_other(word: str, asked: str) -> bool:
+    """Whether a word with the stem of an asked one is another word all the same: a stop word ("on" for "one"), or what
+    a short one is the stem of ("use" for "us")."""
+    asked = without_marks(asked)
+    if word == asked:
+        return False
+    if word in STOP_WORDS and word != "own" and asked not in STOP_WORDS:
+        return True
+    short, long = sorted((word, asked), key=len)
+    if len(short) > len("us") or stem(long) != short:
+        return False
+    endings = ("s", "es", "ing") if short[-1] in "aeiou" else ("s",)
+    return not any(long == short + ending for ending in endings)
+
+
+# --- what was said beside it ----------------------------------------------------------------------------------------
+
+FROM_BEFORE = (0.5, 0.25)
+"""Shares of its score that a memory gets from the one before it, and from the one before that."""
+FROM_AFTER = (0.25, 0.125)
+REACH = 2
+
+
+class Loan(NamedTuple):
+    """What a memory gets from a lender: this share of the lender's score."""
+
+    lender: int
+    share: float
+
+
+def lends(memory: Memory) -> bool:
+    """Only what was said in a context has something said before and after it."""
+    return memory.type is MemoryType.EPISODIC and memory.scope.context_id is not None
+
+
+def loans(beside: Mapping[int, Beside]) -> dict[int, list[Loan]]:
+    """What each position is lent, given who stands beside the lenders."""
+    found: defaultdict[int, list[Loan]] = defaultdict(list)
+    for lender, (before, after) in beside.items():
+        for position, share in (*zip(before, FROM_AFTER, strict=False), *zip(after, FROM_BEFORE, strict=False)):
+            found[position].append(Loan(lender, share))
+    return dict(found)
+
+
+# --- whom it names --------------------------------------------------------------------------------------------------
+
+NAMED = 1.5
+NAMED_TWICE = 1.8
+"""What a score is multiplied with when the question names the memory, and when it does so twice (speaker and date)."""
+NAME_READ = 1_024
+
+
+def lift(asked: Set[str], memory: Memory) -> float:
+    """What the memory's score is multiplied with for its names: any telling word of the title, and of agent, speaker
+    and tags only those whose every word is asked for."""
+    title = (memory.title or "")[:NAME_READ]
+    names = [name[:NAME_READ] for name in _names(memory)]
+    joined = "\n".join([title, *names]).casefold()
+    if not any(word in joined for word in asked):  # rules out nearly all memories in a fraction of the time
+        return 1.0
+    found = {word for word in words(title) if word in asked and word not in STOP_WORDS}
+    for name in names:
+        telling = set(words(name)) - STOP_WORDS
+        if telling <= asked:
+            found |= telling
+    return NAMED_TWICE if len(found) > 1 else NAMED if found else 1.0
+
+
+def _names(memory: Memory) -> Iterator[str]:
+    yield from memory.tags[:TAGS_READ]
+    for name in (memory.scope.agent, memory.metadata.get("speaker")):
+        if isinstance(name, str):
+            yield name

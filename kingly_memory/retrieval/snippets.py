@@ -1,0 +1,328 @@
+"""What of the hits is shown: one of several that say the same; all of it, the passage that answers, or its title; and
+what fits into a budget. Pure.
+
+An agent pays for every token it is shown, so it can look at titles first and ask for the text of what it wants.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from math import inf
+from typing import NamedTuple
+
+from kingly_memory.models import Detail, Hit, Memory, Shown
+from kingly_memory.stemming import stem
+from kingly_memory.writing import (
+    CHARACTERS_PER_TOKEN,
+    STOP_WORDS,
+    estimated_tokens,
+    unbroken_runs,
+    without_unbroken,
+    words,
+)
+
+# --- what says the same ---------------------------------------------------------------------------------------------
+
+READ = 2_048
+"""Characters up to which texts are compared word by word; longer ones say the same when they are the same."""
+_LINE = "\n"
+"""Where a line ends is a mark too: it keeps the items of a list apart."""
+_QUOTES = str.maketrans("“”„«»‘’", '"""""\'\'')
+
+
+class Folded(NamedTuple):
+    """Hits that all say different things, and the ids of what each of them stands for besides, by its id."""
+
+    hits: tuple[Hit, ...]
+    under: dict[str, tuple[str, ...]]
+
+
+def fold(hits: Sequence[Hit]) -> Folded:
+    """The hits that say something new, in their order; each stands for those behind it that repeat it."""
+    told = groups([hit.memory for hit in hits])
+    under: dict[str, tuple[str, ...]] = {
+        hits[first].memory.id: tuple(hits[one].memory.id for one in others) for first, *others in told if others
+    }
+    return Folded(tuple(hits[group[0]] for group in told), under)
+
+
+def groups(memories: Sequence[Memory]) -> list[list[int]]:
+    """The places of memories that say the same: groups in the order of their first members, members in theirs."""
+    said: dict[Hashable, list[int]] = {}
+    for place, memory in enumerate(memories):
+        said.setdefault(statement(memory), []).append(place)
+    return list(said.values())
+
+
+def statement(memory: Memory) -> Hashable:
+    """What a memory says and who says it: equal for those that say the same.
+
+    Texts say the same when they are the same words and marks in the same order. Only the capital that a text begins
+    with, the mark that ends it, room between words, and a date in front that is the day of storing make no difference.
+    Everything else may: an article (`hepatitis a`), a comma (`the team lost, deploys won`), a capital (`US`).
+    """
+    text, known = memory.content, memory.metadata
+    day = memory.created_at.date()
+    said = text if len(text) > READ else _compared(text, day) or text
+    teller = memory.origin, memory.scope.agent, str(known.get("speaker"))
+    about = frozenset(memory.tags), known.get("record"), str(known.get("status"))
+    return teller, about, _compared(memory.title or "", day), said
+
+
+def _compared(text: str, day: date) -> tuple[str, ...]:
+    """The words and the ends of lines, as they are compared."""
+    if not text.isascii():
+        from unicodedata import normalize
+
+        text = normalize("NFC", text).translate(_QUOTES)
+    said = [word for line in text.splitlines() if line.strip() for word in (*line.split(), _LINE)][:-1]
+    if len(said) > 1 and said[0].strip("[]():,") == day.isoformat():
+        del said[: 2 if said[1] == _LINE else 1]
+    if said:
+        said[-1] = said[-1].rstrip(".!…。！") or said[-1]  # but a question is no statement
+        letters = said[0].replace("'", "").replace("-", "").strip('",;:()')
+        if letters.isalpha() and letters[1:].islower():  # neither a name of letters nor a code
+            said[0] = said[0].lower()
+    return tuple(said)
+
+
+# --- how much is shown ----------------------------------------------------------------------------------------------
+
+PASSAGE = 480
+"""Characters of a passage; shorter ones are tried where that does not fit."""
+_SHORTER = (240, 120)
+TITLE = 80
+"""Characters of a title."""
+FRAME_TOKENS = 12
+"""What a face adds to a hit: layers, and longer names of fields."""
+_QUOTED_TOKENS = 2
+"""What stands around an id in a list of them."""
+_FIELD_TOKENS = 5
+"""The name of a field, and a number."""
+LATER_SHARE = 0.5
+"""Of a budget, at most: what is kept for the titles of hits, before the best of them are shown in more than that."""
+_COUNTED, _COUNTED_LATE = 16_384, 320
+"""Characters of a memory that are counted for an estimate, in time and after it."""
+
+
+class Disclosed(NamedTuple):
+    """The hits that are shown and how, by id; the others had no room. Of what says the same as a hit those ids that had
+    room, and how many more there are. `cut`: there was no time to look for passages in all of them."""
+
+    hits: tuple[Hit, ...]
+    shown: dict[str, Shown]
+    left_out: int
+    named: dict[str, tuple[str, ...]]
+    unnamed: dict[str, int]
+    cut: bool = False
+
+
+def disclose(
+    hits: Sequence[Hit],
+    most: Detail,
+    *,
+    asked: Iterable[str],
+    budget_tokens: int | None = None,
+    repeats: Mapping[str, Sequence[str]] | None = None,
+    deadline_s: float = inf,
+) -> Disclosed:
+    """Each hit in as much detail as `most` or, within a budget, in as much as fits, the best hits first.
+
+    `asked` are the texts whose words make a passage relevant, `repeats` the ids of what says the same as a hit. A
+    budget counts the JSON of the hits as they are shown and of their repeats, which are named last. After `deadline_s`,
+    on the monotonic clock, hits are shown by title.
+    """
+    roots = _roots(asked)
+    known: dict[str, tuple[str, ...]] = {hit.memory.id: tuple((repeats or {}).get(hit.memory.id, ())) for hit in hits}
+    titles = [_title_only(hit, _COUNTED if time.monotonic() < deadline_s else _COUNTED_LATE) for hit in hits]
+    shown: dict[str, Shown] = {}
+    cut = False
+    if budget_tokens is None:
+        for hit, title in zip(hits, titles, strict=True):
+            shown[hit.memory.id] = next(_views(hit, most, title, roots, room=inf, deadline_s=deadline_s), title)
+            cut |= _is_late(hit, most, shown[hit.memory.id], deadline_s)
+        return Disclosed(tuple(hits), shown, 0, {one: ids for one, ids in known.items() if ids}, {}, cut)
+
+    def price(hit: Hit, view: Shown) -> int:
+        return spent(hit, view, unnamed=len(known[hit.memory.id]))
+
+    least = [price(hit, title) for hit, title in zip(hits, titles, strict=True)]
+    kept, left = [0] * len(hits), budget_tokens  # room is kept for the title of the best, and for what follows it
+    for place, cost in enumerate(least):
+        later = budget_tokens * (LATER_SHARE if any(kept) and most is not Detail.TITLE else 1.0)
+        if budget_tokens - left + cost <= later:
+            kept[place] = cost
+            left -= cost
+    for place, (hit, title) in enumerate(zip(hits, titles, strict=True)):
+        room = left + kept[place]
+        if room >= least[place]:
+            views = _views(hit, most, title, roots, room=room, deadline_s=deadline_s)
+            view = next((view for view in views if price(hit, view) <= room), title)
+            cut |= _is_late(hit, most, view, deadline_s)
+            shown[hit.memory.id] = view
+            left = room - price(hit, view)
+    named: dict[str, tuple[str, ...]] = {}
+    for one in shown:
+        room, several = left - naming_cost([one]), []
+        for other in known[one]:
+            room -= naming_cost([other])
+            if room < 0:
+                break
+            several.append(other)
+        if several:
+            named[one] = tuple(several)
+            left -= naming_cost([one, *several])
+    unnamed = {one: more for one in shown if (more := len(known[one]) - len(named.get(one, ())))}
+    seen = tuple(hit for hit in hits if hit.memory.id in shown)
+    return Disclosed(seen, shown, len(hits) - len(seen), named, unnamed, cut)
+
+
+def spent(hit: Hit, shown: Shown, named: Sequence[str] = (), unnamed: int = 0) -> int:
+    """Tokens of a hit as it is shown, estimated from its JSON, with the ids of its repeats, and with how many more
+    there are."""
+    cost = estimated_tokens(json.dumps(shown.to_json(hit), ensure_ascii=False)) + FRAME_TOKENS
+    counted = naming_cost([hit.memory.id]) + _FIELD_TOKENS if named or unnamed else 0
+    return cost + counted + (naming_cost([hit.memory.id, *named]) if named else 0)
+
+
+def naming_cost(ids: Iterable[str]) -> int:
+    """Tokens of ids in a list of repeats."""
+    return sum(estimated_tokens(one) + _QUOTED_TOKENS for one in ids)
+
+
+def _views(hit: Hit, most: Detail, title: Shown, roots: Roots, *, room: float, deadline_s: float) -> Iterator[Shown]:
+    """More than its title, the fullest first; what is as short as a passage is shown whole in its place."""
+    memory, length = hit.memory, len(hit.memory.content)
+    is_whole = most is Detail.FULL or (most is Detail.PASSAGE and length <= PASSAGE)
+    if is_whole and length <= room * CHARACTERS_PER_TOKEN:
+        yield Shown(Detail.FULL, memory.title, memory.content, title.tokens)
+    if most is Detail.TITLE or length <= _SHORTER[-1] or time.monotonic() >= deadline_s:
+        return
+    spots = _spots(memory.content[:_LOOKED_THROUGH], roots)
+    for longest in (PASSAGE, *_SHORTER):
+        if length > longest:
+            told = _passage(memory.content, spots, longest)
+            yield Shown(Detail.PASSAGE, _title(memory.title), told, title.tokens)
+
+
+def _is_late(hit: Hit, most: Detail, shown: Shown, deadline_s: float) -> bool:
+    """Whether it is shown by title because nobody had the time to look for a passage."""
+    is_short = len(hit.memory.content) <= _SHORTER[-1]
+    by_title = shown.view is Detail.TITLE and most is not Detail.TITLE
+    return by_title and not is_short and time.monotonic() >= deadline_s
+
+
+def _title_only(hit: Hit, read: int) -> Shown:
+    """A title is what a hit costs at least. The estimate of its whole text is made from its first `read` characters."""
+    memory, text = hit.memory, hit.memory.content
+    tokens = estimated_tokens(text[:read])
+    if len(text) > read:
+        tokens = max(len(text) // CHARACTERS_PER_TOKEN, tokens * len(text) // read)
+    return Shown(Detail.TITLE, _title(memory.title or text), None, tokens)
+
+
+def _title(text: str | None) -> str | None:
+    """On one line, shortened to its first words."""
+    if text is None:
+        return None
+    line = " ".join(text[: TITLE * 4].split())
+    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}{_CUT}"
+
+
+# --- the part that answers ------------------------------------------------------------------------------------------
+
+_LOOKED_THROUGH = 131_072
+"""Characters of a memory that are looked through for its passage."""
+_MOST_ROOTS = 16
+_MOST_SPOTS = 200
+_CUT = "…"
+_NEAR = 40
+"""Characters within which a passage is made to begin and end with a word."""
+
+
+class Roots(NamedTuple):
+    """What to look for in a text: stems of words, and pieces of scripts without spaces."""
+
+    stems: frozenset[str]
+    pieces: tuple[str, ...]
+
+
+class _Spot(NamedTuple):
+    """Where a root stands."""
+
+    begin: int
+    end: int
+    root: str
+
+
+def passage(text: str, asked: Iterable[str], most: int = PASSAGE) -> str:
+    """The part of a text with most of the words asked for, at most that many characters; its beginning when it has none
+    of them. `…` stands where something is left out."""
+    return _passage(text, _spots(text[:_LOOKED_THROUGH], _roots(asked)), most)
+
+
+def _roots(asked: Iterable[str]) -> Roots:
+    text = " ".join(asked)
+    said = dict.fromkeys(words(without_unbroken(text)))
+    telling = [word for word in said if word not in STOP_WORDS] or list(said)
+    runs = unbroken_runs(text)
+    pieces = dict.fromkeys(run[at : at + 2] for run in runs for at in range(max(len(run) - 1, 1)))
+    return Roots(frozenset(map(stem, telling[:_MOST_ROOTS])), tuple(pieces)[:_MOST_ROOTS])
+
+
+def _spots(text: str, roots: Roots) -> list[_Spot]:
+    """Where the roots stand, in the order of the text."""
+    beginnings = "|".join(sorted({re.escape(one[:2]) for one in roots.stems}))  # a word begins as its stem does
+    likely = re.finditer(rf"(?<![^\W_])(?:{beginnings})[^\W_]*", text, re.IGNORECASE) if beginnings else iter(())
+    found = ((one, stem(one.group().casefold())) for one in likely)
+    spots = [_Spot(one.start(), one.end(), root) for one, root in found if root in roots.stems]
+    for piece in roots.pieces:
+        spots += [_Spot(one.start(), one.end(), piece) for one in re.finditer(re.escape(piece), text)]
+    return sorted(spots)
+
+
+def _passage(text: str, spots: Sequence[_Spot], most: int) -> str:
+    if len(text) <= most:
+        return text
+    room = most - 2 * len(_CUT)
+    first, last = _window(spots, room)
+    earliest = max(first - (room - (last - first)), 0)
+    sentences = [one.end() for one in re.compile(r"[.!?]\s+|[\n。！？]").finditer(text, earliest, first)]
+    if sentences:
+        begin = sentences[-1]
+    elif earliest:  # a few words before it, from the next word on
+        begin = first - (first - earliest) // 2
+        space = re.compile(r"\s+").search(text, begin, begin + _NEAR)
+        begin = space.end() if space else begin
+    else:
+        begin = 0
+    end, before = begin + room, _CUT if begin else ""
+    if end >= len(text):
+        return before + text[begin:].strip()
+    spaces = [one.start() for one in re.compile(r"\s+").finditer(text, max(end - _NEAR, begin), end + 1)]
+    return before + text[begin : spaces[-1] if spaces else end].strip() + _CUT
+
+
+def _window(spots: Sequence[_Spot], most: int) -> tuple[int, int]:
+    """From where to where the most different roots stand within so many characters, the first time among equals."""
+    begin, end, found = 0, 0, 0
+    inside: Counter[str] = Counter()
+    after = 0
+    for at, first in enumerate(spots):
+        while after < len(spots) and spots[after].end <= first.begin + most:
+            inside[spots[after].root] += 1
+            after += 1
+        if after == at:  # longer than there is room for
+            after += 1
+            continue
+        if len(inside) > found:
+            begin, end, found = first.begin, spots[after - 1].end, len(inside)
+        inside[first.root] -= 1
+        if not inside[first.root]:
+            del inside[first.root]
+    return begin, end

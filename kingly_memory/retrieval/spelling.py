@@ -1,0 +1,160 @@
+"""Typing errors: a word that no memory contains is replaced by its one best match among the words that exist.
+
+A word that is right is never replaced, since what is most like it may mean the opposite.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from kingly_memory.retrieval.lexical import IRREGULAR
+from kingly_memory.writing import STOP_WORDS
+
+LEAST_RATIO = 70.0
+"""rapidfuzz `ratio` (0-100) below which two words are not taken for the same one (retrieval brief: 70)."""
+SURE_RATIO = 85.0
+"""From which a remote, which may know the word as it was typed, is told the other one."""
+SHORTEST = 4
+SHORT, LONG = 5, 7
+"""Characters up to which one error (a letter too few, too many, wrong, or swapped with the next) is all that is
+believed, and from which two are, even when one of them is in the first letter."""
+LIKELY = 32
+"""Words of the vocabulary that are compared letter by letter."""
+_OPPOSITES = (
+    "un in im ir il de dis non mis en ex on off up down over under inter intra pre post re anti any no every some"
+).split()
+_LEAST_REST = 3
+"""Characters behind a prefix."""
+
+
+class Meant(NamedTuple):
+    """A word that may be meant: how alike both are, in [0, 1], and how many typing errors that takes, a half of one
+    more for another form of the word."""
+
+    word: str
+    likeness: float
+    errors: float
+
+
+def load() -> None:
+    """Load rapidfuzz, which takes a new process about 10 ms."""
+    importlib.import_module("rapidfuzz.process")
+
+
+def is_doubtful(word: str) -> bool:
+    """Whether a word in lower case, which no memory has, may be mistyped: common words are right as they are."""
+    return len(word) >= SHORTEST and not is_common(word)
+
+
+def likely(word: str, vocabulary: Sequence[str]) -> list[Meant]:
+    """The words that `word` may be meant for, the best first."""
+    from rapidfuzz import fuzz, process
+    from rapidfuzz.distance import DamerauLevenshtein
+
+    found: list[Meant] = []
+    for candidate, ratio, _ in process.extract(
+        word, vocabulary, scorer=fuzz.ratio, score_cutoff=LEAST_RATIO, limit=LIKELY
+    ):
+        length = max(len(word), len(candidate) - 1)  # two letters too few are seen in what is meant
+        # The first letter is the one that is typed right most often.
+        most = 1 if length <= SHORT or (word[0] != candidate[0] and length < LONG) else 2
+        errors = float(DamerauLevenshtein.distance(word, candidate, score_cutoff=most))
+        is_exchange = len(word) == len(candidate) and sorted(word) != sorted(candidate)
+        if errors > most and len(word) > SHORTEST:
+            errors = 0.5 + min(DamerauLevenshtein.distance(word, form, score_cutoff=most) for form in _forms(candidate))
+        elif len(word) == SHORTEST and is_exchange:
+            continue  # in four letters a wrong one makes another word
+        if errors < most + 1 and _digits(word) == _digits(candidate):
+            found.append(Meant(candidate, ratio / 100, errors))
+    # Offline and online, encrypted and unencrypted differ by a prefix alone, and mean the opposite.
+    kept = [one for one in found if _rests(word).isdisjoint(_rests(one.word))]
+    return sorted(kept, key=lambda one: (one.errors, -one.likeness, one.word))
+
+
+def is_sure(word: str, meant: str) -> bool:
+    """Whether what was found for a word is hardly anything else: very like it, or one error in a longer word away."""
+    from rapidfuzz import fuzz
+    from rapidfuzz.distance import DamerauLevenshtein
+
+    one_error = len(word) > SHORT and DamerauLevenshtein.distance(word, meant) == 1
+    return one_error or fuzz.ratio(word, meant) >= SURE_RATIO
+
+
+def rewritten(text: str, repaired: Mapping[str, str]) -> str:
+    """The text with each mistyped word (in lower case in `repaired`) replaced where it stands, capitals as they were;
+    every other character stays."""
+
+    def instead(found: re.Match[str]) -> str:
+        word = found.group()
+        right = repaired.get(word.casefold(), word)
+        if right == word or word.islower():
+            return right
+        return right.upper() if word.isupper() else right.capitalize() if word[0].isupper() else right
+
+    return re.sub(r"[^\W_]+", instead, text) if repaired else text
+
+
+def similarity(query: str, content: str) -> float:
+    """How alike two texts are word by word, in [0, 1]. Capped, since rapidfuzz holds the interpreter while it works."""
+    from rapidfuzz import fuzz
+
+    return float(fuzz.token_set_ratio(query[:256], content[:2_000])) / 100
+
+
+def _forms(word: str) -> set[str]:
+    """Words that may have the same stem."""
+    endings = ("", "s", "es", "d", "ed", "ing")
+    plain = {word.removesuffix(ending) for ending in endings if len(word) - len(ending) >= SHORTEST}
+    return {one + ending for one in plain for ending in endings}
+
+
+def _digits(word: str) -> str:
+    return "".join(filter(str.isdigit, word))
+
+
+def _rests(word: str) -> set[str]:
+    """The word, and what is left of it behind a prefix."""
+    behind = {word.removeprefix(prefix) for prefix in _OPPOSITES}
+    return {word, *(rest for rest in behind if len(rest) >= _LEAST_REST)}
+
+
+# --- common words ---------------------------------------------------------------------------------------------------
+
+_ENDINGS = ("s", "ed", "ing", "er", "est", "ly", "ness", "less", "ful", "ment", "able")
+_HISSING = ("s", "x", "z", "ch", "sh", "o")
+
+
+def is_common(word: str) -> bool:
+    """Whether a word in lower case is a form of a frequent English word or a frequent name: nobody mistypes another
+    word into one of them by accident, so it is meant, though no memory has it."""
+    return word in STOP_WORDS or word in IRREGULAR or not _common().isdisjoint(_plain(word))
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(Path(__file__).with_name("common_words.txt").read_text("utf-8").split())
+
+
+def _plain(word: str) -> Iterator[str]:
+    """What the word may be a form of."""
+    yield word
+    for ending in _ENDINGS:
+        if not word.endswith(ending):
+            continue
+        rest = word.removesuffix(ending)
+        yield rest
+        if ending != "s":
+            yield rest + "e"
+        if rest.endswith("i"):
+            yield rest[:-1] + "y"
+        if ending in ("ed", "ing", "er", "est") and re.search(r"[aeiou]([bdgklmnprtv])\1$", rest):
+            yield rest[:-1]  # stopped, planning, bigger
+    if word.endswith("ies"):
+        yield word[:-3] + "y"
+    elif word.endswith("es") and word[:-2].endswith(_HISSING):
+        yield word[:-2]

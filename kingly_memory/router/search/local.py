@@ -1,0 +1,418 @@
+"""Searching this machine by words, within a deadline: pieces of unbroken scripts, typing errors, and what was said
+beside a hit included. Synchronous, so that the router's threads, hooks and the command line share it."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
+from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.ports import Match, Row, StoreReader
+from kingly_memory.retrieval import lexical, spelling
+from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, Terms, lends, loans, other_forms, terms
+from kingly_memory.retrieval.spelling import Meant
+from kingly_memory.router import archive
+from kingly_memory.stemming import stem, without_marks
+from kingly_memory.writing import words
+
+REPAIR_SHARE = 0.5
+"""Of the budget: no repair begins after it."""
+LEAST_SHARE = 0.25
+"""Of the budget: what looking up the words that are known gets in any case."""
+LOOK_SHARE, JUDGE_SHARE = 0.75, 0.85
+"""Of the time that is left for looking up: when what was found so far has to do, and when no more of it is read closely
+and nothing more is read. The rest is for what cannot be interrupted."""
+SHORTLIST = 40
+"""Fewest matches of the index that are looked at closely."""
+LENDERS, BORROWERS = 16, 40
+"""So many of the best by their own words lend to what was said beside them, and so many memories are read for that."""
+READ_LATE = 1_000
+"""Characters of a memory that are looked at when the time is over."""
+LEAST_BUDGET_S = 0.01
+"""What a search gets whose time was over before it could begin."""
+PIECES_READ = 32_768
+"""Characters of a memory in which pieces are looked for."""
+COMMON = 5_000
+"""A word in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
+REPAIRS, LIKELY_REPAIRS = 8, 8
+"""Words of a question that are repaired at most, and words of the own project that are tried for each."""
+VOCABULARY_LIMIT, SPREAD = 20_000, 2
+"""Words that one may be compared with, and how many characters these may be shorter or longer."""
+ROWS_LOOKED_AT, WORDS_READ = 5, 16_384
+"""Memories, and characters of each, in which is looked for how the own project writes a word."""
+
+
+class LocalHit(NamedTuple):
+    """A memory that this machine found. `relevance` in [0, 1], `standing` live, cached or archived."""
+
+    memory: Memory
+    standing: Standing
+    relevance: float
+    scores: dict[str, float]
+
+
+class LocalAnswer(NamedTuple):
+    """Hits, best first. `cut`: the deadline ended the search early. `repaired`: typo → word looked up. `without`: why
+    hits that only their meaning points to are missing, where there should be such. `archived`: nothing alive was found,
+    and these hits have ended."""
+
+    hits: tuple[LocalHit, ...]
+    took_ms: float
+    cut: bool = False
+    repaired: Mapping[str, str] = MappingProxyType({})
+    without: str | None = None
+    archived: bool = False
+
+
+class Wording(NamedTuple):
+    """What a question is taken to ask for.
+
+    `looked_up` are the words that the index is asked for, `terms` all that a memory found by them is judged by, those
+    that no memory holds included. `repaired`: typo → word looked up. `cut`: there was no time to repair them all.
+    `rows_with`: in how many rows of the store each word that is looked up stands, where that is known.
+    """
+
+    looked_up: tuple[str, ...]
+    terms: tuple[Term, ...]
+    repaired: dict[str, str]
+    cut: bool
+    rows_with: Mapping[str, int] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The words of the question as they are taken."""
+        return frozenset(term.word for term in self.terms)
+
+
+def spelt(query: Query, repaired: Mapping[str, str]) -> Query:
+    """The query with the words that were meant in place of those that were typed.
+
+    For another machine, which may know words that this one does not: only those that are hardly anything else. What
+    the remote is told before the text is ours and stays.
+    """
+    sure = {word: meant for word, meant in repaired.items() if spelling.is_sure(word, meant)}
+    if not sure:
+        return query
+    text, said = spelling.rewritten(query.text, sure), query.remote_text
+    if said is not None and said.endswith(query.text):
+        said = said.removesuffix(query.text) + text
+    return replace(query, text=text, remote_text=said)
+
+
+class LocalLayer(Protocol):
+    """The local side of searches, by words alone or by meaning too. Safe from any thread."""
+
+    def word(self, query: Query, *, budget_s: float) -> Wording: ...
+
+    def search(
+        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+    ) -> LocalAnswer: ...
+
+    def is_alive(self, row: Row, now_s: float) -> bool: ...
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A row with what it is worth: by its own words, by what was said beside it, and by the names it bears. `held` is
+    how much of each term it holds, `pieces` how many pieces. `by_chance`: see `lexical.Own`."""
+
+    row: Row
+    own: float
+    held: dict[int, float]
+    pieces: int
+    lift: float
+    by_chance: bool = False
+    lent: float = 0.0
+    loans: Sequence[Loan] = ()
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """Newer ones first among equals."""
+        return (self.own + self.lent) * self.lift, self.row.position
+
+
+class LocalSearch:
+    """Finds memories by words, and says of memories that were found in another way whether they may be shown."""
+
+    def __init__(
+        self,
+        reader: StoreReader,
+        last_use: Callable[[str], float | None] = lambda _: None,
+        *,
+        likeness: bool = True,
+        repairs: bool = True,
+    ) -> None:
+        """`last_use` tells of uses that are not written down yet. `likeness=False` leaves the fuzzy similarity, which
+        is only told, out of the scores; `repairs=False` leaves words that no memory holds as they are. A cold start is
+        quicker without rapidfuzz."""
+        self._reader = reader
+        self._last_use = last_use
+        self._likeness = likeness
+        self._repairs = repairs
+
+    # --- what is looked up ----------------------------------------------------------------------------------------
+
+    def word(self, query: Query, *, budget_s: float) -> Wording:
+        """What the query is taken to ask for: the words that exist, the best match of those that don't, and no common
+        ones when there are rarer ones. Repairs take REPAIR_SHARE of the budget at most."""
+        deadline_s = time.monotonic() + budget_s * REPAIR_SHARE
+        asked = terms(query.text).words
+        forms = {word: (word, *other_forms(word)) for word in asked}
+        counted = self._counted(query, [one for several in forms.values() for one in several], deadline_s)
+        unknown = [
+            word
+            for word in asked
+            if self._repairs and not any(counted[one] for one in forms[word]) and spelling.is_doubtful(word)
+        ][:REPAIRS]
+        if unknown:
+            began = time.monotonic()
+            spelling.load()  # once per process, and no reason to leave its first typo as it is
+            deadline_s += time.monotonic() - began
+        repaired: dict[str, Meant] = {}
+        cut = False
+        for word in unknown:
+            cut = cut or time.monotonic() >= deadline_s
+            if not cut and (meant := self._meant(query, word, deadline_s)) is not None:
+                repaired[word] = meant
+                forms[word] = (meant.word, *other_forms(meant.word))
+                counted |= self._counted(query, [one for one in forms[word] if one not in counted], deadline_s)
+        found: dict[str, Term] = {}
+        looked_up: dict[str, int] = {}
+        for word in asked:
+            alike = [one for one in forms[word] if counted[one]]
+            rows = sum(counted[one] for one in alike)
+            looked_up |= dict.fromkeys(alike, rows)
+            stems = [stem(without_marks(one)) for one in forms[word]]
+            likeness = repaired[word].likeness if word in repaired else 1.0
+            found.setdefault(stems[0], Term(forms[word][0], frozenset(stems), likeness**2, rows))
+        rare = {word: counted[word] for word, rows in looked_up.items() if rows <= COMMON}
+        told = {word: meant.word for word, meant in repaired.items()}
+        return Wording(tuple(rare or looked_up), tuple(found.values()), told, cut, rare or None)
+
+    def _counted(self, query: Query, asked: Sequence[str], deadline_s: float) -> dict[str, int]:
+        """In how many rows each word stands; common is what there was no time to count."""
+        counted = self._reader.frequencies(query, list(dict.fromkeys(asked)), COMMON + 1, deadline_s)
+        return {**dict.fromkeys(asked, COMMON + 1), **counted}
+
+    def _meant(self, query: Query, word: str, deadline_s: float) -> Meant | None:
+        """The best match of a word: among those with the same first letter, which few typos change; among all unless
+        that finds one that is a single error away."""
+        found: list[Meant] = []
+        for first in (word[:1], ""):
+            vocabulary: list[str] = []
+            for spread in sorted(range(-SPREAD, SPREAD + 1), key=abs):
+                if time.monotonic() < deadline_s and len(vocabulary) < VOCABULARY_LIMIT:
+                    vocabulary += self._reader.vocabulary(len(word) + spread, VOCABULARY_LIMIT, first)
+            tried = 0
+            for one in spelling.likely(word, vocabulary):
+                # The vocabulary is everybody's: none of it is offered that the own project does not write itself.
+                known = tried < LIKELY_REPAIRS and self._reader.frequencies(query, [one.word], 1, deadline_s)
+                if not known or not known.get(one.word):
+                    continue
+                tried += 1
+                own = self._own_words(query, one.word, deadline_s)
+                meant = [one] if one.word in own else spelling.likely(word, list(own))
+                if meant:
+                    found.append(meant[0])
+                    break
+            if found and found[-1].errors <= 1:
+                break
+        return min(found, key=lambda one: one.errors, default=None)
+
+    def _own_words(self, query: Query, word: str, deadline_s: float) -> set[str]:
+        """The words of the own project's memories that the index finds by that word."""
+        if time.monotonic() >= deadline_s:
+            return set()
+        own: set[str] = set()
+        for row in self._reader.holding(query, word, ROWS_LOOKED_AT, deadline_s):
+            if query.admits(row.memory):
+                text = " ".join((row.memory.title or "", row.memory.content, *row.memory.tags)).casefold()
+                own.update(words(text[:WORDS_READ]))
+                if re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text[WORDS_READ:]):
+                    own.add(word)
+        return own
+
+    # --- what is found --------------------------------------------------------------------------------------------
+
+    def search(
+        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+    ) -> LocalAnswer:
+        """`now_s` (Unix seconds) decides what has expired; `budget_s` bounds the time this takes.
+
+        `wording` is what `word` said of this query, for who wanted to know it first. `most` hits instead of the query's
+        limit are told of, where more were looked at: as many are looked at either way.
+        """
+        wanted = most or query.limit
+        began = time.monotonic()
+        asked = terms(query.text)
+        wording = wording or self.word(query, budget_s=budget_s)
+        worded_s = time.monotonic()
+        left_s = max(began + budget_s - worded_s, budget_s * LEAST_SHARE)
+        look_s, judge_s = worded_s + left_s * LOOK_SHARE, worded_s + left_s * JUDGE_SHARE
+        judge = _Judge(Question(wording.terms, self._reader.corpus()), asked, wording.names, judge_s)
+        found, cut = self._gathered(query, wording, judge, now_s, look_s)
+        cut |= query.neighbours and self._lend(query, judge, found, now_s)
+        best = heapq.nlargest(wanted, found.values(), key=lambda one: one.rank)
+        hits = list(self._named(query, now_s))
+        known = {hit.memory.id for hit in hits}
+        # The best has the share of the question that it holds, the others their share of its score.
+        scale = judge.coverage(best[0], found) / best[0].rank[0] if best else 1.0
+        for one in best:
+            if one.row.memory.id not in known:
+                scores = self._scores(query, one)
+                hits.append(LocalHit(one.row.memory, one.row.standing, min(one.rank[0] * scale, 1.0), scores))
+        took_ms = (time.monotonic() - began) * 1000
+        return LocalAnswer(tuple(hits[:wanted]), took_ms, cut or wording.cut or judge.cut, wording.repaired)
+
+    def _named(self, query: Query, now_s: float) -> Iterable[LocalHit]:
+        """The memory whose key is the whole question."""
+        memory_id = self._reader.id_of_key(query.project, query.key or query.text.strip())
+        row = None if memory_id is None else self._reader.row(memory_id)
+        if row is not None and self.shown([row], query, now_s):
+            yield LocalHit(row.memory, row.standing, 1.0, {"key": 1.0})
+
+    def _gathered(
+        self, query: Query, wording: Wording, judge: _Judge, now_s: float, deadline_s: float
+    ) -> tuple[dict[int, _Candidate], bool]:
+        """What the index finds, by position: pages of matches until there are enough that may be shown; and whether the
+        deadline ended that."""
+        found: dict[int, _Candidate] = {}
+        size, offset = max(query.limit * 2, SHORTLIST), 0
+        page = self._reader.containing(query, judge.asked.pieces, size, deadline_s)
+        judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
+        rows_with = wording.rows_with
+        while wording.looked_up and not page.cut:
+            page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
+            new = [match for match in page.found if match.row.position not in found]
+            judge.take(found, new, self.shown([match.row for match in new], query, now_s))
+            if len(found) >= query.limit or len(page.found) < size:
+                break
+            rows_with = None
+            if not page.has_passed_over:  # what was may rank before what was found
+                offset, size = offset + size, size * 4
+        return found, page.cut
+
+    def _lend(self, query: Query, judge: _Judge, found: dict[int, _Candidate], now_s: float) -> bool:
+        """Let the best hits lend part of their score to what was said just before and after them. True when the
+        deadline left some out."""
+        said = [one for one in found.values() if lends(one.row.memory)]
+        lenders = heapq.nlargest(LENDERS, said, key=lambda one: one.own)
+        contexts = {one.row.position: str(one.row.memory.scope.context_id) for one in lenders}
+        if not contexts:
+            return False
+        beside = self._reader.beside(query, contexts, lexical.REACH, judge.deadline_s)
+        lent = loans(beside)
+        amounts = {at: sum(found[loan.lender].own * loan.share for loan in several) for at, several in lent.items()}
+        for position in lent.keys() & found.keys():
+            found[position].lent, found[position].loans = amounts[position], lent[position]
+        ranks = heapq.nlargest(query.limit, (one.rank[0] for one in found.values()))
+        least = ranks[-1] / lexical.NAMED_TWICE if len(ranks) == query.limit else 0.0
+        promising = [position for position in lent if position not in found and amounts[position] > least]
+        borrowers = heapq.nlargest(BORROWERS, promising, key=lambda position: amounts[position])
+        rows = self._reader.rows_at(borrowers, judge.deadline_s)
+        for row in self.shown(rows, query, now_s):
+            if lends(row.memory):
+                found[row.position] = judge.candidate(row)
+                found[row.position].lent, found[row.position].loans = amounts[row.position], lent[row.position]
+        is_late = time.monotonic() >= judge.deadline_s
+        return is_late and (len(rows) < len(borrowers) or len(beside) < len(contexts))
+
+    def _scores(self, query: Query, found: _Candidate) -> dict[str, float]:
+        scores = {"bm25": found.own, "context": found.lent, "lift": found.lift}
+        told = {name: value for name, value in scores.items() if value and (name, value) != ("lift", 1.0)}
+        if self._likeness:
+            told["similarity"] = spelling.similarity(query.text, found.row.memory.content)
+        return told
+
+    # --- what may be shown ----------------------------------------------------------------------------------------
+
+    def shown(self, rows: Iterable[Row], query: Query, now_s: float) -> list[Row]:
+        """The rows whose standing, filters and lifetime let them be shown. Where the archive is asked for, so is what
+        waits for a sweep to put it there."""
+        hidden = {Standing.FORGOTTEN} if query.include_archived else {Standing.FORGOTTEN, Standing.ARCHIVED}
+        admitted = [row for row in rows if row.standing not in hidden and query.admits(row.memory)]
+        resting = [row.memory.id for row in admitted if row.standing is Standing.ARCHIVED]
+        if query.or_ended and resting:  # only what is in the archive because it has ended
+            why = self._reader.facets(archive.FACET, resting)
+            other = {one for one in resting if why.get(one, {}).get("policy") != LIFETIMES}
+            admitted = [row for row in admitted if row.memory.id not in other]
+        mortal = [row for row in admitted if not (query.include_archived and _goes_to_archive(row))]
+        dead = {row.position for row in mortal} - self._alive(mortal, now_s)
+        return [row for row in admitted if row.position not in dead]
+
+    def is_alive(self, row: Row, now_s: float) -> bool:
+        """True unless its lifetime has ended. Archived memories are past that question."""
+        return bool(self._alive([row], now_s))
+
+    def _alive(self, rows: Sequence[Row], now_s: float) -> set[int]:
+        mortal = [row.memory.id for row in rows if row.standing is not Standing.ARCHIVED]
+        ended = {one for one, lifetime in self.lifetimes(mortal).items() if is_expired(lifetime, now_s)}
+        return {row.position for row in rows if row.memory.id not in ended or row.standing is Standing.ARCHIVED}
+
+    def lifetimes(self, memory_ids: Sequence[str]) -> dict[str, Lifetime]:
+        """Of those that have one. A use that is not written down yet may have renewed it."""
+        found = self._reader.facets("lifetime", memory_ids) if memory_ids else {}
+        lifetimes = {one: Lifetime.from_json(facet) for one, facet in found.items()}
+        used = {one: used_s for one in lifetimes if (used_s := self._last_use(one)) is not None}
+        return lifetimes | {one: lifetimes[one].used(used_s) for one, used_s in used.items()}
+
+
+class _Judge:
+    """Says what rows are worth to one question. `cut`: after `deadline_s` only the beginning of some was read."""
+
+    def __init__(self, question: Question, asked: Terms, names: frozenset[str], deadline_s: float) -> None:
+        self.question = question
+        self.asked = asked
+        self.names = names
+        self.deadline_s = deadline_s
+        self.cut = False
+
+    def take(self, found: dict[int, _Candidate], matches: Sequence[Match], shown: Sequence[Row]) -> None:
+        """Add those of the index' matches that may be shown, but for what it found by another word alone.
+
+        What is too long to be read to its end is worth at least what the index says, and so is what was found by a
+        letter that is read otherwise here.
+        """
+        positions = {row.position for row in shown}
+        for row, bm25 in matches:
+            if row.position in positions:
+                is_whole = len(row.memory.content) <= READ
+                self.cut |= not is_whole and time.monotonic() >= self.deadline_s
+                one = self.candidate(row)
+                if one.own or not one.by_chance or not is_whole:
+                    one.own = one.own if one.own and is_whole else max(one.own, bm25)
+                    found[row.position] = one
+
+    def candidate(self, row: Row) -> _Candidate:
+        in_time = time.monotonic() < self.deadline_s
+        own = self.question.own(row.memory, READ if in_time else READ_LATE)
+        self.cut |= not in_time and len(row.memory.content) > READ_LATE
+        pieces = self._pieces(row.memory)
+        lift = lexical.lift(self.names, row.memory)
+        return _Candidate(row, own.score + pieces, own.held, pieces, lift, own.by_chance)
+
+    def _pieces(self, memory: Memory) -> int:
+        if not self.asked.pieces:
+            return 0
+        content = memory.content[:PIECES_READ].casefold()
+        return sum(piece in content for piece in self.asked.pieces)
+
+    def coverage(self, best: _Candidate, found: Mapping[int, _Candidate]) -> float:
+        """How much of the question a candidate holds, in (0, 1]; what it was lent counts by its share."""
+        held = dict(best.held)
+        for lender, share in best.loans:
+            for at, degree in found[lender].held.items():
+                held[at] = max(held.get(at, 0.0), degree * share)
+        total = len(self.question.terms) + len(self.asked.pieces)
+        return max((sum(held.values()) + best.pieces) / max(total, 1), 0.05)
+
+
+def _goes_to_archive(row: Row) -> bool:
+    """Working memories and copies are erased when their time is over, all others are put away."""
+    return row.standing is Standing.LIVE and row.memory.type is not MemoryType.WORKING

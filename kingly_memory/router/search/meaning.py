@@ -1,0 +1,330 @@
+"""Searching this machine by meaning: the vectors of one project in memory, kept in step with the store, and the local
+search that blends what they find with what words find."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from kingly_memory.models import Memory, Query
+from kingly_memory.ports import Embedder, Looked, Made, Mark, Row, VectorRows
+from kingly_memory.retrieval.fusion import LEAST, NAMED, VECTORS, WORDS, blended
+from kingly_memory.retrieval.vectors import packed, searchable, unpacked
+from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalSearch, Wording, spelt
+
+if TYPE_CHECKING:
+    from kingly_memory.retrieval.matrix import Matrix
+
+FACETS = "vector-"
+"""How the facets begin that keep vectors; the rest of the name is the embedder's."""
+PAGE = 200
+"""Vectors that are read in one go, some milliseconds."""
+PAGES_A_SEARCH = 2
+"""What a search itself reads of what others have written meanwhile; the rest is read in the background."""
+MARKS = 32
+"""Places on the way that are kept to fall back to. Of the older ones every second goes when there are more."""
+
+
+def facet_of(embedder: str) -> str:
+    """The name of the facet that keeps a memory's vector by that embedder."""
+    return f"{FACETS}{embedder}"
+
+
+class Trail:
+    """How far a store has been looked through. SQLite may reuse the place of a deleted last row, so where that row is
+    gone, reading goes on from an earlier place."""
+
+    def __init__(self) -> None:
+        self._marks: list[Mark] = []
+
+    @property
+    def mark(self) -> Mark:
+        return self._marks[-1] if self._marks else Mark()
+
+    def follow(self, mark: Mark | None) -> None:
+        """Go on to the mark of a look that began here; None says that this place is gone."""
+        if mark is None:
+            self._marks.pop()
+        elif mark != self.mark:
+            self._marks.append(mark)
+        if len(self._marks) > MARKS:
+            del self._marks[1 : MARKS // 2 : 2]
+
+    def restart(self) -> None:
+        self._marks.clear()
+
+
+class Near(NamedTuple):
+    """What the vectors say to a question: similarities (0-1) by id, and the revision that each vector was made of."""
+
+    similarities: dict[str, float]
+    revisions: dict[str, int]
+
+    def is_of(self, memory: Memory) -> bool:
+        """Whether there is a vector of the memory as it is now."""
+        return self.revisions.get(memory.id) == memory.revision
+
+
+class VectorSearch:
+    """Finds the memories whose vectors are nearest to a question's. Safe from any thread.
+
+    Vectors are facets beside their memories. A new one lies behind all that were there, so that whoever keeps them in
+    memory reads on from where it was.
+    """
+
+    def __init__(self, project: str, new_embedder: Callable[[], Embedder], reader: VectorRows) -> None:
+        self.project = project
+        self._new_embedder = new_embedder
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
+        self._trail = Trail()
+        self._revisions: dict[str, int] = {}
+        self._orphaned: list[str] = []
+        self._settled = threading.Event()
+        self._trouble: str | None = None
+        self.is_stopped = False
+        """Set when closing: no more is read in the background."""
+        self.remark: str | None = None
+        """What to say of every answer, when some vectors are missing and will be."""
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """Loaded by the first who needs it, which takes 0.1 s; no search does."""
+        with self._loading:
+            return self._new_embedder()
+
+    @property
+    def facet(self) -> str:
+        """Where its own vectors are kept."""
+        return facet_of(self.embedder.name)
+
+    @property
+    def name(self) -> str | None:
+        """What made the vectors; None until it is loaded."""
+        loaded: Embedder | None = self.__dict__.get("embedder")
+        return None if loaded is None else loaded.name
+
+    @cached_property
+    def _matrix(self) -> Matrix:
+        from kingly_memory.retrieval.matrix import Matrix
+
+        return Matrix(self.embedder.dimensions)
+
+    def __len__(self) -> int:
+        """How many vectors are in memory; 0 until something was loaded."""
+        return len(self._revisions)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all that were there were read, once: no search is answered by some of them."""
+        return self._settled.is_set() and self._trouble is None
+
+    def prepare(self) -> None:
+        """Load what texts are embedded and compared with, which takes some tenths of a second in a new process."""
+        len(self._matrix)
+
+    def load(self, deadline_s: float = float("inf")) -> bool:
+        """Read on to the last vector. False when the deadline came first, or the end."""
+        try:
+            at_end = False
+            while not at_end:
+                with self._lock:
+                    at_end = self._read_page(deadline_s)
+                if not at_end and (time.monotonic() >= deadline_s or self.is_stopped):
+                    return False
+        except Exception as error:
+            if not self.is_loaded:
+                self.give_up(f"{type(error).__name__}: {error}")
+            raise
+        with self._lock:
+            self._matrix.weigh()
+        self._trouble = None
+        self._settled.set()
+        return True
+
+    def give_up(self, why: str) -> None:
+        """Do without vectors, for that reason, until all of them were read."""
+        self._trouble = why
+        self._settled.set()
+
+    def await_loaded(self, deadline_s: float) -> str | None:
+        """Why there are no vectors to search by then; None when there are."""
+        if not self._settled.wait(max(deadline_s - time.monotonic(), 0.0)):
+            return "they are still being read, which takes a moment after the start"
+        return self._trouble
+
+    def near(self, text: str, limit: int, also: Iterable[str], deadline_s: float) -> Near | None:
+        """The nearest `limit` vectors that are near enough, and `also` those of these memories; None when there is no
+        time for them.
+
+        What a forgotten or revised memory left behind is among them: look at the rows before showing one.
+        """
+        vector = self.embedder.embed([text])[0]
+        if not self._lock.acquire(timeout=max(deadline_s - time.monotonic(), 0.0)):
+            return None
+        try:
+            for _ in range(PAGES_A_SEARCH):
+                if time.monotonic() >= deadline_s or self._read_page(deadline_s):
+                    break
+            nearest = self._matrix.nearest(vector, None, limit, LEAST)
+            similarities = dict([*nearest, *self._matrix.compared(vector, also)])
+            return Near(similarities, {one: self._revisions[one] for one in similarities})
+        finally:
+            self._lock.release()
+
+    def drop(self, made_of: Mapping[str, int]) -> None:
+        """Leave out vectors that were made of these revisions, since their memories are gone or have changed. One that
+        was read meanwhile stays."""
+        with self._lock:
+            for memory_id, revision in made_of.items():
+                if self._revisions.get(memory_id) == revision:
+                    self._matrix.remove(memory_id)
+                    del self._revisions[memory_id]
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Make vectors of these memories for this process alone."""
+        vectors = self.embedder.embed([searchable(row.memory) for row in rows])
+        with self._lock:
+            self._put(
+                Made(row.memory.id, {**packed(vector), "revision": row.memory.revision}, False)
+                for row, vector in zip(rows, vectors, strict=True)
+            )
+
+    def take_orphaned(self) -> list[str]:
+        """Whose vectors were found although the memory is gone; told once."""
+        with self._lock:
+            found, self._orphaned = self._orphaned, []
+        return found
+
+    def _read_page(self, deadline_s: float) -> bool:
+        """Read on; True when there is nothing more."""
+        looked: Looked[Made] = Looked((), None, at_end=False)
+        while looked.mark is None:
+            looked = self._reader.made(self.facet, self.project, self._trail.mark, PAGE, deadline_s)
+            self._trail.follow(looked.mark)
+        self._put(one for one in looked.found if not one.orphaned)
+        self._orphaned += [one.memory_id for one in looked.found if one.orphaned]
+        return looked.at_end
+
+    def _put(self, made: Iterable[Made]) -> None:
+        """Anybody may write to a file: what holds no vector of ours is passed over."""
+        vectors: dict[str, bytes] = {}
+        for memory_id, facet, _ in made:
+            try:
+                vector, revision = unpacked(facet or {}).tobytes(), int((facet or {})["revision"])
+            except (KeyError, TypeError, ValueError):
+                continue
+            if len(vector) == self.embedder.dimensions:
+                vectors[memory_id] = vector
+                self._revisions[memory_id] = revision
+        self._matrix.put_packed(vectors)
+
+
+POOL, FILTERED_POOL = 50, 200
+"""Fewest candidates by words and by meaning that are held against each other; and by meaning, when what the query
+filters by may leave few of the nearest."""
+READ_SHARE, WAIT_SHARE = 0.9, 0.6
+"""Of the time for the local side: no row is read after the first; a process' first searches wait until the second for
+its vectors to be read."""
+ROWS_AT_ONCE = 8
+NO_TIME = "there was no time to ask them"
+
+
+class MeaningSearch:
+    """A LocalLayer: LocalSearch, with what the vectors find as well."""
+
+    def __init__(
+        self,
+        words: LocalSearch,
+        vectors: VectorSearch,
+        rows: VectorRows,
+        *,
+        words_weight: float,
+        outdated: Callable[[Sequence[str]], None] = lambda _: None,
+        hurry: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`outdated` hears which memories have changed since their vectors were made, or are gone; `hurry` that a
+        search waits for the vectors to be read."""
+        self._words = words
+        self._vectors = vectors
+        self._rows = rows
+        self._words_weight = words_weight
+        self._outdated = outdated
+        self._hurry = hurry
+        self.word = words.word
+        self.is_alive = words.is_alive
+
+    def search(
+        self, query: Query, *, now_s: float, budget_s: float, wording: Wording | None = None, most: int | None = None
+    ) -> LocalAnswer:
+        """See LocalSearch. `without` says why the vectors had no part in the answer, or not their whole part."""
+        if not query.by_meaning or query.project != self._vectors.project:
+            return self._words.search(query, now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+        began, wanted = time.monotonic(), most or query.limit
+        wording = wording or self._words.word(query, budget_s=budget_s)
+        left_s = max(began + budget_s - time.monotonic(), 0.0)
+        words = self._words.search(query, now_s=now_s, budget_s=left_s, wording=wording, most=max(wanted, POOL))
+        if not self._vectors.is_loaded:
+            self._hurry()  # not before: what is read for it would take the time of the words
+        near, why = None, self._vectors.await_loaded(began + budget_s * WAIT_SHARE)
+        deadline_s = began + budget_s * READ_SHARE
+        if why is None and len(self._vectors):
+            size = FILTERED_POOL if _is_narrow(query) else max(wanted, POOL)
+            also = [hit.memory.id for hit in words.hits]
+            near = self._vectors.near(spelt(query, wording.repaired).text, size, also, deadline_s)
+            why = NO_TIME if near is None else None
+        if near is None:
+            return words._replace(hits=words.hits[:wanted], cut=words.cut or why is NO_TIME, without=why)
+
+        named = [hit for hit in words.hits if NAMED in hit.scores]
+        worded = {hit.memory.id: hit for hit in words.hits if NAMED not in hit.scores}
+        unmade = frozenset(one for one, hit in worded.items() if not near.is_of(hit.memory))
+        self._note_outdated(near, [one for one in unmade if one in near.revisions])
+        worth = blended(
+            {one: hit.relevance for one, hit in worded.items()},
+            {one: similarity for one, similarity in near.similarities.items() if one not in unmade},
+            unmade,
+            words_weight=self._words_weight,
+        )
+        found: list[LocalHit] = []
+        for one, hit in worded.items():
+            told = {WORDS: hit.relevance} | ({} if one in unmade else {VECTORS: near.similarities[one]})
+            found.append(hit._replace(relevance=worth[one], scores={**hit.scores, **told}))
+
+        # What only the vectors found is read a few at a time, the best first, as long as it may come among the hits
+        # that are wanted. What is gone or revised waits for another vector.
+        known = {hit.memory.id for hit in named} | worded.keys()
+        others = sorted(worth.keys() - known, key=lambda one: (-worth[one], one))
+        better = sorted(-worth[one] for one in worded)
+        shown, cut = 0, False
+        for start in range(0, len(others), ROWS_AT_ONCE):
+            some = others[start : start + ROWS_AT_ONCE]
+            if cut or shown >= wanted - bisect_right(better, -worth[some[0]]):
+                break
+            rows = self._rows.rows(some, deadline_s)
+            current = [row for row in rows.values() if row is not None and near.is_of(row.memory)]
+            self._note_outdated(near, list(rows.keys() - {row.memory.id for row in current}))
+            for row in self._words.shown(current, query, now_s):
+                one, shown = row.memory.id, shown + 1
+                found.append(LocalHit(row.memory, row.standing, worth[one], {VECTORS: near.similarities[one]}))
+            cut = len(rows) < len(some)
+        found.sort(key=lambda hit: (hit.relevance, hit.memory.id), reverse=True)
+        took_ms = (time.monotonic() - began) * 1000
+        hits = tuple([*named, *found][:wanted])
+        return LocalAnswer(hits, took_ms, words.cut or cut, words.repaired, self._vectors.remark)
+
+    def _note_outdated(self, near: Near, memory_ids: Sequence[str]) -> None:
+        if memory_ids:
+            self._vectors.drop({one: near.revisions[one] for one in memory_ids})
+            self._outdated(memory_ids)
+
+
+def _is_narrow(query: Query) -> bool:
+    """Whether more than the project has to fit."""
+    filters = (query.types, query.tags, query.agent, query.context_id, query.since, query.until)
+    return any(one is not None for one in filters) or query.min_confidence > 0

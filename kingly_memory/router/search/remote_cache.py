@@ -1,0 +1,164 @@
+"""The remote cache: copies of what only a remote holds, so that what was once found stays findable offline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kingly_memory.errors import InvalidInput
+from kingly_memory.ids import MemoryId, kept_id
+from kingly_memory.intake import draft, moment
+from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
+from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing
+from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
+from kingly_memory.router import lifetimes
+from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.outbox import set_delivery
+from kingly_memory.settings import Settings
+
+UNSAVED = -1
+"""The position of a row that is not in the store yet."""
+MOST_FRESH = 1_000
+"""Copies that wait to be written; beyond that they are shown and not kept, since the store may stay unwritable."""
+
+
+class Copy(NamedTuple):
+    """A copy that the store does not hold yet, or holds with an older text or a lifetime that is over."""
+
+    remote_id: str
+    memory: Memory
+
+
+class RemoteCache:
+    """Joins one remote's hits to local rows and collects new and changed copies, to be written behind."""
+
+    def __init__(self, remote: str, *, reader: StoreReader, clock: Clock, settings: Settings) -> None:
+        self._remote = remote
+        self._reader = reader
+        self._clock = clock
+        self._settings = settings
+        self._fresh: dict[MemoryId, Copy] = {}
+        self._lock = threading.Lock()
+
+    def join(self, query: Query, hits: Sequence[RemoteHit]) -> Iterator[tuple[Row, RemoteHit]]:
+        """Each hit with the memory it is: ours when we know it, else a copy that says what the remote says now.
+
+        A hit that is another project's, that we have forgotten or erased, or that makes no valid memory is left out.
+        """
+        project = query.project
+        known = self._reader.by_remote_id(self._remote, [hit.remote_id for hit in hits])
+        for hit in hits:
+            known_id, copy_id = known.get(hit.remote_id), kept_id(self._remote, hit.remote_id, project)
+            rows = {one: self._reader.row(one) for one in (known_id, hit.memory_id, copy_id) if one}
+            owned = [row for row in rows.values() if row is not None and row.standing is not Standing.CACHED]
+            row = next((row for row in owned if row.memory.scope.project == project), None)
+            # What another project keeps as a copy of its own does not make the hit that project's.
+            is_erased = known_id not in (None, copy_id) and rows[known_id] is None
+            scope = hit.record.get("scope")
+            named = scope.get("project") if isinstance(scope, dict) else None
+            is_foreign = isinstance(named, str) and named != project
+            if row is None and not owned and not is_erased and not is_foreign:
+                row = self._copy(project, hit, copy_id, rows[copy_id])
+            hidden = (Standing.FORGOTTEN,) if query.include_archived else (Standing.FORGOTTEN, Standing.ARCHIVED)
+            if row is not None and row.standing not in hidden:
+                yield row, hit
+
+    def _copy(self, project: str, hit: RemoteHit, copy_id: MemoryId, row: Row | None) -> Row | None:
+        """The copy as the remote has it now; None when that is no valid memory. What is new about it is noted.
+
+        What the remote leaves out stays as it was. Its key is not taken over: which of our keys means what is not for a
+        remote to say.
+        """
+        fresh = self._fresh.get(copy_id)
+        before = fresh.memory if fresh is not None else None if row is None else row.memory
+        known: JsonObject = {} if before is None else before.to_json()
+        said, scope = {**known, **hit.record}, hit.record.get("scope")
+        scope = {**known.get("scope", {}), **(scope if isinstance(scope, dict) else {})}
+        try:
+            created_at = moment("created_at", said.get("created_at"))
+        except InvalidInput:
+            created_at = None
+        try:
+            drafted = draft(
+                hit.content,
+                content_limit_bytes=self._settings.content_limit_bytes,
+                created_at=created_at,
+                type=said.get("type", "semantic"),
+                significance=said.get("significance", 0.5),
+                confidence=said.get("confidence", 0.5),
+                tags=said.get("tags") or (),
+                title=said.get("title"),
+                context_id=scope.get("context_id"),
+                agent=scope.get("agent"),
+                origin=Origin.REMOTE,
+                metadata=said.get("metadata"),
+            )
+        except InvalidInput:
+            return None
+        now = self._clock.now()
+        created = drafted.created_at or now
+        revision, updated = (1, created) if before is None else (before.revision + 1, now)
+        memory = drafted.memory(copy_id, project, created_at=created, updated_at=updated, revision=revision)
+        if before is not None and _says_the_same(before, memory):
+            memory = before
+        if memory is not before or (fresh is None and self._is_over(copy_id)):
+            with self._lock:
+                if copy_id in self._fresh or len(self._fresh) < MOST_FRESH:
+                    self._fresh[copy_id] = Copy(hit.remote_id, memory)
+        return Row(UNSAVED if row is None else row.position, memory, Standing.CACHED)
+
+    def _is_over(self, copy_id: MemoryId) -> bool:
+        facet = self._reader.facets("lifetime", [copy_id]).get(copy_id)
+        return is_expired(None if facet is None else Lifetime.from_json(facet), self._clock.now().timestamp())
+
+    def take(self) -> Callable[[Transaction], list[Copy]] | None:
+        """A change that keeps the copies that are not `written` yet; None when there are none."""
+        with self._lock:
+            fresh = list(self._fresh.values())
+        if not fresh:
+            return None
+        lifetime = Lifetime(self._clock.now().timestamp() + self._settings.remote_cache_lifetime_s)
+
+        def change(transaction: Transaction) -> list[Copy]:
+            known = self._reader.by_remote_id(self._remote, [copy.remote_id for copy in fresh])
+            for copy in fresh:
+                known_id = known.get(copy.remote_id, copy.memory.id)
+                others = None if known_id == copy.memory.id else transaction.row(known_id)
+                is_ours = known_id != copy.memory.id and (others is None or others.standing is not Standing.CACHED)
+                row = transaction.row(copy.memory.id)
+                # Meanwhile the id may have turned out to be that of a memory of ours, erased or not, or the user may
+                # have made the copy a memory of his own.
+                if is_ours or (row is not None and row.standing is not Standing.CACHED):
+                    continue
+                if row is None or not _says_the_same(row.memory, copy.memory):
+                    revision = copy.memory.revision if row is None else row.memory.revision + 1
+                    transaction.save(replace(copy.memory, revision=revision), Standing.CACHED)
+                    there = Delivery(
+                        wanted=revision,
+                        due=None,
+                        state=DeliveryState.DELIVERED,
+                        acknowledged=revision,
+                        remote_id=copy.remote_id,
+                    )
+                    set_delivery(transaction, self._remote, copy.memory.id, there)
+                lifetimes.put(transaction, copy.memory.id, lifetime)
+            return fresh
+
+        return change
+
+    def written(self, copies: list[Copy]) -> None:
+        """Those copies are in the store, where `join` finds them from now on."""
+        with self._lock:
+            for copy in copies:
+                if self._fresh.get(copy.memory.id) is copy:
+                    del self._fresh[copy.memory.id]
+
+
+def _says_the_same(one: Memory, other: Memory) -> bool:
+    """Figures that a server may count anew for each answer are not looked at."""
+    said, also = (
+        (memory.content, memory.title, memory.tags, memory.type, memory.scope.context_id) for memory in (one, other)
+    )
+    return said == also

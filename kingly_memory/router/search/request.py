@@ -1,0 +1,184 @@
+"""What a search is asked for besides its query, and each step of answering it that waits for nobody. Hooks and commands
+that open no router take the same steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, Source
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
+
+if TYPE_CHECKING:
+    from kingly_memory.retrieval.modes import Plan
+
+BEYOND_BUDGET = "beyond_budget"
+"""Why a hit is left out for which not even a title has room."""
+SHOWING_SHARE = 0.3
+"""Of the time for the local side: what looking for passages may take after the hits are found."""
+_RANKED = 3
+"""Candidates of each ranking per hit wanted, where ranks are fused."""
+_LEAST_POOL = 10
+"""As many as a usual search looks at: a smaller one may as well see repeats."""
+_FURTHER = 4
+"""How many times as many are looked at when too many of them say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How a search is to answer. A budget counts the JSON of the hits as they are shown, in estimated tokens. `plan` is
+    what a mode makes of the candidates."""
+
+    fold: bool = True
+    detail: Detail = Detail.FULL
+    budget_tokens: int | None = None
+    by_ranks: bool = False
+    plan: Plan | None = None
+
+    @property
+    def shortens(self) -> bool:
+        """True when hits may be shown in less than their whole text."""
+        return self.detail is not Detail.FULL or self.budget_tokens is not None
+
+    def pool(self, limit: int) -> int:
+        """How many candidates to look at first for so many hits."""
+        if self.plan is not None:
+            return self.plan.pool
+        if self.by_ranks:
+            return min(limit * _RANKED, max(limit, intake.RESULTS_LIMIT))
+        return max(limit, _LEAST_POOL) if self.fold else limit
+
+    def are_enough(self, memories: Sequence[Memory], limit: int) -> bool:
+        """Whether as many of them as are wanted are trusted and say different things."""
+        if self.plan is not None:
+            limit = self.plan.config.top_k
+            memories = [one for one in memories if one.confidence >= self.plan.config.min_confidence]
+        if not self.fold:
+            return self.plan is None or len(memories) >= limit
+        from kingly_memory.retrieval.snippets import groups
+
+        return len(groups(memories)) >= limit
+
+
+AS_FOUND = Request(fold=False)
+"""The hits as they were found."""
+
+
+def request(
+    fold: object = True, detail: object = "full", budget_tokens: object = None, by_ranks: object = False
+) -> Request:
+    """What a caller asked for. Raises InvalidInput."""
+    budget = None if budget_tokens is None else intake.count("budget_tokens", budget_tokens, most=intake.MOST_TOKENS)
+    return Request(bool(fold), intake.detail(detail), budget, bool(by_ranks))
+
+
+def look(
+    layer: LocalLayer,
+    query: Query,
+    request: Request,
+    *,
+    now_s: float,
+    deadline_s: float,
+    pool: int = 0,
+    wording: Wording | None = None,
+) -> LocalAnswer:
+    """What this machine finds: `pool` hits, or as many as the request needs at first. Where too few of them are trusted
+    and differ, it looks further down, four times as far each time, until time is over (`cut`).
+
+    Where nothing that is alive answers, what has ended does, if the query takes that and there was time for all of it.
+    """
+    first = request.pool(query.limit)
+
+    def found_in(query: Query, limit: int, most: int) -> LocalAnswer:
+        budget_s = max(deadline_s - time.monotonic(), LEAST_BUDGET_S)
+        return layer.search(replace(query, limit=limit), now_s=now_s, budget_s=budget_s, wording=wording, most=most)
+
+    def found_of(query: Query, pool: int) -> LocalAnswer:
+        found = found_in(query, first, pool)
+        while not found.cut and len(found.hits) >= pool and pool < intake.RESULTS_LIMIT:
+            if request.are_enough([hit.memory for hit in found.hits], query.limit):
+                break
+            if time.monotonic() >= deadline_s - LEAST_BUDGET_S:
+                return found._replace(cut=True)
+            pool = min(pool * _FURTHER, intake.RESULTS_LIMIT)
+            further = found_in(query, pool, pool)
+            best = further if len(further.hits) > len(found.hits) else found  # the further one may have had no time
+            found = best._replace(took_ms=found.took_ms + further.took_ms, cut=further.cut)
+        return found
+
+    alive = found_of(query, max(first, pool))
+    if alive.hits or alive.cut or not query.or_ended:
+        return alive
+    ended = found_of(replace(query, include_archived=True), max(first, pool))
+    return ended._replace(took_ms=alive.took_ms + ended.took_ms, archived=True) if ended.hits else alive
+
+
+def local_results(query: Query, answer: LocalAnswer) -> Results:
+    """What this machine found, as results."""
+    return Results(
+        hits=tuple(
+            Hit(one.memory, one.relevance, ("local",), one.scores, archived=answer.archived) for one in answer.hits
+        ),
+        source=Source.LOCAL,
+        took_ms=0.0,
+        layers={"local": LayerReport(answer.took_ms, len(answer.hits), answer.cut)},
+        failures={} if answer.without is None else {"vectors": answer.without},
+        repaired=answer.repaired,
+        asked=query.asked,
+    )
+
+
+def listed(results: Results, request: Request, limit: int) -> Results:
+    """At most `limit` hits, none of which repeats another; what they stand for besides is named."""
+    hits: Sequence[Hit] = results.hits
+    under: dict[str, tuple[str, ...]] = {}
+    if request.by_ranks:
+        from kingly_memory.retrieval.fusion import by_ranks
+
+        hits = by_ranks(hits)
+    if request.fold and len(hits) > 1:
+        from kingly_memory.retrieval.snippets import fold
+
+        hits, under = fold(hits)
+    if len(hits) > limit:
+        from kingly_memory.retrieval.fusion import cut
+
+        hits = cut(hits, limit)
+        under = {hit.memory.id: under[hit.memory.id] for hit in hits if hit.memory.id in under}
+    return replace(results, hits=tuple(hits), folded=under)
+
+
+def shown(results: Results, request: Request, query: str, deadline_s: float = inf) -> Results:
+    """The hits in as much detail as was asked for, and no more of them than the budget holds.
+
+    After `deadline_s` on the monotonic clock they are shown by title, and the local layer's report says `cut`.
+    """
+    if not request.shortens:
+        return results
+    from kingly_memory.retrieval.snippets import disclose
+
+    told = disclose(
+        results.hits,
+        request.detail,
+        asked=(query, *results.repaired.values()),
+        budget_tokens=request.budget_tokens,
+        repeats=results.folded,
+        deadline_s=deadline_s,
+    )
+    there = told.shown.keys()
+    local = results.layers["local"]
+    return replace(
+        results,
+        hits=told.hits,
+        shown=told.shown,
+        layers={**results.layers, "local": replace(local, cut=local.cut or told.cut)},
+        excluded={**results.excluded, **({BEYOND_BUDGET: told.left_out} if told.left_out else {})},
+        folded=told.named,
+        more_folded=told.unnamed,
+        clusters={one: number for one, number in results.clusters.items() if one in there},
+        verdicts={one: verdict for one, verdict in results.verdicts.items() if one in there},
+    )

@@ -1,0 +1,208 @@
+"""Search, from the question to the list: this machine and every remote are asked at once and under one deadline, their
+lists become one, and a mode chooses from it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kingly_memory.errors import RemoteError
+from kingly_memory.models import LayerReport, Query, Results, Source, Standing
+from kingly_memory.ports import Clock, Embedder, LocalStore, RemoteHit, Row
+from kingly_memory.retrieval.fusion import Candidate, fuse, is_worded
+from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalHit, LocalLayer, Wording, spelt
+from kingly_memory.router.search.remote_side import RemoteSide
+from kingly_memory.router.search.request import AS_FOUND, Request, listed, local_results, look
+from kingly_memory.settings import Settings
+
+PATIENT_SHARE = 0.8
+"""Of the remote's time: one that had less of it, on a crowded machine, is not to blame for being late."""
+WORDING_SHARE = 0.2
+"""Of the remote's time: it is asked as the user wrote it when finding the right words takes longer."""
+POOL, LEAST_POOL = 2, 40
+"""For each hit that is wanted so many local ones are held against the remote's, and at least that many: what the remote
+names may be further down here. As many are looked at anyway."""
+CHOOSING_SHARE = 0.5
+"""Of the time for the local side: what choosing in a mode may take after the candidates are found."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAnswer:
+    """What a remote said in time, or why it did not."""
+
+    side: RemoteSide
+    hits: tuple[RemoteHit, ...]
+    took_ms: float
+    error: str | None = None
+
+
+class Search:
+    """Answers queries for one router. Implements ports.Searcher."""
+
+    def __init__(
+        self,
+        *,
+        store: LocalStore,
+        local: LocalLayer,
+        sides: Sequence[RemoteSide],
+        embedder: Callable[[], Embedder] | None,
+        threads: Executor,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        """`embedder` compares memories with each other in the modes; without one they are compared word by word."""
+        self._store = store
+        self._local = local
+        self._sides = tuple(sides)
+        self._new_embedder = embedder
+        self._threads = threads
+        self._clock = clock
+        self._settings = settings
+
+    async def find(
+        self,
+        query: Query,
+        request: Request = AS_FOUND,
+        *,
+        prefer_speed: bool = False,
+        include_semantic: bool = True,
+    ) -> Results:
+        """Hits of every layer that answered in time; `took_ms` counts that too. Never raises because of a remote."""
+        loop = asyncio.get_running_loop()
+        began, now_s = self._clock.monotonic(), self._clock.now().timestamp()
+        # The time of this machine runs from here on, not from when a thread is free.
+        deadline_s = time.monotonic() + self._settings.local_search_s
+        sides = self._sides if include_semantic else ()
+        failures = {side.label: reason for side in sides if (reason := side.unreachable()) is not None}
+        there = [side for side in sides if side.label not in failures]
+        at_once = bool(there) and not prefer_speed
+        pool = request.pool(query.limit)
+        worded: asyncio.Future[Wording] = loop.create_future()
+
+        def look_here() -> LocalAnswer:
+            """Finds the words and goes on; from then on remotes can be asked in the words that exist."""
+            wording = self._local.word(query, budget_s=max(deadline_s - time.monotonic(), LEAST_BUDGET_S))
+            loop.call_soon_threadsafe(worded.set_result, wording)
+            wide = max(POOL * pool, LEAST_POOL) if at_once else 0
+            return look(self._local, query, request, now_s=now_s, deadline_s=deadline_s, pool=wide, wording=wording)
+
+        async def ask_there() -> list[RemoteAnswer]:
+            await asyncio.wait({worded}, timeout=WORDING_SHARE * self._settings.remote_search_s)
+            asked = spelt(query, worded.result().repaired if worded.done() else {})
+            return await asyncio.gather(*(self._ask(side, asked, pool, began) for side in there))
+
+        here = loop.run_in_executor(self._threads, look_here)
+        answers: list[RemoteAnswer] = []
+        if at_once:
+            local, answers = await asyncio.gather(here, ask_there())
+        else:
+            local = await here
+            if prefer_speed and any(is_worded(hit.scores) for hit in local.hits):
+                sides, there = (), []
+            if there:
+                answers = await ask_there()
+        failures |= {one.side.label: one.error for one in answers if one.error is not None}
+
+        def answer() -> Results:
+            found = self._merged(query, request, local, [one for one in answers if one.error is None])
+            if request.plan is None:
+                return found
+            from kingly_memory.router.search import moded
+
+            embedder = self._embedder  # loaded once per process, and its first search is not cut for that
+            choosing_s = time.monotonic() + self._settings.local_search_s * CHOOSING_SHARE
+            now = self._clock.now()
+            return moded.chosen(found, query, request, request.plan, embedder=embedder, now=now, deadline_s=choosing_s)
+
+        found = await loop.run_in_executor(self._threads, answer)
+        if sides and found.source is Source.LOCAL:
+            found = replace(found, source=Source.LOCAL_FALLBACK)
+        took_ms = (self._clock.monotonic() - began) * 1000
+        return replace(found, took_ms=took_ms, failures={**(failures if sides else {}), **found.failures})
+
+    @cached_property
+    def _embedder(self) -> Embedder | None:
+        """Made when a mode first needs it: most processes never search in one."""
+        return None if self._new_embedder is None else self._new_embedder()
+
+    async def _ask(self, side: RemoteSide, query: Query, pool: int, search_began: float) -> RemoteAnswer:
+        """Each remote has the same time, whatever becomes of the others. It runs from the beginning of the search."""
+        began = self._clock.monotonic()
+        text, limit = query.remote_text or query.text, query.remote_limit or pool
+        timeout_s = max(self._settings.remote_search_s - (began - search_began), LEAST_BUDGET_S)
+        hits: list[RemoteHit] = []
+        error = None
+        try:
+            hits = await side.ask(
+                "a search",
+                lambda remote: remote.search(text, limit=limit, types=query.types, timeout_s=timeout_s),
+                patient=timeout_s >= PATIENT_SHARE * self._settings.remote_search_s,
+            )
+        except RemoteError as failed:
+            error = failed.reason
+        return RemoteAnswer(side, tuple(hits), (self._clock.monotonic() - began) * 1000, error)
+
+    def _merged(self, query: Query, request: Request, local: LocalAnswer, answered: Sequence[RemoteAnswer]) -> Results:
+        """One list of what the layers found. A mode gets all of it; else it is cut to what was asked for."""
+        found = local_results(query, local)
+        if answered:
+            # What has ended answers only where nothing that is alive does.
+            candidates, named = self._candidates(query, () if local.archived else local.hits, answered)
+            if candidates or not local.archived:
+                asked_for = query.remote_limit or request.pool(query.limit)
+                full = [min(hit.relevance for hit in one.hits) for one in answered if len(one.hits) >= asked_for]
+                # Of several remotes the one that has left out the best.
+                fused = fuse(candidates, local_weight=self._settings.local_weight, floor=max(full, default=0.0))
+                layered = []
+                for hit in fused:
+                    here = tuple(layer for layer in hit.layers if layer != "remote")
+                    layered.append(replace(hit, layers=(*here, *dict.fromkeys(named.get(hit.memory.id, ())))))
+                found = replace(found, hits=tuple(layered))
+            layers = {one.side.label: LayerReport(one.took_ms, len(one.hits)) for one in answered}
+            found = replace(found, source=Source.HYBRID, layers={**found.layers, **layers})
+        if request.plan is not None:
+            return found
+        listed_ = listed(found, request, query.limit)
+        if answered:
+            return listed_
+        return replace(listed_, layers={"local": replace(found.layers["local"], hits=len(listed_))})
+
+    def _candidates(
+        self, query: Query, local: Sequence[LocalHit], answered: Sequence[RemoteAnswer]
+    ) -> tuple[list[Candidate], Mapping[str, list[str]]]:
+        """Each memory once, whoever found it, and which remotes did. What a filter or another scope excludes stays out
+        on every path. The best that any remote says of a memory counts.
+
+        A copy is as the remote has it now: the text found here may be older, and its lifetime over.
+        """
+        owners = [f"{one.side.name}:{hit.memory.id}" for one in answered for hit in local]
+        facets = self._store.reader.facets("delivery", owners)
+        delivered = {owner.split(":", 1)[1] for owner, facet in facets.items() if facet["state"] == "delivered"}
+        found = {
+            hit.memory.id: Candidate(hit.memory, hit.relevance, None, True, hit.memory.id in delivered, hit.scores)
+            for hit in local
+        }
+        named: dict[str, list[str]] = {}
+        copies: dict[tuple[str, str], tuple[RemoteSide, Row]] = {}
+        now_s = self._clock.now().timestamp()
+        for one in answered:
+            for joined, hit in one.side.cache.join(query, one.hits):
+                row = joined
+                if row.standing is Standing.CACHED and hit.memory_id is not None:
+                    # What two remotes hold of the same memory is one copy, the first one's.
+                    holder, copy = copies.setdefault((hit.memory_id, hit.content), (one.side, row))
+                    if holder is not one.side:
+                        found.pop(row.memory.id, None)
+                        row = copy
+                known = found.pop(row.memory.id, None)  # what was found here has been looked at
+                is_alive = known or row.standing is Standing.CACHED or self._local.is_alive(row, now_s)
+                if query.admits(row.memory) and is_alive:
+                    known = known or Candidate(row.memory, None, None, row.position >= 0, True)
+                    relevance = max(hit.relevance, known.remote or 0.0)
+                    found[row.memory.id] = replace(known, memory=row.memory, remote=relevance, in_remote=True)
+                    named.setdefault(row.memory.id, []).append(one.side.label)
+        return list(found.values()), named
