@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -233,16 +234,24 @@ def meaning(settings: Settings) -> Callable[[], Embedder] | None:
     """
     if settings.embedder == "none":
         return None
-    from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder, is_installed
+    from kingly_memory.adapters.embed.wordllama import is_installed
 
     if is_installed():
-        return WordLlamaEmbedder
+        return _model
     if settings.embedder == "auto":
         return None
     raise InvalidSetting(
         "embedder",
         "wordllama is not installed; install kingly-memory[semantic], or set it to auto",
     )
+
+
+@cache
+def _model() -> Embedder:
+    """One for all routers of the process: its table takes 30 MB. Safe from any thread."""
+    from kingly_memory.adapters.embed.wordllama import WordLlamaEmbedder
+
+    return WordLlamaEmbedder()
 
 
 def vectors_name(settings: Settings) -> str | None:
