@@ -16,9 +16,9 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import JsonObject
+from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes, suggesting
 from kingly_memory.router.threads.changes import Share
-from kingly_memory.router.threads.lookup import Named, named
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import CALM, PromptStore, router_over

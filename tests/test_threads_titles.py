@@ -9,7 +9,7 @@ import pytest
 
 from kingly_memory import MemoryRouter
 from kingly_memory.models import Query
-from kingly_memory.router.threads.lookup import MOST_TITLED
+from kingly_memory.router.thread_lookup import MOST_TITLED
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 from tests.thread_samples import TOPICS

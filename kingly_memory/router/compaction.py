@@ -14,9 +14,9 @@ from kingly_memory.lifecycle.policies import Archive
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router.subjects import Subjects
+from kingly_memory.router.thread_lookup import ATTENTION, THREAD, texts
 from kingly_memory.router.threads import active
 from kingly_memory.router.threads.active import Threads
-from kingly_memory.router.threads.lookup import ATTENTION, THREAD, texts
 
 POLICY = "compaction"
 """Who put a memory into the archive, where `archived` says so."""

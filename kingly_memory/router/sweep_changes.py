@@ -29,8 +29,8 @@ from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.compaction import Note
 from kingly_memory.router.search.meaning import FACETS as VECTORS
 from kingly_memory.router.subjects import AWAITED, FACETS, subject
-from kingly_memory.router.threads.cleanup import clean_up
-from kingly_memory.router.threads.lookup import THREAD
+from kingly_memory.router.thread_cleanup import clean_up
+from kingly_memory.router.thread_lookup import THREAD
 from kingly_memory.router.write import WriteContext
 
 if TYPE_CHECKING:  # few sweeps write a summary

@@ -23,7 +23,7 @@ from kingly_memory.router.delivery import Delivery, receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
 from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
-from kingly_memory.router.threads.cleanup import clean_up
+from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.usage import Used
 
 TOGETHER = 500

@@ -287,7 +287,7 @@ def _of_named_threads(focuses: Sequence[Focus], around: Surroundings, page: Page
 
 def _latest_of(name: str, around: Surroundings) -> list[Row]:
     """The latest rows of the thread of that name; the memory with that id, where it belongs to no context."""
-    from kingly_memory.router.threads.lookup import members
+    from kingly_memory.router.thread_lookup import members
 
     reader = around.reader
     anything = Query("", around.project, without_tags=intake.unsought(None))

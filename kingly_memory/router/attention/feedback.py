@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import JsonObject, Memory, as_utc
-from kingly_memory.router import lifetimes
-from kingly_memory.router.threads import lookup
-from kingly_memory.router.threads.lookup import ATTENTION, INJECTED, RATINGS, THREAD
+from kingly_memory.router import lifetimes, thread_lookup
+from kingly_memory.router.thread_lookup import ATTENTION, INJECTED, RATINGS, THREAD
 
 if TYPE_CHECKING:
     from kingly_memory.ports import Clock, InjectionLog, StoreReader, Transaction
@@ -140,7 +139,7 @@ def unlogged(log: InjectionLog, reader: StoreReader, project: str, now_s: float)
     logged = {owner(project, name) for name in log.sessions()}
     return [
         whose
-        for whose, facet in lookup.all_facets(reader, FOLDED)
+        for whose, facet in thread_lookup.all_facets(reader, FOLDED)
         if facet.get("project") == project and whose not in logged and _is_over(now_s - _number(facet, "until_s"))
     ]
 
@@ -185,7 +184,7 @@ def _thread_owners(transaction: Transaction, memory: Memory) -> Iterator[str]:
         seen.add(context_id)
         whose = owner(memory.scope.project, context_id)
         yield whose
-        context_id = lookup.into(transaction.facet(THREAD, whose) or {})
+        context_id = thread_lookup.into(transaction.facet(THREAD, whose) or {})
 
 
 def _is_useful_since(facet: JsonObject | None, at_s: float) -> bool:

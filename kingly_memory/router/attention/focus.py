@@ -12,8 +12,8 @@ from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router.threads import lookup
-from kingly_memory.router.threads.lookup import THREAD, text, texts
+from kingly_memory.router import thread_lookup
+from kingly_memory.router.thread_lookup import THREAD, text, texts
 
 if TYPE_CHECKING:  # a hook with a focus changes nothing
     from kingly_memory.router.write import WriteContext
@@ -54,7 +54,7 @@ def of_facets(
 def naming(reader: StoreReader, project: str, one: Focus) -> Focus:
     """With the thread that the topic names now, by its id or by the key or id of a memory in it."""
     try:
-        thread_id = lookup.named(reader, project, one.topic).id
+        thread_id = thread_lookup.named(reader, project, one.topic).id
     except InvalidInput:
         return replace(one, is_name=False)
     return one if thread_id == one.topic else replace(one, thread=thread_id)
@@ -117,7 +117,7 @@ def affected(reader: StoreReader, project: str, one: Focus, now_s: float) -> tup
         threads = threads_of(reader, project, own, now_s, about=[topic])
         lifted = [memory.id for memory in own if focus.lifts(threads[memory.id])]
         ended = reader.facets("lifetime", lifted) if lifted else {}
-        ends = {one: lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
+        ends = {one: thread_lookup.number(ended.get(one, {}), "expires_at") for one in lifted}
         found.update(threads[one].id for one, end_s in ends.items() if end_s is None or end_s > now_s)
 
     for row in _called(reader, project, focus):
@@ -143,16 +143,16 @@ def _called(reader: StoreReader, project: str, focus: Focus) -> Iterator[Row | N
     def latest_in(context_id: str) -> list[Row]:
         return reader.page(Query("", project, context_id=context_id), [Standing.LIVE], 1, None)
 
-    for whose, facet in lookup.all_facets(reader, THREAD):
+    for whose, facet in thread_lookup.all_facets(reader, THREAD):
         context_id, said = text(facet, "context_id"), Thread("", text(facet, "title") or "", texts(facet, "topics"))
-        if lookup.into(facet) is None and focus.lifts(said):
+        if thread_lookup.into(facet) is None and focus.lifts(said):
             if context_id is None:
                 yield reader.row(whose)
             elif owner(project, context_id) == whose:
                 yield from latest_in(context_id)
     name = focus.thread or focus.topic
     yield reader.row(name)
-    for context_id in lookup.members(reader, project, name):
+    for context_id in thread_lookup.members(reader, project, name):
         yield from latest_in(context_id)
 
 

@@ -18,12 +18,11 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import SIGNIFICANCE, Draft
 from kingly_memory.models import JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import lifetimes, write
+from kingly_memory.router import lifetimes, thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
-from kingly_memory.router.threads import lookup
+from kingly_memory.router.thread_lookup import ATTENTION, INJECTED, RATINGS, THREAD, Named
 from kingly_memory.router.threads.changes import WEIGHTS
-from kingly_memory.router.threads.lookup import ATTENTION, INJECTED, RATINGS, THREAD, Named
 from kingly_memory.router.write import Stored, WriteContext
 
 _PLACES = 4
@@ -301,9 +300,9 @@ class Attention:
     def _thread(self, said: str, project: str) -> tuple[Named, list[str], list[MemoryId]]:
         """The thread of that name, its contexts, and its memories. Raises InvalidInput."""
         reader = self._access.reader
-        thread = lookup.named(reader, project, said)
-        contexts = list(lookup.contexts_of(reader, project, thread))
-        return thread, contexts, [row.memory.id for row in lookup.rows(reader, project, thread, contexts)]
+        thread = thread_lookup.named(reader, project, said)
+        contexts = list(thread_lookup.contexts_of(reader, project, thread))
+        return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, project, thread, contexts)]
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------

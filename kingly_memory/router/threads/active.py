@@ -13,8 +13,8 @@ from kingly_memory.lifecycle.compaction import Thread
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.threads import lookup
-from kingly_memory.router.threads.lookup import ATTENTION, number
+from kingly_memory.router import thread_lookup
+from kingly_memory.router.thread_lookup import ATTENTION, number
 from kingly_memory.router.threads.reading import active_s
 
 
@@ -66,11 +66,11 @@ def read(reader: StoreReader, project: str, subjects: Iterable[Subject]) -> Thre
         context_id = subject.memory.scope.context_id
         if context_id is not None:
             talks.setdefault(context_id, _Talk()).see(subject)
-    facets = lookup.threads(reader, project, talks)
+    facets = thread_lookup.threads(reader, project, talks)
     together: dict[str, list[_Talk]] = {}
     for context_id, talk in talks.items():
-        together.setdefault(lookup.root(context_id, facets), []).append(talk)
-    attention = lookup.facets(reader, ATTENTION, project, together)
+        together.setdefault(thread_lookup.root(context_id, facets), []).append(talk)
+    attention = thread_lookup.facets(reader, ATTENTION, project, together)
     active: list[Thread] = []
     memories: dict[str, tuple[Seen, ...]] = {}
     for thread_id, several in together.items():

@@ -19,9 +19,8 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import archive, contexts, write
-from kingly_memory.router.threads import cleanup
-from kingly_memory.router.threads.lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, texts
+from kingly_memory.router import archive, contexts, thread_cleanup, write
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
 
 MOST_MOVED = 2_000
@@ -76,8 +75,8 @@ def part(
         if texts(transaction.facet(THREAD, target) or {}, "holds") or transaction.is_said_in(context.project, kept):
             return
         if is_erased:
-            cleanup.clear(transaction, context.project, kept)
-        cleanup.strip(transaction, target)
+            thread_cleanup.clear(transaction, context.project, kept)
+        thread_cleanup.strip(transaction, target)
 
     return change
 
@@ -118,7 +117,7 @@ def split(
             _set(transaction, whose, {**facet, "topics": None, "drift_history": None})
         for one in emptied:
             if _take_apart(transaction, thread.id, one, context):
-                cleanup.clear(transaction, context.project, one)
+                thread_cleanup.clear(transaction, context.project, one)
         return tuple(ids)
 
     return change

@@ -23,9 +23,9 @@ from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import Line, Row, StoreReader, Talk
+from kingly_memory.router import thread_lookup
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.threads import lookup
-from kingly_memory.router.threads.lookup import (
+from kingly_memory.router.thread_lookup import (
     ATTENTION,
     INJECTED,
     RATINGS,
@@ -174,15 +174,19 @@ class Survey:
 def survey(reader: StoreReader, project: str, now_s: float) -> Survey:
     """One look over the rows of the store, without reading what they say."""
     talks = reader.threads.talks(project, now_s)
-    facets = lookup.threads(reader, project, [one.context_id for one in talks])
+    facets = thread_lookup.threads(reader, project, [one.context_id for one in talks])
     together: dict[str, list[Talk]] = {}
     for talk in talks:
-        together.setdefault(lookup.root(talk.context_id, facets), []).append(talk)
+        together.setdefault(thread_lookup.root(talk.context_id, facets), []).append(talk)
     active: dict[str, Present] = {}
     archived: dict[str, Present] = {}
     for one in sorted((Present(name, tuple(own)) for name, own in together.items()), key=_latest_present):
         archived_at = number(facets.get(one.id, {}), "archived_at")
-        rows = lookup.rows(reader, project, Named(one.id, ""), one.contexts) if archived_at is not None else iter(())
+        rows = (
+            thread_lookup.rows(reader, project, Named(one.id, ""), one.contexts)
+            if archived_at is not None
+            else iter(())
+        )
         live = (subject for subject in _subjects(reader, project, rows) if _is_live(subject, now_s))
         is_active = archived_at is None or any(is_in_use(subject, archived_at) for subject in live)
         (active if is_active else archived)[one.id] = one
@@ -202,7 +206,7 @@ def active_s(subject: Subject) -> float:
 
 def weights(reader: StoreReader, project: str, found: Survey) -> dict[str, Weighed]:
     """Of each thread that has a weight of its own. A pinned memory pins its thread."""
-    facets = dict(lookup.all_facets(reader, ATTENTION))
+    facets = dict(thread_lookup.all_facets(reader, ATTENTION))
     names = (*found.active, *found.archived) if facets else ()
     said = {name: [facets.pop(whose)] for name in names if (whose := owner(project, name)) in facets}
     for memory_id, facet in facets.items():
@@ -210,14 +214,14 @@ def weights(reader: StoreReader, project: str, found: Survey) -> dict[str, Weigh
         if row is None or row.standing is not Standing.LIVE or row.memory.scope.project != project:
             continue
         if (context_id := row.memory.scope.context_id) is not None:
-            said.setdefault(lookup.root(context_id, found.facets), []).append(facet)
+            said.setdefault(thread_lookup.root(context_id, found.facets), []).append(facet)
     return {name: weighed(several) for name, several in said.items()}
 
 
 def said_of(reader: StoreReader, project: str, thread_id: str, facets: Mapping[str, JsonObject]) -> JsonObject:
     """What was said of a thread and of those merged into it; `facets` has its own facet `thread`."""
     facet = facets.get(thread_id, {})
-    return combined(lookup.members(reader, project, thread_id)) if texts(facet, "holds") else facet
+    return combined(thread_lookup.members(reader, project, thread_id)) if texts(facet, "holds") else facet
 
 
 def _latest_present(one: Present) -> tuple[float, str]:
@@ -296,8 +300,8 @@ def _only_archived(reader: StoreReader, project: str, now_s: float, known: set[s
     ended = {one.context_id for one in reader.threads.talks(project, -math.inf)}
     archived = {one.memory.scope.context_id for one in Subjects(reader, project).live(standings=(Standing.ARCHIVED,))}
     contexts = (ended | archived) - {None}
-    facets = lookup.threads(reader, project, [one for one in contexts if one is not None])
-    for name in {lookup.root(one, facets) for one in contexts if one is not None} - known:
+    facets = thread_lookup.threads(reader, project, [one for one in contexts if one is not None])
+    for name in {thread_lookup.root(one, facets) for one in contexts if one is not None} - known:
         view = read(reader, project, Named(name, owner(project, name)), now_s, with_drift=False)
         if view is not None and view.archived_count:
             count, active = view.archived_count, view.last_active
@@ -306,8 +310,8 @@ def _only_archived(reader: StoreReader, project: str, now_s: float, known: set[s
 
 def _merged(reader: StoreReader, project: str) -> Iterator[Glance]:
     """Threads that were merged into others. One without a title is called as its first memory."""
-    for whose, facet in lookup.all_facets(reader, THREAD):
-        name, into = text(facet, "context_id"), lookup.into(facet)
+    for whose, facet in thread_lookup.all_facets(reader, THREAD):
+        name, into = text(facet, "context_id"), thread_lookup.into(facet)
         if name is None or into is None or owner(project, name) != whose:
             continue
         called = text(facet, "title")
@@ -332,7 +336,7 @@ def read(
     with_drift: bool = True,
 ) -> ThreadView | None:
     """The thread with a page of its messages; None when nothing of it is left."""
-    contexts = lookup.contexts_of(reader, project, thread)
+    contexts = thread_lookup.contexts_of(reader, project, thread)
     facet = combined(contexts) if contexts else reader.facets(THREAD, [thread.id]).get(thread.id, {})
     ids: list[str] = []
     page: list[Message] = []
@@ -388,7 +392,7 @@ def read(
 def left(reader: StoreReader, project: str, thread: Named, contexts: Iterable[str], now_s: float) -> Iterator[Subject]:
     """The memories that are there in those contexts of a thread, in the order of storing. Ended working memories, which
     the next sweep erases, count as gone."""
-    for subject in _subjects(reader, project, lookup.rows(reader, project, thread, contexts)):
+    for subject in _subjects(reader, project, thread_lookup.rows(reader, project, thread, contexts)):
         if subject.memory.type is not MemoryType.WORKING or not is_expired(subject.lifetime, now_s):
             yield subject
 

@@ -9,8 +9,8 @@ from kingly_memory.attention.focus import Thread, fold
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import StoreReader
-from kingly_memory.router.threads import lookup
-from kingly_memory.router.threads.lookup import ATTENTION, INJECTED, RATINGS, THREAD, combined, text, texts, weighed
+from kingly_memory.router import thread_lookup
+from kingly_memory.router.thread_lookup import ATTENTION, INJECTED, RATINGS, THREAD, combined, text, texts, weighed
 
 if TYPE_CHECKING:  # loaded where something is in focus
     from kingly_memory.router.threads.reading import Summary
@@ -78,8 +78,8 @@ def _thread_ids(
     """The thread of each memory, by the memory's id, and the facets `thread` of their contexts."""
     contexts: dict[str, str | None] = {one.id: one.scope.context_id for one in memories}
     said_in = {context_id for context_id in contexts.values() if context_id is not None}
-    known = lookup.threads(reader, project, said_in) if said_in else {}
-    return {one: one if said is None else lookup.root(said, known) for one, said in contexts.items()}, known
+    known = thread_lookup.threads(reader, project, said_in) if said_in else {}
+    return {one: one if said is None else thread_lookup.root(said, known) for one, said in contexts.items()}, known
 
 
 def _members(
@@ -87,7 +87,9 @@ def _members(
 ) -> dict[str, dict[str, JsonObject]]:
     """The contexts of each thread with their facets; most threads have one, and nothing is read for these."""
     return {
-        one: lookup.members(reader, project, one) if texts(known.get(one, {}), "holds") else {one: known.get(one, {})}
+        one: thread_lookup.members(reader, project, one)
+        if texts(known.get(one, {}), "holds")
+        else {one: known.get(one, {})}
         for one in dict.fromkeys(threads)
     }
 

@@ -14,10 +14,11 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Query
 from kingly_memory.ports import StoreReader
+from kingly_memory.router import thread_lookup
 from kingly_memory.router.search.local import LocalSearch
-from kingly_memory.router.threads import lookup, reading
+from kingly_memory.router.thread_lookup import Named, Weighed, number, text, texts
+from kingly_memory.router.threads import reading
 from kingly_memory.router.threads.changes import MOST_MOVED
-from kingly_memory.router.threads.lookup import Named, Weighed, number, text, texts
 from kingly_memory.router.threads.reading import Present, Summary, Survey
 from kingly_memory.router.threads.views import USUAL
 
@@ -107,7 +108,7 @@ class Suggesting:
             if is_divided and not drift.is_adrift(told[one.id].drift):
                 tried += 1
                 thread = Named(one.id, owner(project, one.id))
-                rows = lookup.rows(reader, project, thread, lookup.members(reader, project, one.id))
+                rows = thread_lookup.rows(reader, project, thread, thread_lookup.members(reader, project, one.id))
                 memories = [row.memory for row in islice(rows, MOST_MOVED + 1)] if tried <= _MOST_DIVIDED else []
                 said = [drift.said(memory.title, memory.content, memory.tags) for memory in memories]
                 earlier = texts(found.facets.get(one.id, {}), "drift_history")
@@ -139,4 +140,4 @@ def _related(reader: StoreReader, context: Query, facets: Mapping[str, JsonObjec
     """The threads of the memories that answer the context, the best first. Nothing counts as used by that."""
     answer = LocalSearch(reader, likeness=False).search(context, now_s=now_s, budget_s=_SEARCH_S)
     said_in = [hit.memory.scope.context_id for hit in answer.hits if hit.relevance >= _LEAST_RELATED]
-    return list(dict.fromkeys(lookup.root(one, facets) for one in said_in if one is not None))
+    return list(dict.fromkeys(thread_lookup.root(one, facets) for one in said_in if one is not None))

@@ -20,11 +20,11 @@ from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction
-from kingly_memory.router import lifetimes, write
+from kingly_memory.router import lifetimes, thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.subjects import Subjects
-from kingly_memory.router.threads import lookup, reading
-from kingly_memory.router.threads.lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, text, texts
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, text, texts
+from kingly_memory.router.threads import reading
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import WriteContext
 from kingly_memory.thread_files import FILE, FROM_FILE, ExportedThread, ImportedFocus, ImportedThread
@@ -133,7 +133,7 @@ def _admitted(reader: StoreReader, thread: ImportedThread, project: str) -> Impo
         is_ours = is_begun_here(thread.id)
     if is_ours:
         return replace(thread, facets={}, pinned=frozenset(), said={}, into=None)
-    if thread.into is None or not any(map(is_begun_here, lookup.threads(reader, project, [thread.into]))):
+    if thread.into is None or not any(map(is_begun_here, thread_lookup.threads(reader, project, [thread.into]))):
         return thread
     told = {name: one for name, one in thread.facets.get(THREAD, {}).items() if name != "into"}
     return replace(thread, facets={**thread.facets, THREAD: told}, into=None)

@@ -20,10 +20,11 @@ from kingly_memory.intake import shown
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Searcher, StoreReader, Transaction
+from kingly_memory.router import thread_lookup
 from kingly_memory.router.access import Access
-from kingly_memory.router.threads import changes, lookup, reading
+from kingly_memory.router.thread_lookup import RATINGS, Named, contexts_of, named, texts
+from kingly_memory.router.threads import changes, reading
 from kingly_memory.router.threads.changes import MOST_MOVED, Share
-from kingly_memory.router.threads.lookup import RATINGS, Named, contexts_of, named, texts
 from kingly_memory.router.threads.suggesting import RELATED, Suggesting
 from kingly_memory.router.threads.views import (
     ACTIVE,
@@ -235,7 +236,7 @@ class Threads:
         found = []
         for field, said in names.items():
             one = self._present(said, now_s, field)
-            if lookup.into(lookup.threads(self._reader, self._project, [said])[said]) is not None:
+            if thread_lookup.into(thread_lookup.threads(self._reader, self._project, [said])[said]) is not None:
                 raise InvalidInput(field, f"{shown(said)!r} was merged into {shown(one.id)!r} already; name that one")
             found.append(one)
         if len({one.id for one in found}) > 1:
@@ -258,8 +259,8 @@ class Threads:
         reader, project, now_s = self._reader, self._project, context.now_s
         thread = self._present(said, now_s)
         contexts = contexts_of(reader, project, thread)
-        children = [one for one, facet in contexts.items() if lookup.into(facet) == thread.id]
-        grandchildren = {one: lookup.members(reader, project, one) for one in children}
+        children = [one for one, facet in contexts.items() if thread_lookup.into(facet) == thread.id]
+        grandchildren = {one: thread_lookup.members(reader, project, one) for one in children}
         left = [one for one in children if self._is_left(self._named(one), grandchildren[one], now_s)]
         parted = self._chosen(left, topics, now_s) or ([] if topics else left)
         if parted:
@@ -326,7 +327,7 @@ class Threads:
         """None for a topic, even where a memory has it as its key."""
         reader, project = self._reader, self._project
         is_key = reader.row(said) is None and reader.id_of_key(project, said) is not None
-        if is_key and not lookup.is_thread(reader, project, said):
+        if is_key and not thread_lookup.is_thread(reader, project, said):
             return None
         try:
             return named(reader, project, said)
@@ -341,9 +342,9 @@ class Threads:
 
         def look() -> dict[Named, Sequence[Memory]]:
             reader, project = self._reader, self._project
-            found: dict[Named, list[Memory]] = {one: [] for one in lookup.titled(reader, project, topic)[:most]}
+            found: dict[Named, list[Memory]] = {one: [] for one in thread_lookup.titled(reader, project, topic)[:most]}
             for memory in hits:
-                thread = lookup.of_row(reader, project, reader.row(memory.id))  # None for what only a remote has
+                thread = thread_lookup.of_row(reader, project, reader.row(memory.id))  # None for what only a remote has
                 if thread in found or (thread is not None and len(found) < most):
                     found.setdefault(thread, []).append(memory)
             return {thread: several[:EACH] for thread, several in found.items()}
@@ -355,7 +356,7 @@ class Threads:
 
         def look() -> Sequence[MemoryId]:
             contexts = contexts_of(self._reader, self._project, thread)
-            rows = lookup.rows(self._reader, self._project, thread, contexts)
+            rows = thread_lookup.rows(self._reader, self._project, thread, contexts)
             return [row.memory.id for row in rows if row.standing is Standing.ARCHIVED]
 
         ids = await self._access.read(look)

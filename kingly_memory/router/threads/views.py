@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.router.threads.lookup import Weighed
+from kingly_memory.router.thread_lookup import Weighed
 
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged-into"
 STATUSES = (ACTIVE, ARCHIVED, MERGED)

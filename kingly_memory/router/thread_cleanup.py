@@ -11,7 +11,7 @@ from kingly_memory.cognition.owners import owner
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import contexts
-from kingly_memory.router.threads.lookup import ATTENTION, RATINGS, THREAD, into, texts
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, into, texts
 from kingly_memory.thread_files import FILE
 
 _MERGES = ("context_id", "into", "holds", "at")
