@@ -16,8 +16,8 @@ from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.engine import Engine, UnknownMemory, scope_name
+from kingly_memory.hub.methods import METHODS, UnknownMethod, parsed
 from kingly_memory.hub.recall import REPLY_LIMIT_BYTES
-from kingly_memory.hub.requests import METHODS, UnknownMethod, parsed
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.testing import ManualClock
 

@@ -34,11 +34,10 @@ from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavai
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
 from kingly_memory.hub.engine import Engine
-from kingly_memory.hub.mcp_face import McpFace
-from kingly_memory.hub.mcp_tools import ENTRIES, LONGEST_TEXT, tools
+from kingly_memory.hub.mcp_tools import LONGEST_TEXT, tools
+from kingly_memory.hub.methods import METHODS, Request
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.hub.requests import METHODS, Request
-from kingly_memory.hub.server import application
+from kingly_memory.hub.server import McpFace, application
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Settings
 from tests.mcp_sessions import ERAS, Session
@@ -552,7 +551,7 @@ def test_a_hub_that_nobody_speaks_mcp_to_does_not_load_it() -> None:
 
 
 def test_tools_and_methods_are_the_same_and_say_what_they_take_and_give() -> None:
-    assert ENTRIES.keys() == METHODS.keys()
+    assert {tool.name for tool in tools()} == METHODS.keys()
     for tool in tools():
         Draft202012Validator.check_schema(tool.input_schema)
         Draft202012Validator.check_schema(tool.output_schema)

@@ -21,8 +21,8 @@ from kingly_memory.errors import InvalidSetting, StoreBusy
 from kingly_memory.hub.access import Access, is_loopback
 from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.methods import Request
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
-from kingly_memory.hub.requests import Request
 from kingly_memory.hub.serve import default_home, run_hub
 from kingly_memory.hub.server import application
 from kingly_memory.models import JsonObject

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.engine import Engine, scope_name
-from kingly_memory.hub.requests import SearchSemanticMemories, StoreMemory
+from kingly_memory.hub.methods import SearchSemanticMemories, StoreMemory
 from kingly_memory.models import MemoryType
 from kingly_memory.retrieval.matrix import Matrix
 from kingly_memory.retrieval.vectors import packed, unpacked

@@ -23,8 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kingly_memory.hub import bodies as bodies_module
 from kingly_memory.hub.access import Refusal
 from kingly_memory.hub.bodies import Bodies
-from kingly_memory.hub.limits import Limits
-from kingly_memory.hub.listening import listener, quiet_server
+from kingly_memory.hub.listening import Limits, listener, quiet_server
 from kingly_memory.hub.logs import warnings_to_stderr
 from tests.cli_runner import environment
 

@@ -9,13 +9,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.intake import mended
 from kingly_memory.secret_file import secret
 
 DEFAULT_NAMESPACE = "default"
+
+CALLER = "kingly.caller"
+"""Where a request's scope says who calls, for whoever is handed the request."""
 
 _TOKEN = re.compile(r"[!-~]+")
 
@@ -27,6 +30,21 @@ class Refusal:
     status: int
     reason: str
     field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the namespace that the token opens, and what the headers say of project and idempotency key."""
+
+    namespace: str
+    project: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, namespace: str, headers: Mapping[str, str]) -> Caller:
+        """`headers` has lower-case names; their values are percent-encoded."""
+        given = (headers.get("kingly-project"), headers.get("idempotency-key"))
+        return cls(namespace, *(None if one is None else unquote(one) for one in given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +82,32 @@ class Access:
 
     def admit(self, headers: Mapping[str, str]) -> str | Refusal:
         """The caller's namespace, or why there is none. `headers` has lower-case names."""
-        if self.namespaces:
-            return self._namespace(headers.get("authorization", "")) or Refusal(401, "a valid bearer token is needed")
-        return self.refused(headers) or DEFAULT_NAMESPACE
-
-    def refused(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Why not even the health of the hub is told, or None. A token keeps a hub's memories safe from any page."""
-        return None if self.namespaces else _local(headers)
-
-    def _namespace(self, authorization: str) -> str | None:
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return None
+        if not self.namespaces:
+            return self.refused(headers) or DEFAULT_NAMESPACE
+        scheme, _, given = headers.get("authorization", "").partition(" ")
         found = None
         for token, namespace in self.namespaces.items():
             # Every token is compared to the end, so that the time taken tells nothing.
             if hmac.compare_digest(token.encode(), given.strip().encode()):
                 found = namespace
+        if found is None or scheme.lower() != "bearer":
+            return Refusal(401, "a valid bearer token is needed")
         return found
+
+    def refused(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Why not even the health of the hub is told, or None. A token keeps a hub's memories safe from any page.
+
+        A web page can make a browser call a loopback server, under a name of its own (DNS rebinding) or across origins.
+        Both show: in Host and in Origin.
+        """
+        if self.namespaces:
+            return None
+        if not is_loopback(_host_of(f"//{headers.get('host', '')}")):
+            return Refusal(421, "without a token this hub answers only to localhost and 127.0.0.1")
+        origin = headers.get("origin")
+        if origin is not None and not is_loopback(_host_of(origin)):
+            return Refusal(403, "without a token this hub answers no foreign web page")
+        return None
 
 
 def is_loopback(host: str) -> bool:
@@ -92,19 +118,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _local(headers: Mapping[str, str]) -> Refusal | None:
-    """A web page can make a browser call a loopback server, under a name of its own (DNS rebinding) or across origins.
-
-    Both show: in Host and in Origin.
-    """
-    if not is_loopback(_host_of(f"//{headers.get('host', '')}")):
-        return Refusal(421, "without a token this hub answers only to localhost and 127.0.0.1")
-    origin = headers.get("origin")
-    if origin is not None and not is_loopback(_host_of(origin)):
-        return Refusal(403, "without a token this hub answers no foreign web page")
-    return None
 
 
 def _host_of(url: str) -> str:

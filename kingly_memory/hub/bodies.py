@@ -1,16 +1,22 @@
-"""The bodies of calls: read whole within limits of length, time and room, and handed on to an application that would
-read them."""
+"""The bodies of calls: read whole within limits of length, time and room, mended, and handed on to an application that
+would read them."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Message, Receive, Scope
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kingly_memory.hub.access import Refusal
+from kingly_memory.intake import mended
 from kingly_memory.observe import log
 
 BODY_LIMIT_BYTES = 8 * 1024 * 1024
@@ -81,3 +87,68 @@ def relayed(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive
         return waiting.pop() if waiting else await receive()
 
     return {**scope, "headers": headers}, replay
+
+
+# --- JSON-RPC: what is mended and refused before the SDK reads it -----------------------------------------------------
+
+INVALID_REQUEST = -32600
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}
+STRANGE_ID = "the id of a request has to be a text or a whole number"
+
+_THREAD_ABOVE_BYTES = 65_536
+"""Reading more JSON than this takes long enough to be felt on the event loop."""
+_PERHAPS_STRANGE = re.compile(rb'"(?:i|\\u0069)(?:d|\\u0064)"\s*:\s*(?:[^\s"\d-]|-?\d+[.eE])')
+
+
+async def call_sdk(sdk: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+    """Give the SDK a message that it can read, or the caller a reason why it does not get it."""
+
+    def readable() -> bytes | Refusal:
+        return Refusal(400, STRANGE_ID) if has_strange_id(body) else mended_body(body)
+
+    message = readable() if len(body) <= _THREAD_ABOVE_BYTES else await to_thread.run_sync(readable)
+    if isinstance(message, Refusal):
+        await refused(message)(scope, receive, send)
+    else:
+        await sdk(*relayed(scope, message, receive), send)
+
+
+def refused(refusal: Refusal) -> Response:
+    """A refusal in the words of JSON-RPC over HTTP."""
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": refusal.reason}}
+    return Response(json.dumps(body), refusal.status, _HEADERS.get(refusal.status), "application/json")
+
+
+def has_strange_id(line: bytes) -> bool:
+    """True for a request whose id is neither text nor a whole number: the SDK would take it for a notification, which
+    nobody answers."""
+    if _PERHAPS_STRANGE.search(line) is None:
+        return False
+    try:
+        value = json.loads(line.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict) or "method" not in value or "id" not in value:
+        return False
+    return isinstance(value["id"], bool) or not isinstance(value["id"], str | int)
+
+
+def mended_body(body: bytes) -> bytes:
+    """The same JSON without lone surrogates, which would be refused as unreadable; anything else as it came."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    try:
+        return json.dumps(mended_tree(json.loads(body)), ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return body
+
+
+def mended_tree(value: Any) -> Any:
+    """A JSON value in which every text can be encoded."""
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, dict):
+        return {mended_tree(name): mended_tree(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [mended_tree(one) for one in value]
+    return value

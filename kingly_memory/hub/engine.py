@@ -1,20 +1,22 @@
-"""The hub's memory: every method of the wire, done once per idempotency key, over a router's own local layer."""
+"""The hub's memory: every method of the wire, done once per idempotency key, over a router's own local layer.
+
+Every call in every dialect ends in `answered`, and what goes wrong with it is worded by `refusal`.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 from kingly_memory import intake
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
-from kingly_memory.errors import InvalidInput, KinglyMemoryError
-from kingly_memory.hub.envelope import SENT, Envelope, opened, wrapped
-from kingly_memory.hub.recall import Recall, worded
-from kingly_memory.hub.requests import (
+from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
+from kingly_memory.hub.access import Caller, Refusal
+from kingly_memory.hub.methods import (
     CreateMemoryLink,
     ForgetMemory,
     GetLinkedMemories,
@@ -24,11 +26,16 @@ from kingly_memory.hub.requests import (
     Request,
     SearchSemanticMemories,
     StoreMemory,
+    UnknownMethod,
     UpdateMemory,
+    parsed,
 )
+from kingly_memory.hub.recall import SENT, Recall, worded
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.models import JsonObject, Memory, MemoryType, Origin, Scope, Standing
+from kingly_memory.intake import Draft
+from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
+from kingly_memory.observe import log
 from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
 
@@ -37,6 +44,10 @@ FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "create_memory
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
+
+
+CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
+"""No smaller than a call may be: what passes the door of the server is not refused behind it."""
 
 
 class UnknownMemory(KinglyMemoryError):
@@ -107,7 +118,7 @@ class Engine:
         """Store, unless the key was used before: then nothing is written, and a sender whose memory was forgotten
         meanwhile is told so."""
         now = self._clock.now()
-        memory = envelope.memory(new_id(now), scope, created_at=now, now=now, revision=1)
+        memory = envelope.draft.memory(new_id(now), scope, created_at=now, updated_at=now, revision=1)
         vector = self._vectors.of(searchable(memory))
 
         def change(tx: Transaction) -> JsonObject:
@@ -135,10 +146,15 @@ class Engine:
         now = self._clock.now()
 
         def change(tx: Transaction) -> tuple[int, bool]:
-            current = _present(tx, memory_id)
+            row = tx.row(memory_id)
+            if row is None:  # it was there a moment ago, and the hub never erases one
+                raise UnknownMemory("memory_id", memory_id)
+            current = row.memory
             if not _first_time(tx, memory_id, request.idempotency_key):
                 return current.revision, True
-            memory = envelope.memory(memory_id, scope, current.created_at, now, current.revision + 1)
+            memory = envelope.draft.memory(
+                memory_id, scope, created_at=current.created_at, updated_at=now, revision=current.revision + 1
+            )
             self._put(tx, memory, envelope.sent(), vector)
             return memory.revision, False
 
@@ -157,11 +173,15 @@ class Engine:
             memory = _named(tx, scope, request.memory_id, key)
             if memory is None and key is None:
                 return None, False
-            if memory is None:
-                memory = _never_seen(key, scope, now)
+            if memory is None:  # its store may still be on its way, and must find it forgotten
+                unseen = opened("unseen", MemoryType.SEMANTIC.value, None, key).draft
+                memory = unseen.memory(new_id(now), scope, created_at=now, updated_at=now, revision=0)
             elif not _first_time(tx, memory.id, request.idempotency_key):
                 return memory.id, True
-            self._empty(tx, memory, now)
+            emptied = replace(memory, content="", title=None, tags=(), metadata={})
+            tx.save(replace(emptied, updated_at=now, revision=memory.revision + 1), Standing.FORGOTTEN)
+            tx.set_facet(SENT, memory.id, None)
+            self._vectors.write(tx, memory.id, None)
             return memory.id, False
 
         memory_id, hit = self._store.write(change).result()
@@ -199,21 +219,26 @@ class Engine:
         tx.set_facet(SENT, memory.id, sent)
         self._vectors.write(tx, memory.id, vector)
 
-    def _empty(self, tx: Transaction, memory: Memory, now: datetime) -> None:
-        emptied = replace(
-            memory, content="", title=None, tags=(), updated_at=now, revision=memory.revision + 1, metadata={}
-        )
-        tx.save(emptied, Standing.FORGOTTEN)
-        tx.set_facet(SENT, memory.id, None)
-        self._vectors.write(tx, memory.id, None)
+
+def answered(engine: Engine, caller: Caller, method: object, params: object) -> JsonObject:
+    """Blocks while the disk works; safe from any thread. Raises what `refusal` words."""
+    request = parsed(method, params, caller.key)
+    project = intake.label("Kingly-Project", caller.project) or "default"
+    return engine.answer(scope_name(caller.namespace, project), request)
 
 
-def _present(tx: Transaction, memory_id: MemoryId) -> Memory:
-    """A memory that was there a moment ago; the hub never erases one."""
-    row = tx.row(memory_id)
-    if row is None:
-        raise UnknownMemory("memory_id", memory_id)
-    return row.memory
+def refusal(error: Exception) -> Refusal:
+    """What a caller is told of a call that failed, without any detail that nobody foresaw."""
+    match error:
+        case UnknownMethod() | UnknownMemory():
+            return Refusal(404, str(error))
+        case InvalidInput():
+            return Refusal(422, str(error), error.field)
+        case StoreError():
+            log.error("HubStoreFailed %s", type(error).__name__)
+            return Refusal(503, "the hub's store cannot be used at the moment; nothing was changed")
+    log.error("HubCallFailed %s", type(error).__name__)
+    return Refusal(500, "internal error")
 
 
 def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) -> Memory | None:
@@ -241,30 +266,78 @@ def _first_time(tx: Transaction, owner: str, key: str | None) -> bool:
 def _covers(applied: str, key: str) -> bool:
     """True for the same change and for a later one: the keys `<id>.<n>` of one sender number its changes, and one that
     was held up on its way must not undo what came after it."""
-    (base, number), (applied_base, applied_number) = _numbered(key), _numbered(applied)
-    return applied == key or (base == applied_base and applied_number > number >= 0)
-
-
-def _numbered(key: str) -> tuple[str, int]:
-    """The two parts of `<id>.<n>`; -1 stands for a key without a number."""
-    base, _, number = key.rpartition(".")
-    return (base, int(number)) if base and number.isascii() and number.isdecimal() else (key, -1)
-
-
-def _never_seen(key: str | None, scope: str, now: datetime) -> Memory:
-    """A place holder for a memory whose store may still be on its way."""
-    return Memory(
-        id=new_id(now),
-        key=key,
-        content="",
-        type=MemoryType.SEMANTIC,
-        significance=0.0,
-        confidence=0.0,
-        tags=(),
-        title=None,
-        scope=Scope(scope),
-        origin=Origin.REMOTE,
-        created_at=now,
-        updated_at=now,
-        revision=0,
+    (base, _, number), (applied_base, _, applied_number) = key.rpartition("."), applied.rpartition(".")
+    are_numbered = all(one.isascii() and one.isdecimal() for one in (number, applied_number))
+    return applied == key or (
+        bool(base) and base == applied_base and are_numbered and int(applied_number) > int(number)
     )
+
+
+# --- what a sender wraps around a memory ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A memory as it was sent (`content` and `metadata` are echoed unchanged) and as it is understood (`draft`)."""
+
+    content: str
+    memory_type: str
+    metadata: JsonObject
+    draft: Draft
+
+    def sent(self) -> JsonObject:
+        """What answers echo."""
+        return {"content": self.content, "memory_type": self.memory_type, "metadata": self.metadata}
+
+
+def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str | None) -> Envelope:
+    """Check what was sent. Raises InvalidInput; a record inside the content that makes no sense is passed over."""
+    outer = metadata or {}
+    text, record = _unwrapped(content)
+    scope = record.get("scope")
+    draft = intake.draft(
+        text,
+        content_limit_bytes=CONTENT_LIMIT_BYTES,
+        key=intake.label("idempotency_key", key),
+        type=intake.memory_type("memory_type", memory_type),
+        significance=0.5 if outer.get("significance") is None else outer["significance"],
+        confidence=0.5 if outer.get("confidence") is None else outer["confidence"],
+        tags=_tags(record.get("tags")),
+        title=_label(record.get("title")),
+        context_id=outer.get("context_id"),
+        agent=_label(scope.get("agent")) if isinstance(scope, dict) else None,
+        origin="remote",
+        metadata=outer,
+    )
+    return Envelope(content, memory_type, draft.metadata, replace(draft, metadata={}))
+
+
+def wrapped(content: str, record: JsonObject) -> str:
+    """The content and its record as `store_memory` has them in one."""
+    return json.dumps({"key": record.get("key"), "content": content, "metadata": record}, ensure_ascii=False)
+
+
+def _unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
+    """The human text and the record around it. Content that is no such JSON object is the text itself."""
+    try:
+        wrapped = json.loads(content)
+    except (ValueError, RecursionError):
+        return content, {}
+    if not isinstance(wrapped, dict) or not isinstance(wrapped.get("content"), str):
+        return content, {}
+    record = wrapped.get("metadata")
+    return wrapped["content"], record if isinstance(record, dict) else {}
+
+
+def _label(value: object) -> str | None:
+    try:
+        return intake.label("record", value)
+    except InvalidInput:
+        return None
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    try:
+        return intake.tag_list("record", value) if isinstance(value, list) else ()
+    except InvalidInput:
+        return ()

@@ -1,20 +1,34 @@
-"""Listening on a port until a signal comes: what the hub and the MCP server over HTTP share."""
+"""Listening on a port until a signal comes, and what one connection may take of the server meanwhile: what the hub and
+the MCP server over HTTP share.
+
+Uvicorn waits for ever for the end of a request's headers, and its `limit_concurrency` turns away those who ask while
+those who only hold a connection stay. So its connections are extended here: each that has no request in progress has a
+time limit, and where there are too many, the one that has had none for longest is closed for the newest.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import resource
 import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.hub.limits import Connection, Connections, Limits
+from kingly_memory.observe import log
 
 _GRACE_S = 1
 """Seconds that open calls may take after the server was told to stop."""
@@ -22,6 +36,17 @@ _WAITING_CALLS = 2_048
 """How many connections the system keeps until they are accepted. That takes 0.3 s; who finds no place tries again after
 1 s."""
 _PORTS = range(65_536)
+_MOST_CONNECTIONS = 512
+"""Agents keep one or two each. An idle one costs about 10 KB."""
+_HEAD_S = 10.0
+"""Headers are a few hundred bytes; whoever needs longer for them cannot send a body in its 30 s either."""
+_FREE_CHUNKS = 256
+_CHUNK_BYTES = 256
+"""Reading a chunk takes the event loop 10 µs, however little is in it: 2.5 ms for those that are free, and 10 ms for as
+many of this size as come in one read of 256 KiB. HTTP clients send chunks of 4 KiB and more."""
+
+_CROWDED = "this server has as many calls in progress as it has room for; try again in a moment"
+_SMALL_CHUNKS = "the body comes in too many small chunks; send it with its Content-Length, or in larger chunks"
 
 
 class _Server(uvicorn.Server):
@@ -105,3 +130,170 @@ def stop_with_input(server: uvicorn.Server) -> None:
 def address(host: str, port: int) -> str:
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`connections`: the most at once. `head_s`: seconds from connecting, or from the last answer, to the end of the
+    next request's headers; also for a caller to read on in an answer."""
+
+    connections: int
+    head_s: float = _HEAD_S
+
+    @classmethod
+    def of_this_process(cls) -> Limits:
+        """Half of the files that the process may open at most: the store needs some, and so do connections that are
+        accepted before the first of them is closed."""
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(_MOST_CONNECTIONS, files // 2)
+        return cls(most)
+
+    @property
+    def accepted_at_once(self) -> int:
+        """How many connections the event loop accepts in one turn, before it closes any."""
+        return max(1, self.connections // 4)
+
+
+class Connections(ServerState):
+    """All connections of a server. `idle` are those without a request in progress, the longest so first."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__()
+        self.limits = limits
+        self.idle: dict[Connection, None] = {}
+
+    def make_room(self, newest: Connection) -> None:
+        """Close connections that have been idle for longest. When that is the newest, all others are at work, and it is
+        refused."""
+        while len(self.connections) > self.limits.connections:
+            oldest = next(iter(self.idle))
+            if oldest is newest:
+                log.warning("CallRefused 503: %d calls are in progress", self.limits.connections)
+                newest.refuse("503 Service Unavailable", _CROWDED)
+                return
+            log.warning("IdleConnectionClosed: more than %d connections are open", self.limits.connections)
+            self.forget(oldest)
+            oldest.transport.abort()
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.idle.pop(connection, None)
+
+
+class _Reading(h11.Connection):
+    """Reads requests, and ends one whose body comes in too many small chunks."""
+
+    has_small_chunks = False
+    _chunks = 0
+    _bytes = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = self._bytes = 0
+        elif isinstance(event, h11.Data):
+            if event.chunk_start and self._chunks >= _FREE_CHUNKS and self._bytes < self._chunks * _CHUNK_BYTES:
+                self.has_small_chunks = True
+                raise h11.RemoteProtocolError(_SMALL_CHUNKS)
+            self._chunks += event.chunk_start
+            self._bytes += len(event.data)
+        return event
+
+
+class Connection(H11Protocol):
+    """One connection, which is idle but from the end of a request's headers to the end of its answer."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: Connections,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn = self._reading = _Reading(h11.SERVER)
+        self._all = server_state
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unsent_bytes = 0
+        self._is_refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._rest()
+        self._all.make_room(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.forget(self)
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._all.idle.pop(self, None)
+            if not self.flow.write_paused:
+                self._disarm()
+
+    def on_response_complete(self) -> None:
+        self._rest()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._arm()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self not in self._all.idle:
+            self._disarm()
+
+    def send_400_response(self, msg: str) -> None:
+        """Uvicorn's own fails when the answer to this request has begun or is sent."""
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.abort()
+        else:
+            self.refuse("400 Bad Request", _SMALL_CHUNKS if self._reading.has_small_chunks else msg)
+
+    def refuse(self, status: str, sentence: str) -> None:
+        """Answer and hang up. What still comes is thrown away until the time limit: a sender who is cut off may never
+        see the answer."""
+        self._is_refused = True
+        if self.cycle is not None:  # let nothing more be said to the caller
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        body = f"{sentence}\n".encode()
+        head = (
+            f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.write_eof()
+        self._rest()
+
+    def _rest(self) -> None:
+        self._all.idle.pop(self, None)
+        self._all.idle[self] = None
+        self._arm()
+
+    def _arm(self) -> None:
+        self._disarm()
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._deadline = self.loop.call_later(self._all.limits.head_s, self.overdue)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def overdue(self) -> None:
+        """End the connection, unless the caller has read on in an answer since its time began."""
+        if 0 < self.transport.get_write_buffer_size() < self._unsent_bytes:
+            self._arm()
+        else:
+            self.transport.abort()

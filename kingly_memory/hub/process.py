@@ -10,10 +10,8 @@ import select
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from kingly_memory.errors import KinglyMemoryError
 
@@ -79,18 +77,25 @@ class HubProcess:
         """Start the hub and return when it accepts calls. Raises HubDidNotStart."""
         if self.running:
             return
+        # The caller's environment without Kingly's settings; the package is found even where it is not installed.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KINGLY_")}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PACKAGE_FOLDER), environment.get("PYTHONPATH"))))
+        if self._token is not None:
+            environment["KINGLY_HUB_TOKEN"] = self._token
         with tempfile.TemporaryFile("w+") as complaints:
-            self._process = subprocess.Popen(  # noqa: S603  # this interpreter, this package
+            self._process = process = subprocess.Popen(  # noqa: S603  # this interpreter, this package
                 self._command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 text=True,
-                env=self._environment(),
+                env=environment,
                 start_new_session=True,  # Ctrl-C is for whoever started it, and then stops it
             )
             try:
-                line = _first_line(self._process, self._start_s)
+                # It says nothing until it listens; a process that ends closes its output, and reads as an empty line.
+                is_heard = process.stdout is not None and select.select([process.stdout], [], [], self._start_s)[0]
+                line = process.stdout.readline() if process.stdout is not None and is_heard else ""
             except BaseException:  # `with` has not begun, so nobody else would stop it
                 self.kill()
                 raise
@@ -104,26 +109,24 @@ class HubProcess:
         """End it by SIGKILL, as a power switch would."""
         if self._process is not None:
             self._process.kill()
-            self._reap()
+            self._reap(self._process)
 
     def stop(self) -> int | None:
         """Ask it to stop, and kill it if it will not. Returns its exit code."""
         if self._process is None:
             return None
         self._process.terminate()
-        return self._reap()
+        return self._reap(self._process)
 
-    def _reap(self) -> int:
-        process = self._process
-        if process is None:
-            return 0
+    def _reap(self, process: subprocess.Popen[str]) -> int:
         try:
             code = process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
-        _close(process.stdin)
-        _close(process.stdout)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
         self._process = None
         return code
 
@@ -131,28 +134,3 @@ class HubProcess:
         where = ("--home", str(self.home), "--port", str(self.port))
         command = [sys.executable, "-m", "kingly_memory.hub", *where, "--until-eof"]
         return command if self._tokens_file is None else [*command, "--tokens-file", str(self._tokens_file)]
-
-    def _environment(self) -> dict[str, str]:
-        """The caller's, without Kingly's settings; the package is found even where it is not installed."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("KINGLY_")}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_PACKAGE_FOLDER), environment.get("PYTHONPATH"))))
-        if self._token is not None:
-            environment["KINGLY_HUB_TOKEN"] = self._token
-        return environment
-
-
-def _first_line(process: subprocess.Popen[str], seconds: float) -> str:
-    """The line it says when it is ready, or an empty text when it ended or took too long."""
-    output = process.stdout
-    if output is None:
-        return ""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if select.select([output], [], [], left)[0]:
-            return output.readline()
-    return ""
-
-
-def _close(stream: IO[str] | None) -> None:
-    if stream is not None:
-        stream.close()

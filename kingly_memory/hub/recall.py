@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from kingly_memory import intake
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
-from kingly_memory.hub.envelope import SENT
-from kingly_memory.hub.requests import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
+from kingly_memory.hub.methods import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.ports import StoreReader
+
+SENT = "sent"
+"""The facet that keeps content, type and metadata as they were sent, for answers to echo."""
 
 REPLY_LIMIT_BYTES = 1_000_000
 """Clients read at most 1 MiB of a reply; memories that do not fit are left out and `truncated` says so."""
@@ -71,7 +73,15 @@ class Recall:
         reply: JsonObject = {"memories": []}
         room = REPLY_LIMIT_BYTES
         for memory in memories:
-            entry = _entry(memory, sent.get(memory.id, {}), similarity)
+            said = sent.get(memory.id, {})
+            entry: JsonObject = {
+                "memory_id": memory.id,
+                "content": said.get("content", memory.content),
+                "memory_type": said.get("memory_type", memory.type.value),
+                "metadata": said.get("metadata", memory.metadata),
+            }
+            if similarity is not None:
+                entry["similarity"] = entry["relevance"] = round(similarity[memory.id], 4)
             size = len(json.dumps(entry, ensure_ascii=False).encode())
             if size > room:
                 reply["truncated"] = True
@@ -96,16 +106,3 @@ def worded(link: Link) -> JsonObject:
 def _ends(found: Iterable[Link]) -> list[MemoryId]:
     """The memories that the links join, each once."""
     return list(dict.fromkeys(end for link in found for end in (link.source, link.target)))
-
-
-def _entry(memory: Memory, sent: JsonObject, similarity: Mapping[str, float] | None) -> JsonObject:
-    entry: JsonObject = {
-        "memory_id": memory.id,
-        "content": sent.get("content", memory.content),
-        "memory_type": sent.get("memory_type", memory.type.value),
-        "metadata": sent.get("metadata", memory.metadata),
-    }
-    if similarity is not None:
-        score = round(similarity[memory.id], 4)
-        entry.update(similarity=score, relevance=score)
-    return entry

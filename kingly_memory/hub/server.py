@@ -3,11 +3,14 @@ stays free."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
-from typing import Any, NoReturn
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NoReturn
 
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -15,93 +18,83 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub.access import Access, Refusal
+from kingly_memory.hub import bodies as arriving
+from kingly_memory.hub.access import CALLER, Access, Caller, Refusal
 from kingly_memory.hub.bodies import Bodies
-from kingly_memory.hub.desk import Caller, Desk, refusal
-from kingly_memory.hub.engine import Engine
-from kingly_memory.hub.mcp_face import MCP_PATH, McpFace
+from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.models import JsonObject
+from kingly_memory.observe import log
 
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-class Door:
-    """Lets callers in, hands their calls to the desk and puts the answers on the wire: the json-call dialect."""
-
-    def __init__(self, desk: Desk, access: Access, bodies: Bodies, version: str) -> None:
-        self._desk = desk
-        self._access = access
-        self._bodies = bodies
-        self._version = version
-
-    async def health(self, request: Request) -> Response:
-        refused = self._access.refused(request.headers)
-        if refused is not None:
-            return _refused(refused)
-        return _reply(200, {"status": "ok", "server": "kingly-hub", "version": self._version})
-
-    async def call(self, request: Request) -> Response:
-        namespace = self._access.admit(request.headers)
-        if isinstance(namespace, Refusal):
-            return _refused(namespace)
-        async with self._bodies.arrived(request) as body:
-            if isinstance(body, Refusal):
-                return _refused(body)
-            return await to_thread.run_sync(self._answer, Caller.of(namespace, request.headers), body)
-
-    def _answer(self, caller: Caller, body: bytes) -> Response:
-        """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
-        try:
-            payload = _json(body)
-            if not isinstance(payload, dict):
-                raise InvalidInput("body", "expected a JSON object with method and params")
-            return _reply(200, self._desk.answer(caller, payload.get("method"), payload.get("params")))
-        except NotJson:
-            return _refused(Refusal(400, "the body is not valid JSON"))
-        except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
-            return _refused(refusal(error))
-
-
-class NotJson(ValueError):
-    """The body is no JSON that can be read."""
+MCP_PATH = "/mcp"
 
 
 def application(engine: Engine, access: Access, version: str) -> Starlette:
     """The hub as an ASGI application. MCP is spoken while its lifespan lasts."""
-    desk, bodies = Desk(engine), Bodies()
-    door, face = Door(desk, access, bodies, version), McpFace(desk, access, bodies, version)
+    bodies = Bodies()
+    mcp = McpFace(engine, access, bodies, version)
+
+    async def health(request: Request) -> Response:
+        no = access.refused(request.headers)
+        return _refused(no) if no else _reply(200, {"status": "ok", "server": "kingly-hub", "version": version})
+
+    async def call(request: Request) -> Response:
+        namespace = access.admit(request.headers)
+        if isinstance(namespace, Refusal):
+            return _refused(namespace)
+        async with bodies.arrived(request) as body:
+            if isinstance(body, Refusal):
+                return _refused(body)
+            return await to_thread.run_sync(_answer, engine, Caller.of(namespace, request.headers), body)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with face:
+        try:
             yield
+        finally:
+            await mcp.close()
 
     routes = [
-        Route("/mcp/call", door.call, methods=["POST"]),
-        Route(MCP_PATH, face),
-        Route(f"{MCP_PATH}/", face),
-        Route("/health", door.health, methods=["GET"]),
+        Route("/mcp/call", call, methods=["POST"]),
+        Route(MCP_PATH, mcp),
+        Route(f"{MCP_PATH}/", mcp),
+        Route("/health", health, methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_place}, lifespan=lifespan)
     app.router.redirect_slashes = False  # a redirect would be an answer before the gate, to whatever name was called
     return app
 
 
-async def _no_such_place(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health"
-    return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
+# --- /mcp/call --------------------------------------------------------------------------------------------------------
 
 
-def _json(body: bytes) -> Any:
+def _answer(engine: Engine, caller: Caller, body: bytes) -> Response:
+    """The answer to a call, in a worker thread. Whatever goes wrong is worded here and nothing of it escapes."""
     try:
-        return json.loads(body, parse_constant=_no_number)
+        payload = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise NotJson from None
+        return _refused(Refusal(400, "the body is not valid JSON"))
+    try:
+        if not isinstance(payload, dict):
+            raise InvalidInput("body", "expected a JSON object with method and params")
+        return _reply(200, answered(engine, caller, payload.get("method"), payload.get("params")))
+    except Exception as error:  # noqa: BLE001  # the last stop before the network: no detail may leave
+        return _refused(refusal(error))
 
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
+
+
+async def _no_such_place(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    places = f"POST /mcp/call, MCP at {MCP_PATH} and GET /health"
+    return _refused(Refusal(status, f"{HTTPStatus(status).phrase}; this hub answers {places}"))
 
 
 def _reply(status: int, value: JsonObject, headers: Mapping[str, str] | None = None) -> Response:
@@ -113,3 +106,102 @@ def _refused(refused: Refusal) -> Response:
     headers = {"WWW-Authenticate": "Bearer"} if refused.status == HTTPStatus.UNAUTHORIZED else None
     facts = {} if refused.field is None else {"field": refused.field}
     return _reply(refused.status, {"success": False, "error": refused.reason, **facts}, headers)
+
+
+# --- MCP --------------------------------------------------------------------------------------------------------------
+
+
+class McpFace:
+    """MCP, behind the same gate and limits, in front of the SDK. An ASGI application that belongs to one event loop.
+
+    The SDK takes most of a second to load, so it is loaded in a thread when somebody first speaks MCP; a hub that
+    nobody speaks MCP to never loads it.
+    """
+
+    def __init__(self, engine: Engine, access: Access, bodies: Bodies, version: str) -> None:
+        self._engine = engine
+        self._access = access
+        self._bodies = bodies
+        self._version = version
+        self._over = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+        self._sdk: asyncio.Future[ASGIApp] | None = None
+
+    async def close(self) -> None:
+        self._over.set()
+        if self._serving is not None:
+            await self._serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        namespace = self._access.admit(request.headers)
+        if isinstance(namespace, Refusal):
+            await arriving.refused(namespace)(scope, receive, send)
+            return
+        if request.method != "POST":
+            # There is no session, and so nothing that a stream opened with GET could ever bring.
+            no = Refusal(405, "this hub answers to POST alone; it keeps no session and opens no stream")
+            await arriving.refused(no)(scope, receive, send)
+            return
+        async with self._bodies.arrived(request) as body:
+            if isinstance(body, Refusal):
+                await arriving.refused(body)(scope, receive, send)
+                return
+            sdk = await self._loaded()
+            if isinstance(sdk, Refusal):
+                await arriving.refused(sdk)(scope, receive, send)
+                return
+            scope = {**scope, CALLER: Caller.of(namespace, request.headers)}
+            await arriving.call_sdk(sdk, scope, body, receive, send)
+
+    async def _loaded(self) -> ASGIApp | Refusal:
+        """The SDK's application; the first who ask wait for it together, and what fails is tried again."""
+        if find_spec("mcp") is None:
+            return Refusal(501, "MCP needs the extra `mcp` of kingly-memory on this hub; POST /mcp/call answers")
+        if self._over.is_set():
+            return Refusal(503, "the hub is stopping")
+        if self._sdk is None or (self._sdk.done() and self._sdk.exception() is not None):
+            self._sdk = asyncio.get_running_loop().create_future()
+            self._serving = asyncio.create_task(self._serve(self._sdk), name="hub-mcp")
+        try:
+            return await asyncio.shield(self._sdk)
+        except (ImportError, OSError) as error:
+            log.error("HubMcpNotLoaded %s", type(error).__name__)
+            return Refusal(503, "MCP cannot be loaded at the moment; POST /mcp/call answers")
+
+    async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
+        """One task from beginning to end: the SDK's own tasks are ended where they were begun."""
+        try:
+            sdk = await to_thread.run_sync(self._load)
+        except Exception as error:  # noqa: BLE001  # the top of a task: whoever waits is told
+            ready.set_exception(error)
+            return
+        with _quiet_sdk():
+            async with sdk.run():
+                ready.set_result(sdk.handle_request)
+                await self._over.wait()
+
+    def _load(self) -> StreamableHTTPSessionManager:
+        from kingly_memory.hub.mcp_tools import sessions
+
+        return sessions(self._engine, self._version)
+
+
+class _Kinds(logging.Handler):
+    """What the SDK has to say, by its kind: its texts may quote what was sent."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        log.warning("HubMcpTrouble %s %s", record.name, record.levelname if kind is None else kind.__name__)
+
+
+@contextmanager
+def _quiet_sdk() -> Iterator[None]:
+    library, handler = logging.getLogger("mcp"), _Kinds(logging.WARNING)
+    library.addHandler(handler)
+    library.propagate = False
+    try:
+        yield
+    finally:
+        library.propagate = True
+        library.removeHandler(handler)

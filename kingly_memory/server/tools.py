@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from kingly_memory.api.declare import NOT_GIVEN, Parameter, Verb, verbs
 from kingly_memory.errors import InvalidInput
-from kingly_memory.hub.json_rpc import mended_tree
+from kingly_memory.hub.bodies import mended_tree
 from kingly_memory.models import JsonObject
 from kingly_memory.server.answers import answer
 from kingly_memory.server.lazy_router import LazyRouter

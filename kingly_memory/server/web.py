@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,10 @@ from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kingly_memory.hub import json_rpc
 from kingly_memory.hub.access import Refusal
-from kingly_memory.hub.bodies import Bodies, relayed
+from kingly_memory.hub.bodies import Bodies, call_sdk, refused
 from kingly_memory.hub.listening import address, listener, quiet_server, stopped_by_signals
 from kingly_memory.server.gate import Gate, check_bind, own_token, token_in
 from kingly_memory.server.memory_server import MemoryServer
@@ -30,8 +27,6 @@ _THE_GATE_DECIDES = TransportSecuritySettings(enable_dns_rebinding_protection=Fa
 """Behind the door the SDK does not ask again: a second list of names would be another opinion."""
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8001
-
-_HEADERS: Mapping[int, Mapping[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "POST"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +58,13 @@ class Door:
             # There is no session, and so nothing that a stream opened with GET could ever bring.
             refusal = Refusal(405, "this server answers to POST alone; it keeps no session and opens no stream")
         if refusal is not None:
-            await _refused(refusal)(scope, receive, send)
+            await refused(refusal)(scope, receive, send)
             return
         async with self._bodies.arrived(request) as body:
-            message = body if isinstance(body, Refusal) else await json_rpc.readable(body)
-            if isinstance(message, Refusal):
-                await _refused(message)(scope, receive, send)
-                return
-            await self._inner(*relayed(scope, message, receive), send)
+            if isinstance(body, Refusal):
+                await refused(body)(scope, receive, send)
+            else:
+                await call_sdk(self._inner, scope, body, receive, send)
 
 
 def application(server: MemoryServer, gate: Gate) -> ASGIApp:
@@ -108,9 +102,3 @@ def _announce(url: str, token_file: Path | None) -> None:
         sys.stderr.flush()
     sys.stdout.write(f"kingly-memory listening on {url}\n")
     sys.stdout.flush()
-
-
-def _refused(refusal: Refusal) -> Response:
-    headers = _HEADERS.get(refusal.status, {})
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": json_rpc.INVALID_REQUEST, "message": refusal.reason}}
-    return Response(json.dumps(body), refusal.status, headers, "application/json")

@@ -16,8 +16,8 @@ from typing import Any
 
 from kingly_memory.hub.__main__ import main
 from kingly_memory.hub.engine import Engine
+from kingly_memory.hub.methods import Request
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.hub.requests import Request
 from kingly_memory.models import JsonObject
 from tests.kill.writer import die
 

@@ -1,9 +1,12 @@
-"""What may be asked of the hub: one model per method. Unknown parameters are ignored, wrong ones named."""
+"""What may be asked of the hub: one class per method, with its parameters, its answer, and what a host's model reads.
+
+Unknown parameters are ignored, wrong ones named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,19 +21,10 @@ Text = Annotated[str, AfterValidator(mended)]
 FAINT = 0.1
 """Similarity below which a memory only shares letters with the question; a caller may set another `threshold`."""
 
-_KIND_NAMES = [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]
-_A_KIND = {"anyOf": [{"type": "string", "enum": _KIND_NAMES}, {"type": "null"}]}
-_SOME_KINDS = {
-    "anyOf": [
-        {"type": "array", "items": {"type": "string", "enum": _KIND_NAMES}},
-        {"type": "string", "enum": _KIND_NAMES},
-        {"type": "null"},
-    ]
-}
+_KIND = {"type": "string", "enum": [*MemoryType, *KINDS, *QUICK_KINDS, *DEEP_KINDS]}
+_A_KIND = {"anyOf": [_KIND, {"type": "null"}]}
+_SOME_KINDS = {"anyOf": [{"type": "array", "items": _KIND}, _KIND, {"type": "null"}]}
 
-Content = Annotated[
-    Text, Field(description="The text; or a JSON object with the text under `content` and its record under `metadata`")
-]
 Kind = Annotated[
     Text | None,
     Field(
@@ -47,7 +41,35 @@ Key = Annotated[
     Text | None, Field(description="Names this change: sent again, it has no second effect and gets the first answer")
 ]
 MemoryRef = Annotated[Text, Field(description="The id that storing it returned")]
-Context = Annotated[Text | None, Field(description="The conversation or task it belongs to")]
+
+_TEXT, _FLAG, _SHARE, _FACTS = {"type": "string"}, {"type": "boolean"}, {"type": "number"}, {"type": "object"}
+
+
+def _object(optional: JsonObject | None = None, **required: JsonObject) -> JsonObject:
+    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+
+
+def _list(items: JsonObject) -> JsonObject:
+    return {"type": "array", "items": items}
+
+
+_MEMORY = _object(
+    {"similarity": _SHARE, "relevance": _SHARE}, memory_id=_TEXT, content=_TEXT, memory_type=_TEXT, metadata=_FACTS
+)
+_MEMORIES = _list(_MEMORY)
+_PARTLY = {
+    "truncated": {**_FLAG, "description": "Some did not fit into one answer"},
+    "partial": {**_FLAG, "description": "Not all memories are loaded yet; ask again"},
+}
+_LINK = _object(
+    link_id=_TEXT,
+    source_memory_id=_TEXT,
+    target_memory_id=_TEXT,
+    link_type=_TEXT,
+    strength=_SHARE,
+    description={"type": ["string", "null"]},
+)
+_FORGOTTEN = {"forgotten": {**_FLAG, "description": "It was forgotten since, and stays so"}}
 
 
 class UnknownMethod(KinglyMemoryError):
@@ -62,22 +84,43 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
+    title: ClassVar[str]
+    says: ClassVar[str]
+    """What a host's model reads of the method."""
+    answer: ClassVar[JsonObject]
+    """The JSON schema of the answer."""
+    reads: ClassVar[bool] = False
+    destroys: ClassVar[bool] = False
+    repeatable: ClassVar[bool] = False
+    """The same call again changes nothing more, even without an idempotency key."""
+
 
 class InitializeMemorySystem(Request):
-    pass
+    title = "Say hello"
+    says = "Learn what this server is and can do. Nothing depends on it."
+    answer = _object(success=_FLAG, server=_TEXT, version=_TEXT, features=_list(_TEXT))
+    reads = True
 
 
 class StoreMemory(Request):
-    """`content` is plain text or a JSON object with the text under `content` and the whole record under `metadata`."""
+    title = "Store a memory"
+    says = "Store one memory. It is on disk when this returns."
+    answer = _object(_FORGOTTEN, memory_id=_TEXT, idempotency_hit=_FLAG)
 
-    content: Content
+    content: Annotated[
+        Text,
+        Field(description="The text; or a JSON object with the text under `content` and its record under `metadata`"),
+    ]
     memory_type: Kind = None
     metadata: Facts = None
     idempotency_key: Key = None
 
 
 class UpdateMemory(StoreMemory):
-    """Replaces what was stored; type and metadata stay as they are when they are left out."""
+    title = "Replace a memory"
+    says = "Replace the content of a memory, or bring a forgotten one back. Type and metadata stay when left out."
+    answer = _object(memory_id=_TEXT, revision={"type": "integer"}, idempotency_hit=_FLAG)
+    destroys = True
 
     memory_id: MemoryRef
 
@@ -85,12 +128,22 @@ class UpdateMemory(StoreMemory):
 class ForgetMemory(Request):
     """`store_key` is the idempotency key of the store, for a sender who never learnt the memory's id."""
 
+    title = "Forget a memory"
+    says = "Empty a memory and take it out of every answer, by its id or by the key it was stored with."
+    answer = _object(memory_id={"type": ["string", "null"]}, forgotten=_FLAG, idempotency_hit=_FLAG)
+    destroys = repeatable = True
+
     memory_id: Annotated[Text | None, Field(description="The id that storing it returned")] = None
     store_key: Annotated[Text | None, Field(description="The idempotency key it was stored with")] = None
     idempotency_key: Key = None
 
 
 class SearchSemanticMemories(Request):
+    title = "Search memories"
+    says = "Find the memories nearest to a question, best first."
+    answer = _object(_PARTLY, memories=_MEMORIES)
+    reads = True
+
     query: Annotated[Text, Field(description="What to look for, in plain words")]
     limit: Annotated[int, Field(ge=1, le=RESULTS_LIMIT, description="How many at most")] = 10
     threshold: Annotated[float, Field(ge=-1, le=1, description="Least similarity of a result")] = FAINT
@@ -100,27 +153,46 @@ class SearchSemanticMemories(Request):
 
 
 class GetWorkingMemory(Request):
+    title = "Read working memory"
+    says = "Read the memories of type working, of one context or of all, the latest first."
+    answer = _object(_PARTLY, memories=_MEMORIES)
+    reads = True
+
     context_filter: Annotated[Text | None, Field(description="A context id; left out, every context")] = None
 
 
 class GetLinkedMemories(Request):
+    title = "Read linked memories"
+    says = "Read the links of some memories, and the memories at their other ends."
+    answer = _object(_PARTLY, links=_list(_LINK), memories=_MEMORIES)
+    reads = True
+
     memory_ids: Annotated[list[Text], Field(description="Ids of memories")]
 
 
 class RecordThought(Request):
     """`record` is the whole record of the thought, so that answers can echo it like that of a stored memory."""
 
+    title = "Record a thought"
+    says = "Store a step of reasoning, where it is found like any other memory."
+    answer = _object(_FORGOTTEN, thought_id=_TEXT, memory_id=_TEXT, idempotency_hit=_FLAG)
+
     content: Annotated[Text, Field(description="The thought")]
     thought_type: Annotated[Text, Field(description="What kind of thought it is")] = "inference"
     chain_id: Annotated[Text | None, Field(description="The chain it belongs to")] = None
     parent_thought_id: Annotated[Text | None, Field(description="The thought it follows from")] = None
-    context_id: Context = None
+    context_id: Annotated[Text | None, Field(description="The conversation or task it belongs to")] = None
     metadata: Facts = None
     record: Annotated[JsonObject | None, Field(description="The whole record, for answers to echo")] = None
     idempotency_key: Key = None
 
 
 class CreateMemoryLink(Request):
+    title = "Link two memories"
+    says = "Link two memories; the same ends and type again are the same link."
+    answer = _LINK
+    repeatable = True
+
     source_memory_id: MemoryRef
     target_memory_id: MemoryRef
     link_type: Annotated[
@@ -154,19 +226,13 @@ def parsed(method: object, params: object, idempotency_key: str | None = None) -
     model = METHODS.get(method)
     if model is None:
         raise UnknownMethod(mended(method[:80]))
-    if params is None:
-        params = {}
-    if not isinstance(params, dict):
+    given: Any = {} if params is None else params
+    if not isinstance(given, dict):
         raise InvalidInput("params", "expected a JSON object")
-    if params.get("idempotency_key") is None and idempotency_key is not None:
-        params = {**params, "idempotency_key": idempotency_key}
-    return _checked(model, params)
-
-
-def _checked(model: type[Request], params: Mapping[str, Any]) -> Request:
+    if given.get("idempotency_key") is None and idempotency_key is not None:
+        given = {**given, "idempotency_key": idempotency_key}
     try:
-        return model.model_validate(params)
+        return model.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        field = str(first["loc"][0]) if first["loc"] else "params"
-        raise InvalidInput(field, first["msg"]) from None
+        raise InvalidInput(str(first["loc"][0]) if first["loc"] else "params", first["msg"]) from None
