@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import notes
-from kingly_memory.adapters.files.front_matter import split
+from kingly_memory.adapters.files.notes import split
 from kingly_memory.intake import Draft
 from kingly_memory.models import MemoryType, Origin
 from tests.file_samples import LIMIT, parted
@@ -68,7 +68,7 @@ def test_the_title_is_the_first_heading_or_the_file_name(folder: Path, text: str
 
 @pytest.mark.parametrize("written", ["tags: a, b", "Tags: [a, b]", 'tags:\n  - a\n  - "b"', "tag: '#a', b, ,"])
 def test_tags_are_read_however_they_are_written(written: str) -> None:
-    assert split(f"---\n{written}\nother: c\n---\nbody").front.tags == ("a", "b")
+    assert split(f"---\n{written}\nother: c\n---\nbody").tags == ("a", "b")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -1,60 +1,67 @@
-"""A folder of threads as seed 002 has them: `threads/*.json` and `focus.json`. Each file is taken whole or refused."""
+"""A folder of threads as seed 002 has them: `threads/*.json` and `focus.json`. Each file is imported whole or refused.
+
+Fields that are missing get defaults; what is wrong raises an InvalidInput that names its place in the file.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai_fields as fields
-from kingly_memory.adapters.files.ai_fields import Times
-from kingly_memory.adapters.files.legacy import are_pairs
-from kingly_memory.adapters.files.reading import Problem, json_value, opened
+from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Draft, Imported, draft, label, tag_list
+from kingly_memory.intake import KEY_LIMIT, METADATA_DEPTH, Draft, Imported, draft, label, mended, shown, tag_list
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import ImportedFocus, ImportedThread, message_id
 
 FORMAT = "ai"
-FOLDER, THREADS, FOCUS = ".ai", "threads", "focus.json"
-ACTIVE_FOCUS = "active_focus"
-SUFFIX = ".json"
+THREADS, FOCUS, SUFFIX = "threads", "focus.json", ".json"
+_FOLDER, _ACTIVE_FOCUS = ".ai", "active_focus"
 
-FILE_LIMIT_BYTES = 16 * 1_048_576
-MOST_MESSAGES = 10_000
-SAID_LIMIT_BYTES = 262_144
+_FILE_LIMIT_BYTES = 16 * 1_048_576
+_MOST_MESSAGES = 10_000
+_SAID_LIMIT_BYTES = 262_144
 """What a thread's file may say beside its messages."""
+_WEIGHT_LIMIT = 10.0
+"""A file is not to drown out everything else: pins weigh 1.5 at most, and all other threads no more than 1."""
+_COUNT_LIMIT = 2**53
+_MOST_TOPICS, _MOST_DRIFTS, _MOST_RATINGS, _MOST_FOCUSES = 100, 1_000, 1_000, 50
+_RATINGS_KEPT = 100
+"""The latest ones count; a thread's file may hold more."""
 
 PIN_TAG, PIN_SOURCE = "pinned", "agent_pin"
 ACTIVE, ARCHIVED, MERGED = "active", "archived", "merged"
-OWN_FIELDS = ("content", "source", "memory_id", "standing", "record")
-"""Those of a message that have a place of their own in a memory; of the rest nothing is lost."""
-RECORDED = ("type", "significance", "confidence", "tags", "title", "agent", "metadata")
-STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
 ALONE = "is_alone"
-"""Says in a thread's file that it is a memory which was said in no context."""
+"""Our own field: the thread is one memory that belongs to no context."""
 UNPINNED = "is_unpinned"
-"""Says that a thread is pinned no more, whatever its messages say of their source."""
+"""Our own field: the thread is pinned no more, whatever its messages say of their source."""
 MESSAGE, TITLE = "thread_message", "thread_title"
 """In the metadata of a memory: what else its message said; and that it is no message, but the title of a thread
 without any."""
 
+_STANDINGS = {one.value: one for one in (Standing.LIVE, Standing.ARCHIVED)}
+_RECORDED = ("type", "significance", "confidence", "tags", "title", "agent", "metadata")
+_OWN_FIELDS = ("content", "source", "memory_id", "standing", "record")
+"""Fields of a message that have a place of their own in a memory; all others are kept in its metadata."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FIELDS = tuple(
     "id title status messages topics tags weight drift_history activation_count ratings relevance_score created_at "
     "last_active merged_into".split()
 )
 """The seed's own."""
-_FILE_OR_JSON = ("file", "json")
-"""What names no field of the file."""
 
 AiEntry = ImportedThread | ImportedFocus | Problem
+
+
+# --- what is a folder of threads --------------------------------------------------------------------------------------
 
 
 def is_folder_of_threads(path: Path) -> bool:
@@ -67,7 +74,7 @@ def is_folder_of_threads(path: Path) -> bool:
 
 def in_project(path: Path) -> Path | None:
     """The `.ai` of a project folder, unless that is a folder of threads itself; a symbolic link is not followed."""
-    folder = path / FOLDER
+    folder = path / _FOLDER
     try:
         if is_folder_of_threads(path) or folder.is_symlink() or not folder.is_dir():
             return None
@@ -77,244 +84,220 @@ def in_project(path: Path) -> Path | None:
 
 
 def looks_like(content: Any) -> bool:
-    """True for the value of a thread's file or of a focus.json, whatever is wrong with it: who is wrong here takes its
-    fields for keys, and writes over the memories that have them."""
+    """True for the value of a thread's file or of a focus.json, whatever is wrong with it. A mistake would take its
+    fields for keys, and write over the memories that have them."""
     if not isinstance(content, Mapping):
         return False
     is_memory = isinstance(content.get("content"), str) and "id" not in content
     if is_memory or are_pairs(content):
         return False
-    told = [name for name in _FIELDS if name in content]
-    is_thread = isinstance(content.get("messages"), list) or ("messages" in told and len(told) > 1)
-    return is_thread or ACTIVE_FOCUS in content
+    said = [name for name in _FIELDS if name in content]
+    is_thread = isinstance(content.get("messages"), list) or ("messages" in said and len(said) > 1)
+    return is_thread or _ACTIVE_FOCUS in content
 
 
 def has_place(path: Path) -> bool:
     """True for a file that lies where threads and the focus do, whatever it holds."""
     folder = Path(os.path.realpath(path.parent))
-    if folder.name == FOLDER:
+    if folder.name == _FOLDER:
         return path.name == FOCUS
-    return folder.name == THREADS and folder.parent.name == FOLDER and path.name.endswith(SUFFIX)
+    return folder.name == THREADS and folder.parent.name == _FOLDER and path.name.endswith(SUFFIX)
+
+
+# --- reading files ----------------------------------------------------------------------------------------------------
 
 
 def read(path: Path, *, content_limit_bytes: int, now: datetime | None = None) -> Iterator[AiEntry]:
     """What is in focus and the threads, by file name; or what one file holds, a link to it followed. In a folder other
     files and hidden ones are left out, and symbolic links are not followed: each makes a Problem, as does each file
     that is refused. Times beyond `now` are not believed."""
+    as_thread = partial(thread, content_limit_bytes=content_limit_bytes, now=now)
+    as_focus = partial(_focus_file, now=now)
     if not path.is_dir():
-        yield _attempt(path, partial(_either, content_limit_bytes=content_limit_bytes, now=now))
+
+        def either(data: Any, path: Path) -> ImportedThread | ImportedFocus:
+            is_focus = isinstance(data, Mapping) and _ACTIVE_FOCUS in data and "messages" not in data
+            return (as_focus if is_focus or (path.name == FOCUS and has_place(path)) else as_thread)(data, path)
+
+        yield _attempt(path, either, follow=True)
         return
     folder = path / THREADS
     if os.path.lexists(path / FOCUS):
-        yield _attempt(path / FOCUS, partial(_focus, now=now))
+        yield _attempt(path / FOCUS, as_focus)
     elif not os.path.lexists(folder):
         folder = path
     if folder.is_symlink():
         yield Problem(folder, "", "is a symbolic link and was not followed")
     elif folder.is_dir():
-        yield from _threads(folder, content_limit_bytes, now)
+        yield from _threads(folder, as_thread)
 
 
-def _threads(folder: Path, content_limit_bytes: int, now: datetime | None) -> Iterator[AiEntry]:
+def _threads(folder: Path, build: Callable[[Any, Path], ImportedThread]) -> Iterator[AiEntry]:
     try:
         with os.scandir(folder) as found:
-            names = sorted(one.name for one in found if _is_thread_file(one))
+            files = [one for one in found if one.name.endswith(SUFFIX) and not one.name.startswith(".")]
+            names = sorted(one.name for one in files if not one.is_dir(follow_symlinks=False))
     except OSError as error:
         yield Problem(folder, "", f"cannot be read ({error.strerror})")
         return
     known: dict[str, str] = {}
     for name in names:
-        path = folder / name
-        one = _attempt(path, partial(_thread, content_limit_bytes=content_limit_bytes, now=now))
+        one = _attempt(folder / name, build)
         if isinstance(one, ImportedThread) and known.setdefault(one.id, name) != name:
-            one = Problem(path, "", f"id: is that of {known[one.id]} too")
+            one = Problem(folder / name, "", f"id: is that of {known[one.id]} too")
         yield one
 
 
-def _is_thread_file(one: os.DirEntry[str]) -> bool:
-    return one.name.endswith(SUFFIX) and not one.name.startswith(".") and not one.is_dir(follow_symlinks=False)
-
-
-def _focus(path: Path, *, now: datetime | None) -> ImportedFocus:
-    return _in_focus(_document(path), path, now)
-
-
-def _thread(path: Path, *, content_limit_bytes: int, now: datetime | None) -> ImportedThread:
-    return thread(_document(path), path, content_limit_bytes, now)
-
-
-def _either(path: Path, *, content_limit_bytes: int, now: datetime | None) -> ImportedThread | ImportedFocus:
-    data = _document(path, follow=True)
-    is_focus = isinstance(data, Mapping) and ACTIVE_FOCUS in data and "messages" not in data
-    if is_focus or (path.name == FOCUS and has_place(path)):
-        return _in_focus(data, path, now)
-    return thread(data, path, content_limit_bytes, now)
-
-
-def _in_focus(data: Any, path: Path, now: datetime | None) -> ImportedFocus:
-    times = Times(now)
-    return ImportedFocus(path, fields.focus(data, times), len(times.ahead))
-
-
-def _attempt(path: Path, build: Callable[[Path], ImportedThread | ImportedFocus]) -> AiEntry:
+def _attempt(
+    path: Path, build: Callable[[Any, Path], ImportedThread | ImportedFocus], *, follow: bool = False
+) -> AiEntry:
     try:
-        return build(path)
+        if not follow and path.is_symlink():
+            raise InvalidInput("file", "is a symbolic link and was not followed")
+        with opened(path, follow=follow) as file:
+            content = file.read(_FILE_LIMIT_BYTES + 1)
+            if len(content) > _FILE_LIMIT_BYTES:
+                size = os.fstat(file.fileno()).st_size
+                raise InvalidInput("file", f"has {size:,} bytes, at most {_FILE_LIMIT_BYTES:,} are read")
+        return build(json_value(content, strict=True), path)
     except InvalidInput as error:
-        return Problem(path, "", error.problem if error.field in _FILE_OR_JSON else str(error))
+        is_whole = error.field in ("file", "json")  # which name no field of the file
+        return Problem(path, "", error.problem if is_whole else str(error))
 
 
-def _document(path: Path, *, follow: bool = False) -> Any:
-    if not follow and path.is_symlink():
-        raise InvalidInput("file", "is a symbolic link and was not followed")
-    with opened(path, follow=follow) as file:
-        content = file.read(FILE_LIMIT_BYTES + 1)
-        if len(content) > FILE_LIMIT_BYTES:
-            size = os.fstat(file.fileno()).st_size
-            raise InvalidInput("file", f"has {size:,} bytes, at most {FILE_LIMIT_BYTES:,} are read")
-    return json_value(content, strict=True)
+# --- a focus ----------------------------------------------------------------------------------------------------------
+
+
+def _focus_file(data: Any, path: Path, *, now: datetime | None) -> ImportedFocus:
+    """A focus.json in its own form. Of a topic that is there twice, what was said last. Raises InvalidInput."""
+    found, times = _mapping("focus", data), _Times(now)
+    by_topic: dict[str, JsonObject] = {}
+    for place, value in enumerate(_listed(_ACTIVE_FOCUS, found.get(_ACTIVE_FOCUS), _MOST_FOCUSES)):
+        where = f"{_ACTIVE_FOCUS}[{place}]"
+        one = _mapping(where, value)
+        try:
+            topic = label("topic", one.get("topic"))
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}.topic", error.problem) from None
+        if topic is None:
+            raise InvalidInput(f"{where}.topic", "is missing")
+        weight = _number(f"{where}.weight", one.get("weight"), 0.8, 1.0)
+        set_at = times.written(f"{where}.set_at", one.get("set_at"))
+        by_topic[topic.casefold()] = {**one, "topic": topic, "weight": weight, "set_at": set_at}
+    updated = times.written("last_updated", found.get("last_updated"))
+    return ImportedFocus(path, {_ACTIVE_FOCUS: [*by_topic.values()], "last_updated": updated}, len(times.ahead))
+
+
+# --- a thread ---------------------------------------------------------------------------------------------------------
 
 
 def thread(data: Any, path: Path, content_limit_bytes: int, now: datetime | None = None) -> ImportedThread:
-    """A thread from its file's JSON value; without an id it is called as its file, and what was said beyond `now` was
-    said now. Raises InvalidInput."""
-    found = fields.mapping("file", data)
-    said = _said({name: one for name, one in found.items() if name != "messages"})
+    """A thread from its file's JSON value. Without an id it is called as its file; what was said beyond `now` was said
+    now. Raises InvalidInput."""
+    found, times = _mapping("file", data), _Times(now)
+    said = _said(found)
     thread_id = label("id", said.get("id")) or label("id", path.stem) or ""
-    messages = fields.listed("messages", found.get("messages"), MOST_MESSAGES)
-    is_alone = _is_alone(thread_id, said, messages)
-    reading = _Reading(thread_id, said, content_limit_bytes, None if is_alone else thread_id, Times(now))
-    reading.read(messages)
-    if not reading.memories:
-        reading.keep_title()
+    messages = _listed("messages", found.get("messages"), _MOST_MESSAGES)
+    tags = tag_list("tags", said.get("tags") or ())
+    has_pin_tag = PIN_TAG in (tag.casefold() for tag in tags)
+    status = _text("status", said.get("status")).casefold() or ACTIVE
+    into = label("merged_into", said.get("merged_into"))
+    if into == thread_id:
+        raise InvalidInput("merged_into", "is the thread itself")
+    first_id = messages[0].get("memory_id") if messages and isinstance(messages[0], Mapping) else None
+    is_alone = said.get(ALONE) is True and len(messages) == 1 and first_id == thread_id and into is None
+    into = into if status == MERGED else None
+    # What is neither active nor merged into another thread is out of sight.
+    usual = Standing.LIVE if status == ACTIVE or into is not None else Standing.ARCHIVED
+    context_id, pinned = None if is_alone else thread_id, set[str]()
+    memories: list[Imported] = []
+    blank: list[tuple[int, JsonObject]] = []
+    known: dict[str, str] = {}
+
+    def add(where: str, memory_id: str, message: JsonObject, record: JsonObject, at: datetime | None) -> None:
+        is_pin = has_pin_tag or (message.get("source") == PIN_SOURCE and said.get(UNPINNED) is not True)
+        try:
+            own = {"context_id": context_id, "content_limit_bytes": content_limit_bytes}
+            made = _draft(message, {"tags": list(tags), **record}, at, **own)
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}.{error.field}", error.problem) from None
+        memories.append(Imported(made, memory_id, _STANDINGS.get(str(message.get("standing")), usual)))
+        pinned.update([memory_id] if is_pin else ())
+
+    last_active = times.at("last_active", said.get("last_active"))
+    at = times.at("created_at", said.get("created_at")) or last_active
+    for place, value in enumerate(messages):
+        where = f"messages[{place}]"
+        message = _plain(_mapping(where, value), where)
+        if not _text(f"{where}.content", message.get("content")).strip():
+            blank.append((place, message))
+            continue
+        name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
+        at = times.at(f"{where}.{name}", message.get(name)) or at
+        _text(f"{where}.source", message.get("source"))
+        given = message.get("record")
+        record = {one: given[one] for one in _RECORDED if one in given} if isinstance(given, Mapping) else {}
+        add(where, _memory_id(where, thread_id, place, message, known), message, record, at)
+    if not memories:  # a thread is what was said in it; of one without messages its title is
+        title = _title(said.get("title"))
+        if title is None:
+            raise InvalidInput("messages", "holds no text, and the thread has no title either")
+        add("title", message_id(thread_id, ""), {"content": title}, {"metadata": {TITLE: True}}, at)
+    moments = [one for one in (last_active, *(one.draft.created_at for one in memories)) if one is not None]
+    last_active = max(moments, default=None)
+    archived_at = last_active.timestamp() if last_active and usual is Standing.ARCHIVED else None
+    facets = _facets(
+        said,
+        times,
+        {"into": into, "archived_at": archived_at},
+        context_id=context_id,
+        is_pinned=has_pin_tag or bool(pinned),
+    )
     return ImportedThread(
         path,
         thread_id,
-        tuple(reading.memories),
-        _facets(said, reading),
-        frozenset(reading.pinned),
+        tuple(memories),
+        facets,
+        frozenset(pinned),
         said,
-        tuple(reading.blank),
-        reading.into,
-        reading.last_active,
+        tuple(blank),
+        into,
+        last_active,
         is_alone,
-        len(reading.times.ahead),
+        len(times.ahead),
     )
 
 
-def _is_alone(thread_id: str, said: Mapping[str, Any], messages: Sequence[Any]) -> bool:
-    if said.get(ALONE) is not True or len(messages) != 1 or not isinstance(messages[0], Mapping):
-        return False
-    return messages[0].get("memory_id") == thread_id and fields.text("merged_into", said.get("merged_into")) == ""
+def _said(found: Mapping[str, Any]) -> JsonObject:
+    """What a file says beside its messages."""
+    said: JsonObject = _plain({name: one for name, one in found.items() if name != "messages"})
+    size = len(json.dumps(said, ensure_ascii=False).encode())
+    if size > _SAID_LIMIT_BYTES:
+        raise InvalidInput("file", f"has {size:,} bytes beside its messages, at most {_SAID_LIMIT_BYTES:,} are kept")
+    return said
 
 
-@dataclass(slots=True)
-class _Reading:
-    """The messages of one file as they are read."""
-
-    thread_id: str
-    said: JsonObject
-    content_limit_bytes: int
-    context_id: str | None
-    times: Times
-    memories: list[Imported] = field(default_factory=list)
-    pinned: set[str] = field(default_factory=set)
-    blank: list[tuple[int, JsonObject]] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)
-    at: datetime | None = None
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return tag_list("tags", self.said.get("tags") or ())
-
-    @property
-    def is_pinned(self) -> bool:
-        return PIN_TAG in (tag.casefold() for tag in self.tags)
-
-    @property
-    def status(self) -> str:
-        return fields.text("status", self.said.get("status")).casefold() or ACTIVE
-
-    @property
-    def into(self) -> str | None:
-        """Only a thread that says it was merged has gone on as another one."""
-        into = label("merged_into", self.said.get("merged_into"))
-        if into == self.thread_id:
-            raise InvalidInput("merged_into", "is the thread itself")
-        return into if self.status == MERGED else None
-
-    @property
-    def standing(self) -> Standing:
-        """What is neither active nor goes on as another thread is out of sight."""
-        return Standing.LIVE if self.status == ACTIVE or self.into is not None else Standing.ARCHIVED
-
-    @property
-    def last_active(self) -> datetime | None:
-        said = self.times.at("last_active", self.said.get("last_active"))
-        return fields.latest([said, *(one.draft.created_at for one in self.memories)])
-
-    def read(self, messages: Sequence[Any]) -> None:
-        began = self.times.at("created_at", self.said.get("created_at"))
-        self.at = began or self.times.at("last_active", self.said.get("last_active"))
-        for place, message in enumerate(messages):
-            where = f"messages[{place}]"
-            self._take(where, place, fields.plain(fields.mapping(where, message), where))
-
-    def keep_title(self) -> None:
-        """A thread is what was said in it; of one without messages its title is."""
-        title = fields.title(self.said.get("title"))
-        if title is None:
-            raise InvalidInput("messages", "holds no text, and the thread has no title either")
-        self._add("title", message_id(self.thread_id, ""), {"content": title}, {"metadata": {TITLE: True}}, self.at)
-
-    def _take(self, where: str, place: int, message: JsonObject) -> None:
-        if not fields.text(f"{where}.content", message.get("content")).strip():
-            self.blank.append((place, message))
-            return
-        name = "timestamp" if message.get("timestamp") not in (None, "") else "created_at"
-        at = self.times.at(f"{where}.{name}", message.get(name)) or self.at
-        record = message.get("record")
-        record = dict(record) if isinstance(record, Mapping) else {}
-        fields.text(f"{where}.source", message.get("source"))
-        memory_id = self._id(where, place, message)
-        self._add(where, memory_id, message, {name: record[name] for name in RECORDED if name in record}, at)
-        self.at = at
-
-    def _id(self, where: str, place: int, message: Mapping[str, Any]) -> str:
-        own, given = message.get("id"), message.get("memory_id")
-        if given is not None and (not isinstance(given, str) or not _ID.fullmatch(given)):
-            raise InvalidInput(f"{where}.memory_id", "is not the id of a memory")
-        if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
-            raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")
-        is_named = own not in (None, "")
-        memory_id = given or message_id(self.thread_id, str(own) if is_named else place)
-        for name, one in (("id", f"id {own}" if is_named else None), ("memory_id", memory_id)):
-            if one is not None and (before := self.known.setdefault(one, where)) != where:
-                raise InvalidInput(f"{where}.{name}", f"is that of {before} too")
-        return memory_id
-
-    def _add(self, where: str, memory_id: str, message: JsonObject, record: JsonObject, at: datetime | None) -> None:
-        is_pin = self.is_pinned or (message.get("source") == PIN_SOURCE and self.said.get(UNPINNED) is not True)
-        try:
-            made = self._draft(message, record, at, is_pin=is_pin)
-        except InvalidInput as error:
-            raise InvalidInput(f"{where}.{error.field}", error.problem) from None
-        self.memories.append(Imported(made, memory_id, STANDINGS.get(str(message.get("standing")), self.standing)))
-        if is_pin:
-            self.pinned.add(memory_id)
-
-    def _draft(self, message: JsonObject, record: JsonObject, at: datetime | None, *, is_pin: bool) -> Draft:
-        source, metadata = message.get("source"), record.pop("metadata", None)
-        others = _others(message, at)
-        noted = {**({"source": source} if source else {}), **({MESSAGE: others} if others else {})}
-        return draft(
-            message.get("content"),
-            content_limit_bytes=self.content_limit_bytes,
-            created_at=at,
-            origin="import",
-            context_id=self.context_id,
-            metadata={**fields.mapping("metadata", metadata or {}), **noted},
-            **{"type": default_type(source), "tags": list(self.tags), **record},
-        )
+def _facets(
+    said: JsonObject, times: _Times, fate: JsonObject, *, context_id: str | None, is_pinned: bool
+) -> dict[str, JsonObject]:
+    """What a file says of its thread and of its `fate`, as it lies beside the thread here."""
+    weight = _number("weight", said.get("weight"), 1.0, _WEIGHT_LIMIT)
+    ratings = _ratings(said.get("ratings"), times)
+    thread = {
+        "title": _title(said.get("title")),
+        "topics": _texts("topics", said.get("topics"), _MOST_TOPICS),
+        "drift_history": _texts("drift_history", said.get("drift_history"), _MOST_DRIFTS),
+        "recalls": _count("activation_count", said.get("activation_count")),
+        **fate,
+    }
+    told = {name: one for name, one in thread.items() if one}
+    context = {} if context_id is None else {"context_id": context_id}
+    attention = {"weight": weight, **({"pinned": True} if is_pinned else {})}
+    return {
+        **({"thread": {**context, **told}} if told else {}),
+        **({"attention": attention} if weight != 1 or is_pinned else {}),
+        **({"ratings": {"ratings": ratings}} if ratings else {}),
+    }
 
 
 def default_type(source: object) -> str:
@@ -322,50 +305,159 @@ def default_type(source: object) -> str:
     return "semantic" if source == PIN_SOURCE else "episodic"
 
 
-def _others(message: JsonObject, at: datetime | None) -> JsonObject:
-    """The fields of a message that its memory would lose."""
-    others = {name: one for name, one in message.items() if name not in OWN_FIELDS}
-    if at is not None and others.get("timestamp") == fields.seed_time(at):
+def seed_time(at: datetime) -> str:
+    """A time as the seed's files write it: ISO 8601 without a zone. Ours are UTC."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+def _memory_id(where: str, thread_id: str, place: int, message: JsonObject, known: dict[str, str]) -> str:
+    own, given = message.get("id"), message.get("memory_id")
+    if given is not None and (not isinstance(given, str) or not _ID.fullmatch(given)):
+        raise InvalidInput(f"{where}.memory_id", "is not the id of a memory")
+    if own is not None and (isinstance(own, bool) or not isinstance(own, str | int)):
+        raise InvalidInput(f"{where}.id", "is neither a text nor a whole number")
+    is_named = own not in (None, "")
+    memory_id = given or message_id(thread_id, str(own) if is_named else place)
+    for name, one in (("id", f"id {own}" if is_named else None), ("memory_id", memory_id)):
+        if one is not None and (before := known.setdefault(one, where)) != where:
+            raise InvalidInput(f"{where}.{name}", f"is that of {before} too")
+    return memory_id
+
+
+def _draft(message: JsonObject, record: JsonObject, at: datetime | None, **own: Any) -> Draft:
+    source, metadata = message.get("source"), record.pop("metadata", None)
+    others = {name: one for name, one in message.items() if name not in _OWN_FIELDS}
+    if at is not None and others.get("timestamp") == seed_time(at):
         del others["timestamp"]
-    kept = {
-        "source": not message.get("source"),
-        "standing": str(message.get("standing")) not in STANDINGS,
+    is_lost = {  # what the memory would not say
+        "source": not source,
+        "standing": str(message.get("standing")) not in _STANDINGS,
         "record": not isinstance(message.get("record"), Mapping),
     }
-    return others | {name: message[name] for name, is_kept in kept.items() if is_kept and name in message}
+    others |= {name: message[name] for name, lost in is_lost.items() if lost and name in message}
+    noted = {**({"source": source} if source else {}), **({MESSAGE: others} if others else {})}
+    return draft(
+        message.get("content"),
+        created_at=at,
+        origin="import",
+        metadata={**_mapping("metadata", metadata or {}), **noted},
+        **own,
+        **{"type": default_type(source), **record},
+    )
 
 
-def _said(found: JsonObject) -> JsonObject:
-    said: JsonObject = fields.plain(found)
-    size = len(json.dumps(said, ensure_ascii=False).encode())
-    if size > SAID_LIMIT_BYTES:
-        raise InvalidInput("file", f"has {size:,} bytes beside its messages, at most {SAID_LIMIT_BYTES:,} are kept")
-    return said
+def _ratings(value: Any, times: _Times) -> list[JsonObject]:
+    """The latest ratings as {useful, timestamp, reason}; a plain true or false was given without the other two."""
+    found: list[JsonObject] = []
+    for place, one in enumerate(_listed("ratings", value, _MOST_RATINGS)):
+        where = f"ratings[{place}]"
+        data = {"useful": one} if isinstance(one, bool) else _mapping(where, one)
+        if not isinstance(data.get("useful"), bool):
+            raise InvalidInput(f"{where}.useful", "is neither true nor false")
+        timestamp = times.written(f"{where}.timestamp", data.get("timestamp"))
+        reason = _text(f"{where}.reason", data.get("reason")) or None
+        found.append({"useful": data["useful"], "timestamp": timestamp, "reason": reason})
+    return found[-_RATINGS_KEPT:]
 
 
-def _facets(said: JsonObject, reading: _Reading) -> dict[str, JsonObject]:
-    weight = fields.number("weight", said.get("weight"), 1.0, fields.WEIGHT_LIMIT)
-    is_pinned = reading.is_pinned or bool(reading.pinned)
-    rated = fields.ratings(said.get("ratings"), reading.times)
-    told = {
-        "title": fields.title(said.get("title")),
-        "topics": fields.texts("topics", said.get("topics"), fields.MOST_TOPICS),
-        "drift_history": fields.texts("drift_history", said.get("drift_history"), fields.MOST_DRIFTS),
-        "recalls": fields.count("activation_count", said.get("activation_count")),
-        "into": reading.into,
-        "archived_at": _archived_at(reading),
-    }
-    thread = {name: one for name, one in told.items() if one}
-    facets: dict[str, JsonObject] = {}
-    if thread:
-        facets["thread"] = thread if reading.context_id is None else {"context_id": reading.context_id, **thread}
-    if weight != 1 or is_pinned:
-        facets["attention"] = {"weight": weight, "pinned": True} if is_pinned else {"weight": weight}
-    if rated:
-        facets["ratings"] = {"ratings": rated}
-    return facets
+# --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def _archived_at(reading: _Reading) -> float | None:
-    at = reading.last_active
-    return at.timestamp() if at is not None and reading.standing is Standing.ARCHIVED else None
+@dataclass(slots=True)
+class _Times:
+    """The times of one file, of which none can be later than `now`; without a `now` all are believed. `ahead` names the
+    fields that lie in the future."""
+
+    now: datetime | None
+    ahead: set[str] = field(default_factory=set)
+
+    def at(self, where: str, value: Any) -> datetime | None:
+        """A time; one in the future is taken as now."""
+        at = point_in_time(where, value)
+        if at is None or self.now is None or at <= self.now:
+            return at
+        self.ahead.add(where)
+        return self.now
+
+    def written(self, where: str, value: Any) -> str | None:
+        """The same, as it was written if it was in ISO 8601; else in that form."""
+        at = self.at(where, value)
+        is_iso = isinstance(value, str) and not value.isdecimal() and where not in self.ahead
+        return None if at is None else value if is_iso else seed_time(at)
+
+
+def _plain(value: Any, where: str = "", depth: int = METADATA_DEPTH) -> Any:
+    """A copy without what the store cannot hold: lone surrogates are mended, the rest is refused."""
+    if isinstance(value, str):
+        return mended(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InvalidInput(where, "is a whole number beyond 64 bits")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(where, "is a number that is too large")
+        return value
+    if depth == 0:
+        raise InvalidInput(where, f"is nested deeper than {METADATA_DEPTH} levels")
+    if isinstance(value, list):
+        return [_plain(one, f"{where}[{place}]", depth - 1) for place, one in enumerate(value)]
+    above = f"{where}." if where else ""
+    return {mended(name): _plain(one, f"{above}{shown(name)}", depth - 1) for name, one in value.items()}
+
+
+def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(where, "is not an object")
+    return value
+
+
+def _listed(where: str, value: Any, most: int) -> Sequence[Any]:
+    """A list; a missing one is empty."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise InvalidInput(where, "is not a list")
+    if len(value) > most:
+        raise InvalidInput(where, f"has {len(value):,} entries, at most {most:,} are read")
+    return value
+
+
+def _text(where: str, value: Any) -> str:
+    """A text; a missing one is empty."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(where, "is not a text")
+    return value or ""
+
+
+def _texts(where: str, value: Any, most: int) -> list[str]:
+    """Short texts, without empty ones."""
+    found = [_text(f"{where}[{place}]", one) for place, one in enumerate(_listed(where, value, most))]
+    for place, one in enumerate(found):
+        if len(one) > KEY_LIMIT:
+            raise InvalidInput(f"{where}[{place}]", f"has {len(one):,} characters, at most {KEY_LIMIT} are allowed")
+    return [one for one in found if one.strip()]
+
+
+def _number(where: str, value: Any, default: float, most: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(where, "is not a number")
+    if not 0 <= value <= most:
+        raise InvalidInput(where, f"{shown(value)} is outside 0 to {most:g}")
+    return value
+
+
+def _count(where: str, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _COUNT_LIMIT):
+        raise InvalidInput(where, f"{shown(value)!r} is not a whole number from 0 on")
+    return value or 0
+
+
+def _title(value: Any) -> str | None:
+    """On one line, and no longer than a title of ours."""
+    printable = "".join(one if one.isprintable() else " " for one in _text("title", value))
+    return " ".join(printable.split())[:KEY_LIMIT].strip() or None

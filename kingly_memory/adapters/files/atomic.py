@@ -6,7 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -20,8 +20,10 @@ def replacing(path: Path) -> Iterator[TextIO]:
     The file has mode 0600, is UTF-8 with plain line feeds, and is on the disk before it gets its name. Raises
     InvalidInput when the folder does not take it, and for a device or a pipe, which would be gone.
     """
-    if _is_special(path):
-        raise InvalidInput("file", f"{path} is a device or a pipe; name a file")
+    with suppress(OSError, ValueError):  # a link may lead to a device, as /dev/stdout does
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # for a folder the system says that it is one
+            raise InvalidInput("file", f"{path} is a device or a pipe; name a file")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     except (OSError, ValueError) as error:
@@ -41,13 +43,13 @@ def replacing(path: Path) -> Iterator[TextIO]:
         raise
 
 
-def _is_special(path: Path) -> bool:
-    """Also when a link leads there, as /dev/stdout does. For a folder the system says that it is one."""
+def made_folder(folder: Path) -> Path:
+    """The folder, made where there is none. Raises InvalidInput."""
     try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput("folder", f"{folder} cannot be used ({error.strerror})") from None
+    return folder
 
 
 def _unwritable(path: Path, error: Exception) -> InvalidInput:

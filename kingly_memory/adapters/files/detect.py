@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -51,63 +51,52 @@ def source(
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
-    given = None if format_name is None else _format(format_name)
+    if format_name is not None and format_name not in Format.__members__.values():
+        raise InvalidInput("format", f"{format_name[:40]!r} is unknown; choose one of {', '.join(Format)}")
+    given = None if format_name is None else Format(format_name)
+
+    def threads(inside: Path | None = None) -> Source:
+        entries = ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes, now=now)
+        return Source(Format.AI, entries, inside=inside)
+
     if path.is_dir():
-        cache = path / kingly_layout.QUICK_CACHE
-        if given is Format.KINGLY or (given is None and cache.is_file()):
-            return _from_document(document(cache), cache, Format.KINGLY, content_limit_bytes)
-        inside = ai_threads.in_project(path)
-        if given is None and inside is not None:
-            return _project(path, inside, content_limit_bytes, now)
-        if given is Format.AI or (given is None and ai_threads.is_folder_of_threads(path)):
-            return _threads(path, content_limit_bytes, now, inside)
-        if given not in (None, Format.NOTES):
-            raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
+        return _of_folder(path, given, content_limit_bytes, threads)
+    opened(path).close()
+    name = path.name.lower()
+    if given is Format.NOTES or (given is None and name.endswith(notes.SUFFIXES)):
         return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
-    if given is Format.NOTES or (given is None and path.name.lower().endswith(notes.SUFFIXES)):
-        opened(path).close()
-        return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
-    if given is Format.JSONL or (given is None and path.name.lower().endswith(JSONL_SUFFIXES)):
-        return _from_lines(path, content_limit_bytes)
+    if given is Format.JSONL or (given is None and name.endswith(JSONL_SUFFIXES)):
+        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
     if given is Format.AI or (given is None and ai_threads.has_place(path)):
-        return _threads(path, content_limit_bytes, now)
+        return threads()
     if given is None and _begins_with_a_memory(path):
-        return _from_lines(path, content_limit_bytes)
+        return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
     content = document(path)
     if given is None and ai_threads.looks_like(content):
-        return _threads(path, content_limit_bytes, now)
-    return _from_document(content, path, given or _shape(content, path), content_limit_bytes)
+        return threads()
+    found = given or _shape(content, path)
+    entries = legacy.entries if found is Format.LEGACY else kingly_layout.entries
+    return Source(found, entries(content, path, content_limit_bytes=content_limit_bytes))
 
 
-def _format(name: str) -> Format:
-    if name in Format.__members__.values():
-        return Format(name)
-    raise InvalidInput("format", f"{name[:40]!r} is unknown; choose one of {', '.join(Format)}")
-
-
-def _from_lines(path: Path, content_limit_bytes: int) -> Source:
-    opened(path).close()
-    return Source(Format.JSONL, jsonl.read(path, content_limit_bytes=content_limit_bytes))
-
-
-def _threads(path: Path, content_limit_bytes: int, now: datetime | None, inside: Path | None = None) -> Source:
-    if not path.is_dir():
-        opened(path).close()
-    entries = ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes, now=now)
-    return Source(Format.AI, entries, inside=inside)
-
-
-def _project(path: Path, inside: Path, content_limit_bytes: int, now: datetime | None) -> Source:
-    """The notes of a project folder and the threads inside it; these alone where it has no notes."""
-    threads = _threads(path, content_limit_bytes, now, inside)
-    written = notes.read(path, content_limit_bytes=content_limit_bytes)
-    first = next(written, None)
-    return threads if first is None else Source(Format.NOTES, chain([first], written), beside=threads)
-
-
-def _from_document(content: Any, path: Path, found: Format, content_limit_bytes: int) -> Source:
-    readers = {Format.LEGACY: legacy.entries, Format.KINGLY: kingly_layout.entries}
-    return Source(found, readers[found](content, path, content_limit_bytes=content_limit_bytes))
+def _of_folder(
+    path: Path, given: Format | None, content_limit_bytes: int, threads: Callable[[Path | None], Source]
+) -> Source:
+    cache = path / kingly_layout.QUICK_CACHE
+    if given is Format.KINGLY or (given is None and cache.is_file()):
+        entries = kingly_layout.entries(document(cache), cache, content_limit_bytes=content_limit_bytes)
+        return Source(Format.KINGLY, entries)
+    inside = ai_threads.in_project(path)
+    if given is None and inside is not None:  # the notes of a project folder and the threads inside it, or these alone
+        written = notes.read(path, content_limit_bytes=content_limit_bytes)
+        first = next(written, None)
+        found = threads(inside)
+        return found if first is None else Source(Format.NOTES, chain([first], written), beside=found)
+    if given is Format.AI or (given is None and ai_threads.is_folder_of_threads(path)):
+        return threads(inside)
+    if given not in (None, Format.NOTES):
+        raise InvalidInput("file", f"{path} is a folder; the format {given} is a file")
+    return Source(Format.NOTES, notes.read(path, content_limit_bytes=content_limit_bytes))
 
 
 def _begins_with_a_memory(path: Path) -> bool:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import MAXYEAR, datetime
+from datetime import MAXYEAR
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from kingly_memory.adapters.files.reading import (
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import METADATA_LIMIT_BYTES, TTL, Imported, draft, seconds, shown
-from kingly_memory.models import MOST_LIFETIME_S, JsonObject, Memory, Origin, Standing, moment_text
+from kingly_memory.models import MOST_LIFETIME_S, Memory, Origin, Standing, moment_text
 
 FORMAT = "jsonl"
 
@@ -75,7 +75,19 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         extras["id"] = memory_id
     if extras and isinstance(named.get("metadata", {}), Mapping):
         named["metadata"] = {**extras, **named.get("metadata", {})}
-    length = data.get("lifetime_s")
+    scope = data if data.get("scope") is None else data["scope"]
+    if not isinstance(scope, Mapping):
+        raise InvalidInput("scope", "is not an object with project, agent and context_id")
+    ends_at, length = point_in_time("ends_at", data.get("ends_at")), data.get("lifetime_s")
+    if ends_at is not None and ends_at.year == MAXYEAR:  # rounded, it may be beyond what a datetime can say
+        raise InvalidInput("ends_at", f"{shown(data['ends_at'])} is too far ahead; write null for no end")
+    lifetime_s = None if length is None else seconds("lifetime_s", length)
+    if lifetime_s is not None and not 0 < lifetime_s <= MOST_LIFETIME_S:
+        problem = "is not between 0 and 100 years; write ends_at: null instead for no end"
+        raise InvalidInput("lifetime_s", f"{shown(length)} {problem}")
+    standing = data.get("standing") or Standing.LIVE
+    if standing not in (Standing.LIVE, Standing.ARCHIVED):
+        raise InvalidInput("standing", f"{shown(standing)!r} is not imported; choose live or archived")
     never_ends = "ends_at" in data and data["ends_at"] is None and length is None
     made = draft(
         data.get("content"),
@@ -83,19 +95,12 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         created_at=point_in_time("created_at", data.get("created_at")),
         ttl=None if never_ends else TTL,
         **named,
-        **_scope(data),
+        **{name: scope.get(name) for name in _SCOPED},
     )
     if made.origin in (Origin.USER, Origin.AGENT):
         made = replace(made, origin=Origin.IMPORT)
     changed_at = point_in_time("updated_at", data.get("updated_at"))
-    return Imported(
-        made,
-        own_id,
-        _standing(data.get("standing")),
-        changed_at,
-        ends_at=_ends_at(data.get("ends_at")),
-        lifetime_s=None if length is None else _lifetime_s(length),
-    )
+    return Imported(made, own_id, Standing(str(standing)), changed_at, ends_at=ends_at, lifetime_s=lifetime_s)
 
 
 def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Entry:
@@ -106,36 +111,3 @@ def _entry(path: Path, place: str, text: bytes, content_limit_bytes: int) -> Ent
         return imported(data, content_limit_bytes=content_limit_bytes)
 
     return attempt(path, place, build)
-
-
-def _scope(data: Mapping[str, Any]) -> JsonObject:
-    scope = data.get("scope")
-    if scope is None:
-        scope = data
-    if not isinstance(scope, Mapping):
-        raise InvalidInput("scope", "is not an object with project, agent and context_id")
-    return {name: scope.get(name) for name in _SCOPED}
-
-
-def _ends_at(value: object) -> datetime | None:
-    at = point_in_time("ends_at", value)
-    if at is not None and at.year == MAXYEAR:  # rounded, it may be beyond what a datetime can say
-        raise InvalidInput("ends_at", f"{shown(value)} is too far ahead; write null for no end")
-    return at
-
-
-def _lifetime_s(value: object) -> float:
-    length = seconds("lifetime_s", value)
-    if not 0 < length <= MOST_LIFETIME_S:
-        raise InvalidInput(
-            "lifetime_s", f"{shown(value)} is not between 0 and 100 years; write ends_at: null instead for no end"
-        )
-    return length
-
-
-def _standing(value: object) -> Standing:
-    if value is None:
-        return Standing.LIVE
-    if value in (Standing.LIVE, Standing.ARCHIVED):
-        return Standing(str(value))
-    raise InvalidInput("standing", f"{shown(value)!r} is not imported; choose live or archived")

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from kingly_memory.adapters.files.atomic import replacing
+from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.jsonl import imported
 from kingly_memory.adapters.files.reading import Entry, Problem, attempt
 from kingly_memory.errors import InvalidInput
@@ -24,13 +24,10 @@ FORMAT = "kingly"
 QUICK_CACHE = "quick_cache.json"
 SESSION_STATE = "session_state.json"
 TASK_HISTORY = "task_history.json"
-
 HISTORY_LIMIT = 1_000
-"""Completions kept in task_history.json, the latest ones."""
-
+"""Completions in task_history.json, the latest ones."""
 CURRENT_CONTEXT = "current"
 """The context of working memories that name none (seed 004, memory_get_working_context)."""
-
 _STATUSES = ("completed", "failed")
 _SEED_METADATA = ("memory_type", "significance", "context_id", "timestamp")
 
@@ -50,17 +47,27 @@ def write(
 ) -> dict[str, int]:
     """Write the three views of these memories, with what a remote calls each (`mcp_id`), and return how many went into
     each file. Raises InvalidInput."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput("folder", f"{folder} cannot be used ({error.strerror})") from None
+    made_folder(folder)
     header = {"layout": FORMAT, "project": project, "written_at": now.isoformat()}
     working: dict[str, list[JsonObject]] = {}
     completions: deque[JsonObject] = deque(maxlen=HISTORY_LIMIT)
     with replacing(folder / QUICK_CACHE) as file:
-        written = _write_memories(file, header, _watched(memories, working, completions, remote_id))
-    _write_view(folder / SESSION_STATE, header | {"contexts": working})
-    _write_view(folder / TASK_HISTORY, header | {"completions": list(completions)})
+        # One by one, so that a large store does not have to fit into memory twice.
+        file.write(f'{json.dumps(header, ensure_ascii=False)[:-1]}, "memories": [')
+        written = 0
+        for written, memory in enumerate(memories, start=1):
+            view = _view(memory, remote_id(memory))
+            file.write(("\n" if written == 1 else ",\n") + json.dumps(view, ensure_ascii=False))
+            if memory.type is MemoryType.WORKING:
+                working.setdefault(memory.scope.context_id or CURRENT_CONTEXT, []).append(view)
+            if memory.metadata.get("status") in _STATUSES:
+                completions.append(view)
+        file.write("\n]}\n")
+    views: dict[str, JsonObject] = {SESSION_STATE: {"contexts": working}, TASK_HISTORY: {"completions": [*completions]}}
+    for name, content in views.items():
+        with replacing(folder / name) as file:
+            json.dump({**header, **content}, file, ensure_ascii=False)
+            file.write("\n")
     held = sum(len(entries) for entries in working.values())
     return {QUICK_CACHE: written, SESSION_STATE: held, TASK_HISTORY: len(completions)}
 
@@ -95,62 +102,21 @@ def _view(memory: Memory, remote_id: str | None) -> JsonObject:
     }
 
 
-def _watched(
-    memories: Iterable[Memory],
-    working: dict[str, list[JsonObject]],
-    completions: deque[JsonObject],
-    remote_id: Callable[[Memory], str | None],
-) -> Iterator[JsonObject]:
-    """Pass the views on, and note the ones that the other two files hold as well."""
-    for memory in memories:
-        view = _view(memory, remote_id(memory))
-        if memory.type is MemoryType.WORKING:
-            working.setdefault(memory.scope.context_id or CURRENT_CONTEXT, []).append(view)
-        if memory.metadata.get("status") in _STATUSES:
-            completions.append(view)
-        yield view
-
-
-def _write_memories(file: TextIO, header: JsonObject, views: Iterator[JsonObject]) -> int:
-    """Write the views one by one, so that a large store does not have to fit into memory twice."""
-    opening = json.dumps(header, ensure_ascii=False)
-    file.write(f'{opening[:-1]}, "memories": [')
-    written = 0
-    for written, view in enumerate(views, start=1):
-        file.write(("\n" if written == 1 else ",\n") + json.dumps(view, ensure_ascii=False))
-    file.write("\n]}\n")
-    return written
-
-
-def _write_view(path: Path, content: JsonObject) -> None:
-    with replacing(path) as file:
-        json.dump(content, file, ensure_ascii=False)
-        file.write("\n")
-
-
 def _imported(item: Any, content_limit_bytes: int) -> Imported:
+    """Without a `record` it is an entry as seed 004 writes it (memory_intelligent_store)."""
     if not isinstance(item, Mapping):
         raise InvalidInput("item", "is not an object with key, content and metadata")
-    record = item.get("record")
-    plain = {name: value for name, value in item.items() if name != "record"}
+    record, said = item.get("record"), item.get("metadata")
+    data = {name: value for name, value in item.items() if name != "record"}
     if isinstance(record, Mapping):
-        plain.pop("mcp_id", None)  # of no use to another home
-        data = plain | dict(record)
-    else:
-        data = _from_seed(plain)
+        data.pop("mcp_id", None)  # of no use to another home
+        data |= record
+    elif isinstance(said, Mapping):
+        data |= {
+            "type": said.get("memory_type"),
+            "significance": said.get("significance"),
+            "context_id": said.get("context_id"),
+            "created_at": said.get("timestamp"),
+            "metadata": {name: value for name, value in said.items() if name not in _SEED_METADATA},
+        }
     return imported(data, content_limit_bytes=content_limit_bytes, format_name=FORMAT)
-
-
-def _from_seed(item: JsonObject) -> JsonObject:
-    """A local entry as seed 004 writes it (memory_intelligent_store), in our words."""
-    said = item.get("metadata")
-    if not isinstance(said, Mapping):
-        return item
-    own = {
-        "type": said.get("memory_type"),
-        "significance": said.get("significance"),
-        "context_id": said.get("context_id"),
-        "created_at": said.get("timestamp"),
-        "metadata": {name: value for name, value in said.items() if name not in _SEED_METADATA},
-    }
-    return item | own

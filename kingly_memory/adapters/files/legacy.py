@@ -7,13 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files.reading import Entry, Problem, attempt, canonical, import_key, point_in_time
+from kingly_memory.adapters.files.reading import (
+    Entry,
+    Problem,
+    are_pairs,
+    attempt,
+    canonical,
+    import_key,
+    point_in_time,
+)
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported, draft
 
 FORMAT = "legacy"
 NAME = "memory.json"
-
 _FIELDS = {"key", "value", "category", "timestamp"}
 
 
@@ -22,14 +29,7 @@ def looks_like(content: Any) -> bool:
     and each of its names would write over the memory that has it for a key."""
     if not isinstance(content, Mapping):
         return isinstance(content, list)
-    if isinstance(content.get("memories"), list | dict) or {"key", "value"} <= set(content):
-        return True
-    return are_pairs(content)
-
-
-def are_pairs(content: Mapping[str, Any]) -> bool:
-    """Whether every name is a key with a `{value, …}`."""
-    return all(isinstance(one, Mapping) and "value" in one for one in content.values())
+    return isinstance(content.get("memories"), list | dict) or {"key", "value"} <= set(content) or are_pairs(content)
 
 
 def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
@@ -43,18 +43,13 @@ def entries(content: Any, path: Path, *, content_limit_bytes: int) -> Iterator[E
     if isinstance(content, Mapping) and {"key", "value"} <= set(content):
         content = [content]
     if isinstance(content, Mapping):
-        content = [_by_key(key, value) for key, value in content.items()]
+        is_pair = {key: isinstance(value, Mapping) and "value" in value for key, value in content.items()}
+        content = [{"key": key, **(one if is_pair[key] else {"value": one})} for key, one in content.items()]
     if not isinstance(content, list):
         yield Problem(path, "", "is not a list or object of {key, value, category, timestamp}")
         return
     for number, item in enumerate(content, start=1):
         yield attempt(path, f"item {number}", partial(_imported, item, content_limit_bytes))
-
-
-def _by_key(key: str, value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping) and "value" in value:
-        return {"key": key, **value}
-    return {"key": key, "value": value}
 
 
 def _imported(item: Any, content_limit_bytes: int) -> Imported:

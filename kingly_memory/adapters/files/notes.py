@@ -7,20 +7,32 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from kingly_memory.adapters.files.front_matter import split
 from kingly_memory.adapters.files.reading import Entry, Problem, attempt, import_key, opened, point_in_time
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import KEY_LIMIT, Imported, draft, mended
 
 FORMAT = "notes"
 SUFFIXES = (".md", ".markdown")
-
 FRONT_MATTER_LIMIT_BYTES = 65_536
 """What a note's file may have on top of the content limit."""
 
 _HEADING = re.compile(r"#{1,6}[ \t]+(?P<title>.+?)[ \t]*#*[ \t]*$")
 _FENCES = ("```", "~~~")
+_FRONT = re.compile(r"---[ \t]*\r?\n(?P<block>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"(?P<name>[A-Za-z_]+)[ \t]*:[ \t]*(?P<value>.*)$")
+_ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.+)$")
+
+
+class Note(NamedTuple):
+    """A note with what the lines between `---` marks at its top say, as far as a memory can use it. `date` is the text
+    as written; the body is what follows, unchanged."""
+
+    body: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    date: str | None = None
 
 
 def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
@@ -40,12 +52,38 @@ def read(root: Path, *, content_limit_bytes: int) -> Iterator[Entry]:
         except OSError as error:
             yield Problem(folder, "", f"cannot be read ({error.strerror})")
             continue
-        waiting.extend(Path(one.path) for one in reversed(found) if _is_folder(one))
+        visible = [one for one in found if not one.name.startswith(".")]
+        waiting += [Path(one.path) for one in reversed(visible) if one.is_dir(follow_symlinks=False)]
         for one in found:
-            if one.is_symlink() and (_is_note(one) or one.is_dir()):
+            is_note = one in visible and one.name.lower().endswith(SUFFIXES) and not one.is_dir()
+            if one.is_symlink() and (is_note or one.is_dir()):
                 yield Problem(Path(one.path), "", "is a symbolic link and was not followed")
-            elif _is_note(one):
+            elif is_note:
                 yield from _note(Path(one.path), root, content_limit_bytes)
+
+
+def split(text: str) -> Note:
+    """Take the front matter off a note. A text without any is all body."""
+    block = _FRONT.match(text)
+    fields: dict[str, list[str]] = {}  # one value for `name: value`, several for a name followed by `- value` lines
+    current: list[str] = []
+    for line in block["block"].splitlines() if block else ():
+        if item := _ITEM.match(line):
+            current.append(item["value"])
+        elif field := _FIELD.match(line):
+            current = fields.setdefault(field["name"].lower(), [])
+            current += [field["value"]] if field["value"].strip() else []
+    if block is None or not fields:  # else a text between two rules
+        return Note(text)
+
+    def first(*names: str) -> str | None:
+        values = next((fields[name] for name in names if fields.get(name)), [""])
+        return _unquoted(values[0]) or None
+
+    # `tags: a, b`, `tags: [a, b]` and one tag per line mean the same.
+    written = [one for value in fields.get("tags") or fields.get("tag") or [] for one in value.strip(" []").split(",")]
+    tags = (_unquoted(one).lstrip("#").strip() for one in written)
+    return Note(text[block.end() :], first("title"), tuple(filter(None, tags)), first("date", "created"))
 
 
 def title_of(text: str) -> str | None:
@@ -60,22 +98,32 @@ def title_of(text: str) -> str | None:
     return None
 
 
-def _is_folder(one: os.DirEntry[str]) -> bool:
-    return one.is_dir(follow_symlinks=False) and not one.name.startswith(".")
-
-
-def _is_note(one: os.DirEntry[str]) -> bool:
-    return one.name.lower().endswith(SUFFIXES) and not one.name.startswith(".") and not one.is_dir()
-
-
 def _note(path: Path, root: Path, content_limit_bytes: int) -> Iterator[Entry]:
     try:
         text, changed_at = _text(path, content_limit_bytes + FRONT_MATTER_LIMIT_BYTES)
     except InvalidInput as error:
         yield Problem(path, "", error.problem)
         return
-    if split(text).body.strip():
-        yield attempt(path, "", lambda: _imported(path, root, text, changed_at, content_limit_bytes))
+    note = split(text)
+
+    def imported() -> Imported:
+        title = mended(note.title or title_of(note.body) or path.stem)
+        printable = "".join(one if one.isprintable() else " " for one in title)
+        return Imported(
+            draft(
+                note.body,
+                content_limit_bytes=content_limit_bytes,
+                key=import_key(FORMAT, str(path.absolute())),
+                tags=note.tags,
+                title=" ".join(printable.split())[:KEY_LIMIT].strip() or None,
+                origin="import",
+                metadata={"path": path.relative_to(root).as_posix()},
+                created_at=point_in_time("date", note.date) or changed_at,
+            )
+        )
+
+    if note.body.strip():
+        yield attempt(path, "", imported)
 
 
 def _text(path: Path, limit_bytes: int) -> tuple[str, datetime]:
@@ -90,22 +138,5 @@ def _text(path: Path, limit_bytes: int) -> tuple[str, datetime]:
         raise InvalidInput("file", "is not UTF-8 text") from None
 
 
-def _imported(path: Path, root: Path, text: str, changed_at: datetime, content_limit_bytes: int) -> Imported:
-    front, body = split(text)
-    return Imported(
-        draft(
-            body,
-            content_limit_bytes=content_limit_bytes,
-            key=import_key(FORMAT, str(path.absolute())),
-            tags=front.tags,
-            title=_single_line(front.title or title_of(body) or path.stem),
-            origin="import",
-            metadata={"path": path.relative_to(root).as_posix()},
-            created_at=point_in_time("date", front.date) or changed_at,
-        )
-    )
-
-
-def _single_line(title: str) -> str | None:
-    printable = "".join(one if one.isprintable() else " " for one in mended(title))
-    return " ".join(printable.split())[:KEY_LIMIT].strip() or None
+def _unquoted(text: str) -> str:
+    return text.strip().strip("\"'").strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,7 +18,7 @@ from kingly_memory.intake import Imported, mended, moment, shown
 DOCUMENT_LIMIT_BYTES = 256 * 1_048_576
 """A file that is one JSON value is read whole, so it may not be larger than this. JSONL has no such limit."""
 
-MILLISECONDS_FROM = 1e11
+_MILLISECONDS_FROM = 1e11
 """Timestamps from here on are milliseconds: as seconds they would lie beyond the year 5000."""
 
 
@@ -62,7 +62,8 @@ def opened(path: Path, *, follow: bool = True) -> BinaryIO:
     try:
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
-        raise InvalidInput("file", mended(f"{path} cannot be read ({_cause(error)})")) from None
+        cause = (error.strerror or "unknown reason") if isinstance(error, OSError) else str(error)
+        raise InvalidInput("file", mended(f"{path} cannot be read ({cause})")) from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
@@ -120,13 +121,19 @@ def point_in_time(name: str, value: object) -> datetime | None:
     """Seconds or milliseconds since 1970, as number or digits, or an ISO 8601 text. None and "" mean unknown."""
     if value is None or value == "":
         return None
-    number = _number(value)
-    if number is None:
+    if isinstance(value, str) and value.isdecimal() and len(value) > len("20231231"):
+        value = int(value[:400])
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return moment(name, value)
     try:
-        return datetime.fromtimestamp(number / 1000 if abs(number) >= MILLISECONDS_FROM else number, UTC)
+        return datetime.fromtimestamp(value / 1000 if abs(value) >= _MILLISECONDS_FROM else value, UTC)
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(name, f"{shown(value)} is no point in time") from None
+
+
+def are_pairs(content: Mapping[str, Any]) -> bool:
+    """Whether every name is a key with a `{value, …}`."""
+    return all(isinstance(one, Mapping) and "value" in one for one in content.values())
 
 
 def _no_number(name: str) -> object:
@@ -140,18 +147,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = next(name for name in names if names.count(name) > 1)
         raise InvalidInput("json", f"holds the name {shown(repeated)!r} twice in one object")
     return made
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            return float("inf")
-    if isinstance(value, str) and value.isdecimal() and len(value) > len("20231231"):
-        return float(value)
-    return None
-
-
-def _cause(error: Exception) -> str:
-    return (error.strerror or "unknown reason") if isinstance(error, OSError) else str(error)
