@@ -14,8 +14,8 @@ import sys
 import time
 from typing import Any
 
-from kingly_memory.adapters.remote.json_call import JsonCall
-from kingly_memory.adapters.remote.mcp_call import McpCall
+from kingly_memory.adapters.remote.dialect import JsonCall
+from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.errors import RemoteError
 from tests.remote_samples import remote_at
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
+from kingly_memory.adapters.remote.dialect import JsonCall
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.json_call import JsonCall
-from kingly_memory.adapters.remote.mcp_call import McpCall
-from kingly_memory.adapters.remote.seed_server import SeedRemote
-from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.hub import HubRemote
+from kingly_memory.adapters.remote.mcp import McpCall
+from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import Clock, Remote
@@ -51,10 +51,10 @@ def remote_at(
     token: str | None = None,
     project: str = "Küste",
     **options: Any,
-) -> SeedRemote:
+) -> HubRemote:
     """A server with the seed's tools, in that dialect; pauses between tries are left out unless a clock is given."""
     transport, persistence = _parts(url, clock or SystemClock(), token, options)
-    return SeedRemote(speaks(transport, project=project, **options), persistence)
+    return HubRemote(speaks(transport, project=project, **options), persistence)
 
 
 def chosen_at(

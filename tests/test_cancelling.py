@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kingly_memory.adapters.remote.cancelling import gently
+from kingly_memory.adapters.remote.http import gently
 
 
 async def outright(work: Callable[[], Awaitable[None]]) -> None:

@@ -12,9 +12,9 @@ import respx
 from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
 from kingly_memory.adapters.remote.dialect import Offer
 from kingly_memory.adapters.remote.endpoint import endpoint
+from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
-from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import DEFAULT_ENDPOINT, Settings
@@ -214,10 +214,10 @@ async def test_a_server_in_trouble_is_not_taken_for_one_of_another_dialect(troub
 @pytest.mark.parametrize(
     ("tools", "kind"),
     [
-        (None, "SeedRemote"),
-        (SEED, "SeedRemote"),
-        (frozenset({"initialize_memory_system"}), "SeedRemote"),
-        (frozenset({"store_memory", "search_semantic_memories"}), "SeedRemote"),
+        (None, "HubRemote"),
+        (SEED, "HubRemote"),
+        (frozenset({"initialize_memory_system"}), "HubRemote"),
+        (frozenset({"store_memory", "search_semantic_memories"}), "HubRemote"),
         (ULTIMATE, "UltimateRemote"),
         (ULTIMATE | SEED, "UltimateRemote"),
     ],
@@ -264,7 +264,7 @@ async def test_the_choice_is_made_again_at_each_connect() -> None:
     with pytest.raises(RemoteUnavailable):
         await remote.connect()
     await remote.connect()
-    assert "SeedRemote" in repr(remote)
+    assert "HubRemote" in repr(remote)
     await remote.connect()
     assert "UltimateRemote" in repr(remote)
     with pytest.raises(RemoteUnavailable, match="no memory tools"):

@@ -26,10 +26,10 @@ from mcp_types import INVALID_PARAMS
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.mcp_call import McpCall
-from kingly_memory.adapters.remote.seed_server import SeedRemote
-from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.hub import HubRemote
+from kingly_memory.adapters.remote.mcp import McpCall
+from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable, StoreBusy
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
@@ -215,11 +215,11 @@ async def test_a_client_goes_on_with_a_hub_that_was_killed_and_started_again(tmp
 # --- our own client ---------------------------------------------------------------------------------------------------
 
 
-def our_own(hub: HubProcess) -> SeedRemote:
+def our_own(hub: HubProcess) -> HubRemote:
     """What the router would speak through."""
     clock = SystemClock()
     dialect = McpCall(Transport(endpoint(hub.url), clock=clock), project="Küste", call_timeout_s=30.0)
-    return SeedRemote(dialect, Persistence(clock, tries=1))
+    return HubRemote(dialect, Persistence(clock, tries=1))
 
 
 async def test_our_own_client_delivers_over_mcp_what_it_would_over_json_call(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.adapters.remote.seed_server import SeedRemote
+from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.cognition.links import Link
 from kingly_memory.errors import RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.hub.process import HubProcess
@@ -505,7 +505,7 @@ async def test_the_hub_gets_links_and_thoughts_and_answers_with_both(tmp_path: P
 
 async def linked_there(url: str, remote_id: str | None) -> list[tuple[str, float]]:
     """Type and strength of the links that a server holds of a memory."""
-    remote: SeedRemote = remote_at(url, project="app")
+    remote: HubRemote = remote_at(url, project="app")
     found = await remote.linked([remote_id or ""], timeout_s=10)
     await remote.aclose()
     return [(link["link_type"], link["strength"]) for link in found]

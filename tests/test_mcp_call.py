@@ -13,9 +13,9 @@ import respx
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.mcp_call import McpCall
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
-from kingly_memory.adapters.remote.transport import Transport
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.testing import McpStyle, ScriptedRemote
 from kingly_memory.testing.wire_faults import CANARY

@@ -12,8 +12,8 @@ import pytest
 import respx
 
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.seed_server import SeedRemote
-from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.errors import InvalidInput, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import Memory, MemoryType
 from kingly_memory.ports import RemoteLink
@@ -128,7 +128,7 @@ THOUGHT = replace(
 )
 
 
-async def thought_recorded(remote: SeedRemote, **changes: Any) -> str:
+async def thought_recorded(remote: HubRemote, **changes: Any) -> str:
     """Deliver a thought as the outbox does the first time."""
     arguments: dict[str, Any] = {"idempotency_key": THOUGHT.id, "parent_remote_id": None, "repeated": False}
     return await remote.record_thought(THOUGHT, **{**arguments, **changes})

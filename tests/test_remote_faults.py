@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.dialect import JsonCall
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.json_call import JsonCall
-from kingly_memory.adapters.remote.seed_server import SeedRemote
-from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.hub import HubRemote
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
@@ -34,14 +34,14 @@ def server() -> Iterator[ScriptedRemote]:
 
 
 @pytest.fixture
-async def remote(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
+async def remote(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
     remote = remote_at(server.url)
     yield remote
     await remote.aclose()
 
 
 @pytest.fixture
-async def once(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
+async def once(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
     """One try."""
     remote = remote_at(server.url, tries=1)
     yield remote
@@ -49,7 +49,7 @@ async def once(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
 
 
 @pytest.fixture
-async def hurried(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
+async def hurried(server: ScriptedRemote) -> AsyncIterator[HubRemote]:
     """One try, a short deadline."""
     remote = remote_at(server.url, tries=1, call_timeout_s=SOON_S)
     yield remote
@@ -88,7 +88,7 @@ async def hurried(server: ScriptedRemote) -> AsyncIterator[SeedRemote]:
     ],
 )
 async def test_trouble_is_one_error_and_worth_another_try(
-    server: ScriptedRemote, once: SeedRemote, fault: str, reason: str, reached: bool
+    server: ScriptedRemote, once: HubRemote, fault: str, reason: str, reached: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteUnavailable, match=reason) as unavailable:
@@ -102,7 +102,7 @@ async def test_trouble_is_one_error_and_worth_another_try(
     [("hang", False), ("header-trickle", False), ("interim", False), ("trickle", True), ("tiny-chunks", True)],
 )
 async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
-    server: ScriptedRemote, hurried: SeedRemote, fault: str, reached: bool
+    server: ScriptedRemote, hurried: HubRemote, fault: str, reached: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteUnavailable, match="no complete answer within 400 ms") as unavailable:
@@ -115,7 +115,7 @@ async def test_the_deadline_is_for_the_whole_call_not_for_each_read(
     [("failure=INVALID_PARAMETER", True), ("failure=TOOL_ERROR", False), ("failure", False), ("error", False)],
 )
 async def test_a_failure_inside_a_success_is_a_refusal(
-    server: ScriptedRemote, remote: SeedRemote, fault: str, clear: bool
+    server: ScriptedRemote, remote: HubRemote, fault: str, clear: bool
 ) -> None:
     server.always(fault)
     with pytest.raises(RemoteRefused) as refused:
@@ -137,7 +137,7 @@ async def test_an_expired_token_is_unauthorised_and_tried_once() -> None:
 
 @pytest.mark.requirement("KNG-065")
 async def test_a_store_that_meets_trouble_twice_arrives_with_the_third_try(
-    server: ScriptedRemote, remote: SeedRemote
+    server: ScriptedRemote, remote: HubRemote
 ) -> None:
     await remote.connect()
     server.script("status=500", "reset")
@@ -147,7 +147,7 @@ async def test_a_store_that_meets_trouble_twice_arrives_with_the_third_try(
     assert len(server.effects) == 1
 
 
-async def test_three_tries_are_all(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_three_tries_are_all(server: ScriptedRemote, remote: HubRemote) -> None:
     await remote.connect()
     server.always("status=503")
     with pytest.raises(RemoteUnavailable):
@@ -185,7 +185,7 @@ def _numbered(number: int) -> Memory:
     return replace(LIGHTHOUSE, id=MemoryId(f"{number:08}"), content=f"memory {number}")
 
 
-async def test_a_memory_is_stored_updated_superseded_and_forgotten(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_a_memory_is_stored_updated_superseded_and_forgotten(server: ScriptedRemote, remote: HubRemote) -> None:
     remote_id = await stored(remote)
     second = revised()
     assert await stored(remote, second, idempotency_key=f"{second.id}.2", remote_id=remote_id) == remote_id
@@ -203,20 +203,20 @@ async def test_the_deadline_is_five_seconds_unless_told_otherwise() -> None:
 
 
 @pytest.mark.requirement("KNG-064", "KNG-079")
-async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_a_search_ends_at_its_own_deadline(server: ScriptedRemote, remote: HubRemote) -> None:
     server.always("hang")
     with pytest.raises(RemoteUnavailable, match=r"within 50 ms"):
         await remote.search("fog", limit=1, types=None, timeout_s=0.05)
 
 
-async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_the_deadline_of_a_caller_is_not_mistaken_for_ours(server: ScriptedRemote, remote: HubRemote) -> None:
     server.always("hang")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await stored(remote)
 
 
-async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_cancelling_passes_and_the_next_call_works(server: ScriptedRemote, remote: HubRemote) -> None:
     server.script("hang")
     call = asyncio.create_task(stored(remote))
     await asyncio.to_thread(server.wait_until, lambda running: len(running.requests) == 1)
@@ -238,7 +238,7 @@ async def test_many_hung_calls_do_not_starve_the_next_one(server: ScriptedRemote
     await remote.aclose()
 
 
-async def test_a_server_that_is_killed_and_restarted_is_found_again(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_a_server_that_is_killed_and_restarted_is_found_again(server: ScriptedRemote, remote: HubRemote) -> None:
     assert await stored(remote) == "remote-1"
     server.stop()
     with pytest.raises(RemoteUnavailable, match=r"refused|broke|reset") as unavailable:
@@ -249,7 +249,7 @@ async def test_a_server_that_is_killed_and_restarted_is_found_again(server: Scri
 
 
 async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for_what_only_reads(
-    server: ScriptedRemote, once: SeedRemote
+    server: ScriptedRemote, once: HubRemote
 ) -> None:
     await once.connect()
     server.script("reset")
@@ -265,7 +265,7 @@ async def test_a_kept_connection_that_ends_as_it_is_used_again_is_no_trouble_for
     assert not server.effects
 
 
-async def test_a_first_connection_that_breaks_is_trouble(server: ScriptedRemote, once: SeedRemote) -> None:
+async def test_a_first_connection_that_breaks_is_trouble(server: ScriptedRemote, once: HubRemote) -> None:
     server.always("reset")
     with pytest.raises(RemoteUnavailable, match=r"broke|reset"):
         await once.connect()
@@ -273,7 +273,7 @@ async def test_a_first_connection_that_breaks_is_trouble(server: ScriptedRemote,
 
 
 async def test_a_read_that_breaks_every_connection_is_asked_twice_at_most(
-    server: ScriptedRemote, once: SeedRemote
+    server: ScriptedRemote, once: HubRemote
 ) -> None:
     await asyncio.gather(*(once.search("fog", limit=1, types=None, timeout_s=5.0) for _ in range(4)))
     server.always("reset")
@@ -297,7 +297,7 @@ async def test_a_kept_connection_may_also_end_after_a_redirect_or_a_new_token(
 
 
 async def test_closing_while_a_question_is_open_connects_to_nothing_again(
-    server: ScriptedRemote, once: SeedRemote
+    server: ScriptedRemote, once: HubRemote
 ) -> None:
     await once.connect()
     server.script("hang")
@@ -310,7 +310,7 @@ async def test_closing_while_a_question_is_open_connects_to_nothing_again(
 
 
 async def test_an_answer_that_breaks_off_on_a_kept_connection_is_not_asked_for_again(
-    server: ScriptedRemote, once: SeedRemote
+    server: ScriptedRemote, once: HubRemote
 ) -> None:
     await once.connect()
     server.always("truncated")
@@ -335,7 +335,7 @@ async def test_a_host_that_does_not_exist_is_unavailable() -> None:
     await remote.aclose()
 
 
-async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: HubRemote) -> None:
     await remote.connect()
     await remote.connect()
     assert all("cookie" not in call.headers for call in server.requests)
@@ -343,7 +343,7 @@ async def test_cookies_are_not_replayed(server: ScriptedRemote, remote: SeedRemo
 
 
 async def test_a_proxy_of_the_environment_does_not_see_loopback(
-    server: ScriptedRemote, remote: SeedRemote, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedRemote, remote: HubRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -375,7 +375,7 @@ async def test_a_proxy_that_does_not_answer_is_not_taken_for_the_server(
     assert "hunter2" not in str(unavailable.value)
 
 
-async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: SeedRemote) -> None:
+async def test_a_redirect_to_the_same_server_is_followed(server: ScriptedRemote, remote: HubRemote) -> None:
     server.script("redirect=307 /moved/mcp/call", f"redirect=308 {server.url}/again/mcp/call")
     assert await stored(remote)
     assert len(server.effects) == 1
@@ -441,4 +441,4 @@ async def test_no_secret_and_no_text_reaches_a_log_or_an_error(
 async def test_the_transport_shows_no_secret() -> None:
     url, token = "http://user-canary:password-canary@localhost?k=query-canary", "t0ken-canary"
     assert repr(Transport(endpoint(url), clock=SystemClock(), token=token)) == "<Transport http://localhost>"
-    assert repr(remote_at(url, token=token)) == "<SeedRemote http://localhost>"
+    assert repr(remote_at(url, token=token)) == "<HubRemote http://localhost>"

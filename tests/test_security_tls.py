@@ -23,10 +23,10 @@ from cryptography.x509.oid import NameOID
 
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.adapters.remote.dialect import JsonCall
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.json_call import JsonCall
-from kingly_memory.adapters.remote.mcp_call import McpCall
-from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.settings import Settings
 

@@ -15,7 +15,7 @@ import respx
 from kingly_memory import MemoryRouter
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.cli import parser
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised
 from kingly_memory.hub.access import Access

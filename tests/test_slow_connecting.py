@@ -11,7 +11,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.transport import Transport
+from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.errors import NotConnectedYet, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events

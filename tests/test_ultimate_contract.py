@@ -59,9 +59,7 @@ SERVERS: dict[str, Callable[[], AbstractContextManager[MakeRemote]]] = {
     "flat, in text, stateless": partial(served, flat=True, structured=False, sessions_only=False),
     "ignores keys": partial(served, manners={"honours_keys": False}),
     "lets go of what expired": partial(served, json_replies=True, manners={"updates_expired": False}),
-    "older, without keys": partial(
-        served, older=True, without=["record_thought"], manners={"honours_keys": False, "locked_search": True}
-    ),
+    "older, without keys": partial(served, older=True, manners={"honours_keys": False, "locked_search": True}),
 }
 
 

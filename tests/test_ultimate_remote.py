@@ -394,14 +394,13 @@ async def test_what_other_clients_keep_in_our_workflow_is_found_as_theirs(
 
 
 @pytest.mark.requirement("KNG-079")
-async def test_an_older_server_whose_semantic_search_is_locked_is_asked_in_the_other_way() -> None:
+async def test_an_older_server_whose_semantic_search_is_locked_is_asked_by_its_hybrid_search() -> None:
     with UltimateServer(older=True, manners=Manners(locked_search=True)) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
         await brought(remote)
-        for _ in range(2):
-            assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
-        assert len(server.named("search_semantic_memories")) == 1
+        assert await ids_found(remote, "lighthouse fog") == [LIGHTHOUSE.id]
+        assert server.named("search_semantic_memories") == []
         await remote.aclose()
 
 
@@ -450,19 +449,6 @@ async def test_what_was_forgotten_long_ago_comes_back_alive(server: UltimateServ
 
 
 @pytest.mark.requirement("KNG-071")
-async def test_what_is_at_hand_in_a_context_is_saved_as_one_state_and_read_from_it(
-    server: UltimateServer, remote: UltimateRemote
-) -> None:
-    for number in (1, 2):
-        await brought(remote, numbered(number, type=MemoryType.WORKING))
-    (title,) = {state["title"] for state in server.engine.data.states.values()}
-    assert title == "Kingly Memory: watch-1"
-    assert len(server.named("save_cognitive_state")[-1].arguments["working_memory_ids"]) == 2
-    hits = await remote.working_memory("watch-1", timeout_s=10)
-    assert sorted(hit.memory_id or "" for hit in hits) == ["memory-1", "memory-2"]
-    assert len(server.named("get_working_memory")) == 1
-
-
 @pytest.mark.parametrize("context_id", ["watch-1", "Watch 1", "Wächter/Ö"])
 async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer, context_id: str) -> None:
     first, second = ultimate_at(server.url), ultimate_at(server.url)
@@ -473,24 +459,6 @@ async def test_another_process_finds_a_context_by_its_tag(server: UltimateServer
     assert await second.working_memory("another", timeout_s=10) == []
     for one in (first, second):
         await one.aclose()
-
-
-async def test_a_state_that_cannot_be_saved_is_no_reason_to_deliver_again(
-    server: UltimateServer, remote: UltimateRemote
-) -> None:
-    server.script.add("status=500", method="save_cognitive_state")
-    await brought(remote, numbered(1, type=MemoryType.WORKING))
-    assert len(server.named("store_memory")) == 1
-
-
-async def test_a_state_goes_on_after_what_was_in_it_has_expired(server: UltimateServer, remote: UltimateRemote) -> None:
-    await brought(remote, numbered(1, type=MemoryType.WORKING))
-    server.engine.advance(1_801)
-    for number in (2, 3):
-        await brought(remote, numbered(number, type=MemoryType.WORKING))
-    saved = server.named("save_cognitive_state")
-    assert [call.outcome for call in saved] == ["effect", "TOOL_ERROR", "effect"]
-    assert len(saved[-1].arguments["working_memory_ids"]) == 2
 
 
 async def test_links_of_many_memories_are_asked_for_one_by_one_and_told_once(
@@ -536,38 +504,17 @@ async def record(remote: UltimateRemote, memory: Memory, parent: str | None = No
 
 
 @pytest.mark.requirement("KNG-071")
-async def test_an_older_server_records_thoughts_in_a_chain_of_its_own() -> None:
+async def test_on_an_older_server_too_a_thought_is_a_memory_that_can_be_linked_and_forgotten() -> None:
     with UltimateServer(older=True) as server:
         remote = ultimate_at(server.url)
         await remote.connect()
         first = await record(remote, thought(1))
         second = await record(remote, thought(2), first)
         assert await record(remote, thought(2), first) == second
-        kept = server.engine.data.thoughts[second]
-        assert (kept["parent_thought_id"], kept["thought_type"]) == (first, "hypothesis")
-        assert kept["thought_chain_id"] in server.engine.data.chains
-        assert len(server.engine.data.chains) == 1
-        with pytest.raises(RemoteRefused, match="recorded thought"):
-            await remote.forget(thought(2), remote_id=second, idempotency_key="k")
-        await remote.aclose()
-
-
-async def test_a_thought_whose_parent_the_server_does_not_know_is_recorded_without() -> None:
-    with UltimateServer(older=True) as server:
-        remote = ultimate_at(server.url)
-        await remote.connect()
-        thought_id = await record(remote, thought(1), "mem_00000007")
-        assert server.engine.data.thoughts[thought_id]["parent_thought_id"] is None
-        await remote.aclose()
-
-
-async def test_a_kind_of_thought_that_the_server_does_not_know_is_left_out() -> None:
-    with UltimateServer(older=True) as server:
-        server.manners.thought_types = frozenset({"inference"})
-        remote = ultimate_at(server.url)
-        await remote.connect()
-        thought_id = await record(remote, thought(1))
-        assert server.engine.data.thoughts[thought_id]["thought_type"] == "inference"
+        await remote.link(RemoteLink(first, second, "follows", 1.0, None, PROJECT), idempotency_key="l", repeated=False)
+        assert len(await remote.linked([second], timeout_s=10)) == 1
+        assert await remote.forget(thought(2), remote_id=second, idempotency_key="k") == second
+        assert server.engine.data.rows[second].content == ultimate_wire.FORGOTTEN
         await remote.aclose()
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.adapters.remote import ultimate_replies, ultimate_wire
+from kingly_memory.adapters.remote import ultimate_wire
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.ports import RemoteLink
 from tests.remote_samples import LIGHTHOUSE, MOMENT
-from tests.ultimate.engine import CONTEXT_DATA_LIMIT_BYTES, KINDS, LEVELS, THOUGHT_TYPES
+from tests.ultimate.engine import CONTEXT_DATA_LIMIT_BYTES, KINDS, LEVELS
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -68,7 +68,7 @@ def entry(memory: Memory = LIGHTHOUSE, **changes: Any) -> dict[str, Any]:
 
 
 def read_back(memory: Memory = LIGHTHOUSE, **changes: Any) -> Any:
-    hit = ultimate_replies.hit(entry(memory, **changes), memory.scope.project)
+    hit = ultimate_wire.hit(entry(memory, **changes), memory.scope.project)
     assert hit is not None
     return hit
 
@@ -180,7 +180,7 @@ def test_a_cleaned_question_holds_plain_lower_case_words_alone(question: str) ->
     assert not asked.worded or all(
         word.isascii() and word.isalnum() and word == word.lower() for word in asked.text.split()
     )
-    weights = ultimate_wire.search_arguments(asked, 5, None)
+    weights = ultimate_wire.search_arguments(question, 5, None)
     assert ("keyword_weight" in weights) is not asked.worded
 
 
@@ -191,17 +191,17 @@ def test_tags_of_ones_own_that_look_like_ours_are_not_sent() -> None:
 
 
 def test_a_memory_of_another_project_is_no_hit() -> None:
-    assert ultimate_replies.hit(entry(), "another") is None
-    assert ultimate_replies.hit(entry(), LIGHTHOUSE.scope.project) is not None
+    assert ultimate_wire.hit(entry(), "another") is None
+    assert ultimate_wire.hit(entry(), LIGHTHOUSE.scope.project) is not None
 
 
 def test_what_was_dropped_is_no_hit() -> None:
-    assert ultimate_replies.hit(entry(content=ultimate_wire.FORGOTTEN), LIGHTHOUSE.scope.project) is None
+    assert ultimate_wire.hit(entry(content=ultimate_wire.FORGOTTEN), LIGHTHOUSE.scope.project) is None
 
 
 @pytest.mark.parametrize("bad", [{}, {"memory_id": None}, {"memory_id": "a\nb"}, {"content": " "}, {"content": 7}])
 def test_an_entry_of_a_hostile_shape_is_left_out(bad: dict[str, Any]) -> None:
-    assert ultimate_replies.hit({**entry(), **bad} if bad else {}, LIGHTHOUSE.scope.project) is None
+    assert ultimate_wire.hit({**entry(), **bad} if bad else {}, LIGHTHOUSE.scope.project) is None
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_relevance_is_between_0_and_1(said: dict[str, Any], relevance: float) ->
 
 @pytest.mark.parametrize(("importance", "significance"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (0, 0.0), (99, 1.0)])
 def test_importance_is_significance_on_another_scale(importance: float, significance: float) -> None:
-    assert ultimate_replies.significance_of(importance) == significance
-    assert ultimate_replies.significance_of("5") is None
+    assert ultimate_wire.significance_of(importance) == significance
+    assert "significance" not in read_back(importance="5").record
 
 
 @pytest.mark.parametrize("tags", [["a", "ctx:c"], '["a", "ctx:c"]'])
@@ -234,10 +234,10 @@ def test_tags_are_read_from_a_list_or_from_json(tags: Any) -> None:
 
 def test_a_link_is_told_once_with_both_ends_whichever_was_asked_for() -> None:
     there = {"link_id": "l1", "link_type": "causal", "strength": 0.5}
-    outgoing = ultimate_replies.links({"links": {"outgoing": [{**there, "target_memory_id": "b"}]}}, "a")
-    incoming = ultimate_replies.links({"data": {"links": {"incoming": [{**there, "source_memory_id": "a"}]}}}, "b")
+    outgoing = ultimate_wire.links({"links": {"outgoing": [{**there, "target_memory_id": "b"}]}}, "a")
+    incoming = ultimate_wire.links({"data": {"links": {"incoming": [{**there, "source_memory_id": "a"}]}}}, "b")
     told = {"link_type": "causal", "source_memory_id": "a", "target_memory_id": "b", "strength": 0.5}
-    assert ultimate_replies.joined_links([outgoing, incoming]) == [told]
+    assert ultimate_wire.joined_links([outgoing, incoming]) == [told]
 
 
 def test_a_link_is_made_in_the_servers_words() -> None:
@@ -247,24 +247,18 @@ def test_a_link_is_made_in_the_servers_words() -> None:
     assert ultimate_wire.link_arguments(link._replace(description="so")) == {**told, "description": "so"}
 
 
-@given(st.text(max_size=20))
-def test_a_thought_has_a_type_that_the_server_knows(thought_type: str) -> None:
-    thought = replace(LIGHTHOUSE, metadata={"thought_type": thought_type})
-    assert ultimate_wire.thought_arguments(thought, "k", None, None)["thought_type"] in THOUGHT_TYPES
-
-
 @given(JSON)
 def test_any_json_is_read_or_refused_as_no_answer(reply: Any) -> None:
-    assert all(0.0 <= link["strength"] <= 1.0 for link in ultimate_replies.links(reply, "a"))
+    assert all(0.0 <= link["strength"] <= 1.0 for link in ultimate_wire.links(reply, "a"))
     try:
-        entries = ultimate_replies.entries(reply)
+        entries = ultimate_wire.entries(reply)
     except RemoteUnavailable:
         return
-    hits = ultimate_replies.merged((ultimate_replies.hit(one, "p") for one in entries), None)
+    hits = ultimate_wire.merged((ultimate_wire.hit(one, "p") for one in entries), None)
     assert all(0.0 <= hit.relevance <= 1.0 and hit.content and hit.remote_id for hit in hits)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(entry())), JSON))
 def test_any_field_of_an_entry_may_hold_anything(changes: dict[str, Any]) -> None:
-    hit = ultimate_replies.hit({**entry(), **changes}, LIGHTHOUSE.scope.project)
+    hit = ultimate_wire.hit({**entry(), **changes}, LIGHTHOUSE.scope.project)
     assert hit is None or (0.0 <= hit.relevance <= 1.0 and hit.content.strip() != "")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from kingly_memory import MemoryRouter, Settings, Source
-from kingly_memory.adapters.remote import ultimate_replies, wire
+from kingly_memory.adapters.remote import ultimate_wire, wire
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import LinkState
 from kingly_memory.testing import ScriptedRemote
@@ -67,7 +67,7 @@ def test_of_a_list_that_can_be_read_in_part_the_rest_is_left_out_and_counted_in_
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert len(wire.answers([7, SAID, {"content": "SECRET"}, None])) == 1
-        assert ultimate_replies.entries({"memories": [7, SAID, {"content": "SECRET"}, None]}) == [SAID]
+        assert ultimate_wire.entries({"memories": [7, SAID, {"content": "SECRET"}, None]}) == [SAID]
     told = "3 of 4 entries in a reply are no memories and are left out"
     assert [record.getMessage() for record in caplog.records] == [told, told]
 
@@ -75,9 +75,9 @@ def test_of_a_list_that_can_be_read_in_part_the_rest_is_left_out_and_counted_in_
 @pytest.mark.requirement("L3")
 @pytest.mark.parametrize("memories", [[1, 2], [{}], [{"memory_id": "1"}], [{"content": "fog"}], "nope", {"1": SAID}])
 def test_an_ultimate_servers_reply_is_held_to_the_same(memories: Any) -> None:
-    assert ultimate_replies.entries({"success": True, "memories": []}) == []
+    assert ultimate_wire.entries({"success": True, "memories": []}) == []
     with pytest.raises(RemoteUnavailable, match=r"no list of memories|nothing in the reply can be read as a memory"):
-        ultimate_replies.entries({"success": True, "memories": memories})
+        ultimate_wire.entries({"success": True, "memories": memories})
 
 
 @pytest.mark.requirement("L3", "KNG-003", "KNG-019", "KNG-079")

@@ -6,9 +6,9 @@ from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.remote.endpoint import endpoint
-from kingly_memory.adapters.remote.mcp_call import McpCall
-from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.mcp import McpCall
+from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.adapters.remote.ultimate import UltimateRemote
 from kingly_memory.models import Memory
 from tests.remote_samples import LIGHTHOUSE

@@ -151,8 +151,8 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
     if not remotes:
         return ()
     from kingly_memory.adapters.remote.chosen import ChosenRemote, dialects
-    from kingly_memory.adapters.remote.transport import Transport, load
-    from kingly_memory.adapters.remote.trying import Persistence
+    from kingly_memory.adapters.remote.http import Transport, load
+    from kingly_memory.adapters.remote.retrying import Persistence
     from kingly_memory.retrieval import spelling
     from kingly_memory.router.remotes import RemotePart
 
@@ -275,7 +275,7 @@ async def language_model(settings: Settings, clock: Clock) -> AsyncIterator[tupl
         return
     from kingly_memory.adapters.llm.openai_http import OpenAiHttpModel
     from kingly_memory.adapters.remote.endpoint import endpoint
-    from kingly_memory.adapters.remote.transport import Transport
+    from kingly_memory.adapters.remote.http import Transport
 
     try:
         there = endpoint(place.url)

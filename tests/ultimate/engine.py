@@ -23,13 +23,10 @@ LINK_TYPES = frozenset(
     "related causal sequential hierarchical contradicts supports generalizes specializes follows precedes task "
     "references elaborates question_of consequence_of".split()
 )
-THOUGHT_TYPES = frozenset(
-    "goal question hypothesis inference evidence constraint plan decision reflection critique summary".split()
-)
 MOST_IMPORTANT = 10.0
 CONTEXT_DATA_LIMIT_BYTES = 64_000
 _LIFETIMES_S = {"working": 1_800, "episodic": 604_800}
-_KEYED = frozenset({"create_workflow", "store_memory", "record_thought"})
+_KEYED = frozenset({"create_workflow", "store_memory"})
 _SAME_WORDS = 0.1
 """The least similarity that the semantic half finds."""
 _TRACE = (
@@ -61,7 +58,6 @@ class Manners:
     replaces_links: bool = True
     slow_s: float = 0.0
     kinds: frozenset[str] = KINDS
-    thought_types: frozenset[str] = THOUGHT_TYPES
 
 
 @dataclass(slots=True)
@@ -108,9 +104,6 @@ class _Database:
     workflows: dict[str, JsonObject] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
     links: list[JsonObject] = field(default_factory=list)
-    states: dict[str, JsonObject] = field(default_factory=dict)
-    chains: dict[str, JsonObject] = field(default_factory=dict)
-    thoughts: dict[str, JsonObject] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     index: sqlite3.Connection = field(
         default_factory=lambda: sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
@@ -175,7 +168,7 @@ class UltimateEngine:
             return None
         if tool == "store_memory":
             return {"memory_id": made, "embedding_id": self.data.rows[made].embedding_id, "idempotency_hit": True}
-        names = {"create_workflow": "workflow_id", "record_thought": "thought_id"}
+        names = {"create_workflow": "workflow_id"}
         return {names[tool]: made, "idempotency_hit": True}
 
     def _keyed(self, tool: str, key: str | None, kind: str) -> str:
@@ -370,22 +363,6 @@ class UltimateEngine:
         linked = {"links": self._links_of(memory_id, "both", None, 10)} if include_links else {}
         return {**row.to_json(), **linked, **({"context": row.context} if include_context else {})}, False
 
-    def _save_cognitive_state(
-        self, workflow_id: str, title: str, working_memory_ids: list[str], description: str | None = None
-    ) -> tuple[JsonObject, bool]:
-        self._check_workflow(workflow_id)
-        for memory_id in working_memory_ids:
-            self._row(memory_id)
-        state_id = self._new("state")
-        self.data.states[state_id] = {"title": title, "memory_ids": working_memory_ids, "description": description}
-        return {"state_id": state_id, "workflow_id": workflow_id, "title": title}, True
-
-    def _get_working_memory(self, context_id: str) -> tuple[JsonObject, bool]:
-        """An id that it does not know is a success with nothing in it."""
-        ids = self.data.states.get(context_id, {}).get("memory_ids", [])
-        held = [row.to_json() for row in self.live() if row.memory_id in ids]
-        return {"context_id": context_id, "working_memories": held}, False
-
     def _create_memory_link(
         self,
         source_memory_id: str,
@@ -417,39 +394,6 @@ class UltimateEngine:
     ) -> tuple[JsonObject, bool]:
         self._row(memory_id)
         return {"memory_id": memory_id, "links": self._links_of(memory_id, direction, link_type, limit)}, False
-
-    def _create_thought_chain(
-        self, workflow_id: str, title: str, initial_thought: str | None = None
-    ) -> tuple[JsonObject, bool]:
-        self._check_workflow(workflow_id)
-        chain_id = self._new("chain")
-        self.data.chains[chain_id] = {"title": title, "initial_thought": initial_thought}
-        return {"thought_chain_id": chain_id, "title": title}, True
-
-    def _record_thought(
-        self,
-        *,
-        workflow_id: str,
-        content: str,
-        thought_type: str = "inference",
-        thought_chain_id: str | None = None,
-        parent_thought_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[JsonObject, bool]:
-        self._check_workflow(workflow_id)
-        self._check_choice("thought_type", thought_type, self.manners.thought_types)
-        if thought_chain_id is not None and thought_chain_id not in self.data.chains:
-            raise Failed("TOOL_ERROR", f"Thought chain {thought_chain_id} not found.")
-        if parent_thought_id is not None and parent_thought_id not in self.data.thoughts:
-            raise Failed("TOOL_ERROR", f"Parent thought {parent_thought_id} not found.")
-        thought_id = self._keyed("record_thought", idempotency_key, "thought")
-        self.data.thoughts[thought_id] = {
-            "content": content,
-            "thought_type": thought_type,
-            "thought_chain_id": thought_chain_id,
-            "parent_thought_id": parent_thought_id,
-        }
-        return {"thought_id": thought_id, **self._hit_field()}, True
 
     def _initialize_memory_system(self) -> tuple[JsonObject, bool]:
         return {"message": "Unified Memory System initialized successfully.", "db_path": "/opt/ultimate/um.db"}, False

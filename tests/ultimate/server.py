@@ -41,8 +41,6 @@ CURRENT_TOOLS = (
     "get_memory_by_id",
     "hybrid_search_memories",
     "query_memories",
-    "get_working_memory",
-    "save_cognitive_state",
     "create_memory_link",
     "get_linked_memories",
     "echo",
@@ -50,14 +48,9 @@ CURRENT_TOOLS = (
 OLDER_TOOLS = (
     *CURRENT_TOOLS,
     "search_semantic_memories",
-    "record_thought",
-    "create_thought_chain",
     "initialize_memory_system",
 )
-_CHANGING = frozenset(
-    "create_workflow store_memory update_memory save_cognitive_state create_memory_link record_thought "
-    "create_thought_chain".split()
-)
+_CHANGING = frozenset({"create_workflow", "store_memory", "update_memory", "create_memory_link"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,30 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from kingly_memory.adapters.remote.dialect import Dialect, Offer
-from kingly_memory.adapters.remote.json_call import GREETING, JsonCall
-from kingly_memory.adapters.remote.mcp_call import McpCall
+from kingly_memory.adapters.remote.dialect import GREETING, Dialect, JsonCall, Offer
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.hub import HubRemote
+from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
-from kingly_memory.adapters.remote.seed_server import SeedRemote
-from kingly_memory.adapters.remote.together import Together
-from kingly_memory.adapters.remote.transport import Transport
-from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.adapters.remote.retrying import Persistence, Together
 from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import UNKNOWN, Remote, RemoteHit, RemoteInfo, RemoteLink
 
 T = TypeVar("T")
 
-_SEED_TOOLS = frozenset({"store_memory", "search_semantic_memories"})
-_WORKFLOW_TOOLS = frozenset({"store_memory", "create_workflow"})
-
 
 class Server(Remote, Protocol):
     """A remote that can be told what its server said to somebody else."""
 
-    def greeted(self, offer: Offer) -> RemoteInfo: ...
-
-    async def prepare(self) -> None: ...
+    async def greeted(self, offer: Offer) -> RemoteInfo: ...
 
 
 def dialects(setting: str, transport: Transport, *, project: str, call_timeout_s: float) -> list[Dialect]:
@@ -49,12 +42,12 @@ class ChosenRemote:
     ) -> None:
         """`connect_within_s` is for all that connecting takes, however many dialects are tried."""
         self._dialects = dialects
-        self._connect_within_s = connect_within_s
-        self._spoken: Dialect | None = None
         self._persistence = persistence
         self._project = project
+        self._connect_within_s = connect_within_s
+        self._spoken: Dialect | None = None
         self._server: Server | None = None
-        self._known: dict[tuple[str, type[Server]], Server] = {}
+        self._known: dict[tuple[str, bool], Server] = {}
         self._choosing = Together(self._choose)
 
     def __repr__(self) -> str:
@@ -132,20 +125,16 @@ class ChosenRemote:
     async def _choose(self) -> RemoteInfo:
         try:
             async with asyncio.timeout(self._connect_within_s):
-                return await self._chosen()
+                dialect, offer = await self._greeted()
+                self._spoken = dialect
+                server = self._server_for(dialect, offer)
+                info = await server.greeted(offer)
         except TimeoutError:
             reason = f"{self._dialects[0].address}: not connected within {self._connect_within_s:g} s"
             raise RemoteUnavailable(reason, timed_out=True) from None
-
-    async def _chosen(self) -> RemoteInfo:
-        dialect, offer = await self._greeted()
-        self._spoken = dialect
-        chosen = self._server_for(dialect, offer)
-        info = chosen.greeted(offer)
-        await chosen.prepare()
-        self._server = chosen
-        server = offer.server or info.server if info.server == UNKNOWN else info.server
-        return info._replace(server=server, dialect=offer.dialect, protocol=offer.protocol)
+        self._server = server
+        name = offer.server or info.server if info.server == UNKNOWN else info.server
+        return info._replace(server=name, dialect=offer.dialect, protocol=offer.protocol)
 
     async def _greeted(self) -> tuple[Dialect, Offer]:
         """The first dialect that is spoken there. When none is, raises what the one came to that was spoken last, else
@@ -161,22 +150,24 @@ class ChosenRemote:
         raise min(elsewhere, key=lambda one: (one[0] is not self._spoken, isinstance(one[1], NotThere)))[1]
 
     def _server_for(self, dialect: Dialect, offer: Offer) -> Server:
+        """By the tools that it lists. One that was chosen before is kept: what it has learnt of its server outlives a
+        lost connection."""
         tools = offer.tools
-        if tools is not None and tools >= _WORKFLOW_TOOLS:
+        is_ultimate = tools is not None and tools >= {"store_memory", "create_workflow"}
+        is_hub = tools is None or tools >= {"store_memory", "search_semantic_memories"} or GREETING in tools
+        if not is_ultimate and not is_hub:
+            self._server = None
+            reason = f"{dialect.address}: the server offers no memory tools; add them there, or name another address"
+            raise RemoteUnavailable(reason, reached=True)
+        known = self._known.get((offer.dialect, is_ultimate))
+        if known is not None:
+            return known
+        server: Server
+        if is_ultimate:
             from kingly_memory.adapters.remote.ultimate import UltimateRemote  # most servers are not of this kind
 
-            return self._kept(
-                offer, UltimateRemote, lambda: UltimateRemote(dialect, self._persistence, project=self._project)
-            )
-        if tools is None or tools >= _SEED_TOOLS or GREETING in tools:
-            return self._kept(offer, SeedRemote, lambda: SeedRemote(dialect, self._persistence))
-        self._server = None
-        reason = f"{dialect.address}: the server offers no memory tools; add them there, or name another address"
-        raise RemoteUnavailable(reason, reached=True)
-
-    def _kept(self, offer: Offer, kind: type[Server], new: Callable[[], Server]) -> Server:
-        """The one that was chosen before: what it has learnt of its server outlives a lost connection."""
-        known = self._known.get((offer.dialect, kind))
-        if known is None:
-            known = self._known[offer.dialect, kind] = new()
-        return known
+            server = UltimateRemote(dialect, self._persistence, project=self._project)
+        else:
+            server = HubRemote(dialect, self._persistence)
+        self._known[offer.dialect, is_ultimate] = server
+        return server

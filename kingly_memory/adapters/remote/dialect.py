@@ -1,12 +1,21 @@
-"""What a dialect is: how calls and answers lie on the wire. What the calls are named is the server's matter."""
+"""How calls lie on the wire. `Dialect` is the port; json-call (seed 004) is the smaller of the two, mcp the other.
+
+What the calls are named is the server's matter (`hub`, `ultimate`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
+from kingly_memory.adapters.remote.http import Transport
+from kingly_memory.adapters.remote.outcomes import NotThere
+from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import JsonObject
+
+GREETING = "initialize_memory_system"
 
 
 class Offer(NamedTuple):
@@ -23,6 +32,14 @@ class Offer(NamedTuple):
     arguments: Mapping[str, frozenset[str]] = MappingProxyType({})
     protocol: str = ""
     server: str = ""
+
+    def offers(self, tool: str) -> bool:
+        return self.tools is None or tool in self.tools
+
+    def takes(self, tool: str, argument: str) -> bool:
+        """Whether a tool takes an argument, as far as is known. Strict servers refuse a call with an argument more."""
+        known = self.arguments.get(tool)
+        return known is None or argument in known
 
 
 class Dialect(Protocol):
@@ -57,3 +74,53 @@ class Dialect(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+def beside(project: str, key: str | None) -> dict[str, str]:
+    """The headers in which the project and the idempotency key travel too."""
+    keyed = {} if key is None else {"Idempotency-Key": quote(key, safe="")}
+    return {"Kingly-Project": quote(project, safe=""), **keyed}
+
+
+class JsonCall:
+    """`POST {endpoint}/mcp/call` with `{"method", "params"}`; the reply is the result as JSON."""
+
+    def __init__(self, transport: Transport, *, project: str, call_timeout_s: float = 5.0) -> None:
+        self._transport = transport
+        self._project = project
+        self._call_timeout_s = call_timeout_s
+
+    @property
+    def address(self) -> str:
+        return str(self._transport.endpoint)
+
+    async def connect(self) -> Offer:
+        try:
+            told = await self.call(GREETING, {}, reads=True)
+        except RemoteRefused as refused:
+            if not refused.clear or refused.unknown_method:
+                raise
+            # A greeting has no arguments that could be wrong: a server of mcp was mounted above this path.
+            raise NotThere(refused.reason, clear=False) from None
+        return Offer("json-call", None, told)
+
+    async def call(
+        self,
+        tool: str,
+        params: JsonObject,
+        *,
+        project: str | None = None,
+        key: str | None = None,
+        timeout_s: float | None = None,
+        reads: bool = False,
+    ) -> Any:
+        return await self._transport.post(
+            "/mcp/call",
+            {"method": tool, "params": params},
+            headers=beside(project or self._project, key),
+            timeout_s=self._call_timeout_s if timeout_s is None else timeout_s,
+            reads=reads,
+        )
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()

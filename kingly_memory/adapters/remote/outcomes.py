@@ -37,27 +37,9 @@ from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import as_utc
 
-LONGEST_RETRY_AFTER_S = 300.0
-
-_LATER = frozenset({407, 408, 425, 429})
-_SUCCESS = range(200, 300)
-_CLIENT_ERRORS = range(400, 500)
-_UNAUTHORISED = frozenset({401, 403})
-_DECIDED = _LATER | _UNAUTHORISED
-_CLEAR = frozenset({400, 413, 422})
-_FAILURE_CODES = frozenset({"INVALID_PARAMETER", "TOOL_ERROR", "EXECUTION_ERROR"})
-_METHOD_NOT_FOUND = -32601
-_INVALID_PARAMS = -32602
-_INTERNAL_ERROR = -32603
-_SERVER_TROUBLES = range(-32019, -31999)
-_NOT_THERE = frozenset({404, 405, 406, 415})
-_INVALID_ARGUMENTS = re.compile(
-    r"validation errors?\b|invalid (argument|parameter|params)|missing (a )?required|field required", re.IGNORECASE
-)
-_ERROR_TEXT_LIMIT = 200
-"""Characters; a longer error text may quote the memory, and the memory may say anything."""
-_UNKNOWN_METHOD = re.compile(r"unknown (method|tool)|method not found", re.IGNORECASE)
 CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND = "conflict", "database locked", "workflow not found", "memory not found"
+"""What an error text may be about, in words of ours (`RemoteRefused.code`)."""
+
 _SIGNS = {
     CONFLICT: re.compile(r"UNIQUE constraint failed", re.IGNORECASE),
     LOCKED: re.compile(r"database (table )?is locked", re.IGNORECASE),
@@ -66,7 +48,17 @@ _SIGNS = {
 }
 _SIGN_LIMIT = 2_000
 """Characters of an error text that are looked at for signs; beyond are tracebacks."""
-_SECONDS = re.compile(r"[+-]?\d{1,20}(\.\d{0,9})?")
+_ERROR_TEXT_LIMIT = 200
+"""Characters; a longer error text may quote the memory, and the memory may say anything."""
+_UNKNOWN_METHOD = re.compile(r"unknown (method|tool)|method not found", re.IGNORECASE)
+_INVALID_ARGUMENTS = re.compile(
+    r"validation errors?\b|invalid (argument|parameter|params)|missing (a )?required|field required", re.IGNORECASE
+)
+_SUCCESS, _CLIENT_ERRORS = range(200, 300), range(400, 500)
+_UNAUTHORISED = frozenset({401, 403})
+_LATER = frozenset({407, 408, 425, 429})
+_METHOD_NOT_FOUND, _INVALID_PARAMS, _INTERNAL_ERROR = -32601, -32602, -32603
+_SERVER_TROUBLES = range(-32019, -31999)
 
 
 class NotThere(RemoteRefused):
@@ -91,8 +83,8 @@ def succeeded(status: int) -> bool:
 
 def needs_body(status: int) -> bool:
     """Whether the body can change what the answer means. Where it cannot, it is not read at all."""
-    decides = status in _CLIENT_ERRORS and status not in _DECIDED
-    return decides or succeeded(status) or status == HTTPStatus.NOT_IMPLEMENTED
+    is_open = status in _CLIENT_ERRORS and status not in _LATER | _UNAUTHORISED
+    return is_open or succeeded(status) or status == HTTPStatus.NOT_IMPLEMENTED
 
 
 def result(status: int, body: bytes, retry_after: str | None, now: datetime) -> Any:
@@ -117,9 +109,9 @@ def refusal(status: int, body: bytes, retry_after: str | None, now: datetime) ->
         return RemoteRefused(f"{text} (unknown method)", clear=True, unknown_method=True)
     if status in _LATER or status not in _CLIENT_ERRORS:
         return RemoteUnavailable(text, retry_after_s=retry_after_s(retry_after, now), reached=True)
-    if status in _NOT_THERE:
+    if status in {404, 405, 406, 415}:
         return NotThere(text, clear=False)
-    return RemoteRefused(text, clear=status in _CLEAR)
+    return RemoteRefused(text, clear=status in {400, 413, 422})
 
 
 def rpc_failure(error: Mapping[str, Any]) -> RemoteError:
@@ -147,22 +139,19 @@ def tool_failure(text: str) -> RemoteRefused:
 
 def failure(value: Any) -> RemoteRefused | None:
     """The error hidden in a 2xx answer: `{"success": false, ...}` or `{"error": ...}`. Its text stays hidden."""
-    if not isinstance(value, Mapping):
-        return None
-    error = value.get("error")
-    if value.get("success") is not False and not error:
+    error = value.get("error") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or (value.get("success") is not False and not error):
         return None
     if _is_unknown_method(error):
         return RemoteRefused("unknown method", clear=True, unknown_method=True)
-    code = value.get("error_code")
-    known = code if isinstance(code, str) and code in _FAILURE_CODES else "no known code"
-    sign = sign_of(error)
+    code, sign = value.get("error_code"), sign_of(error)
+    known = code if code in ("INVALID_PARAMETER", "TOOL_ERROR", "EXECUTION_ERROR") else "no known code"
     about = known if sign is None else f"{known}: {sign}"
     return RemoteRefused(f"the call failed ({about})", clear=known == "INVALID_PARAMETER" and sign is None, code=sign)
 
 
 def sign_of(error: Any) -> str | None:
-    """What a server's error text is about, in a word of ours (`RemoteRefused.code`); None when it is none we know."""
+    """What a server's error text is about; None when it is nothing we know."""
     text = error.get("message") if isinstance(error, Mapping) else error
     if not isinstance(text, str):
         return None
@@ -171,15 +160,15 @@ def sign_of(error: Any) -> str | None:
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:
     """A Retry-After header, in seconds or as an HTTP date, clamped to 0-300 s. None when it cannot be read."""
-    if value is None:
-        return None
-    text = value.strip()
-    if _SECONDS.fullmatch(text):
-        return _clamped(float(text))
+    text = (value or "").strip()
     try:
-        return _clamped((as_utc(parsedate_to_datetime(text)) - as_utc(now)).total_seconds())
+        if re.fullmatch(r"[+-]?\d{1,20}(\.\d{0,9})?", text):
+            seconds = float(text)
+        else:
+            seconds = (as_utc(parsedate_to_datetime(text)) - as_utc(now)).total_seconds()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+    return min(max(seconds, 0.0), 300.0)
 
 
 def _names_unknown_method(body: bytes) -> bool:
@@ -197,7 +186,3 @@ def _is_unknown_method(error: Any) -> bool:
     if isinstance(error, Mapping):
         return error.get("code") == _METHOD_NOT_FOUND or _is_unknown_method(error.get("message"))
     return isinstance(error, str) and len(error) <= _ERROR_TEXT_LIMIT and bool(_UNKNOWN_METHOD.search(error))
-
-
-def _clamped(seconds: float) -> float:
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)

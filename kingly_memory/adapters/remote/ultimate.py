@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from kingly_memory.adapters.remote import outcomes, ultimate_replies, ultimate_wire, wire
+from kingly_memory.adapters.remote import ultimate_wire, wire
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
-from kingly_memory.adapters.remote.trying import Persistence
-from kingly_memory.adapters.remote.ultimate_calls import Calls, Deadline, Workflows, all_of, repeated_on_conflict
-from kingly_memory.adapters.remote.ultimate_contexts import Contexts
-from kingly_memory.adapters.remote.ultimate_repairs import Repairs
-from kingly_memory.adapters.remote.ultimate_thoughts import Thoughts
-from kingly_memory.errors import RemoteRefused, RemoteUnavailable
+from kingly_memory.adapters.remote.outcomes import CONFLICT, LOCKED, NO_WORKFLOW, NOT_FOUND
+from kingly_memory.adapters.remote.retrying import Persistence, Together, deadline
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
 
+log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
 
+_AT_ONCE = 4
+"""Calls of one question that are under way together."""
 _LOOKUP_LIMIT = 10
-_LEAST_SIMILARITY = 0.1
-"""What the server asks for by itself, 0.75, leaves out most of what a question is about."""
+_MOST_ITEMS = 20
+_MOST_WITHOUT_EMBEDDING = 256
 
 
 class UltimateRemote:
@@ -29,84 +32,158 @@ class UltimateRemote:
     waits for once."""
 
     def __init__(
-        self,
-        dialect: Dialect,
-        persistence: Persistence,
-        *,
-        project: str,
-        namespace: str | None = None,
+        self, dialect: Dialect, persistence: Persistence, *, project: str, namespace: str | None = None
     ) -> None:
         """`namespace` names the project's workflow; where it is None, the project does."""
         self._dialect = dialect
         self._persistence = persistence
         self._project = project
         self._namespace = namespace
-        self._clock = persistence.clock
-        self._calls = Calls(dialect)
-        self._workflows = Workflows(self._calls, self._namespace_of)
-        self._contexts = Contexts(self._calls, self._workflows)
-        self._repairs = Repairs(self._calls)
-        self._thoughts = Thoughts(self._calls)
+        self._offer = Offer("", None, None)
+        self._workflows: dict[str, str] = {}
+        self._getting: dict[str, Together[str]] = {}
         self._honours_keys = True
-        self._by_meaning = False
         self._was_late = False
+        self._without_embedding: deque[tuple[str, str]] = deque(maxlen=_MOST_WITHOUT_EMBEDDING)
+        self._has_warned = False
 
     def __repr__(self) -> str:
-        return f"<UltimateRemote {self._dialect.address} without_embedding={self._repairs.missing}>"
+        return f"<UltimateRemote {self._dialect.address} without_embedding={len(self._without_embedding)}>"
 
     async def connect(self) -> RemoteInfo:
-        info = self.greeted(await self._dialect.connect())
-        await self.prepare()
+        return await self.greeted(await self._dialect.connect())
+
+    async def greeted(self, offer: Offer) -> RemoteInfo:
+        """Take up what the server offers, and get the project's workflow before somebody waits for it."""
+        self._offer = offer
+        self._honours_keys = offer.takes("store_memory", "idempotency_key")
+        info = RemoteInfo(server=offer.server or "ultimate", honours_keys=self._honours_keys)
+        await self._workflow(self._project)
         return info
 
-    def greeted(self, offer: Offer) -> RemoteInfo:
-        """Take up what the server offers."""
-        self._calls.greeted(offer)
-        self._honours_keys = self._calls.takes("store_memory", "idempotency_key")
-        self._workflows.look_first = not self._calls.takes("create_workflow", "idempotency_key")
-        self._by_meaning = offer.tools is not None and "search_semantic_memories" in offer.tools
-        return RemoteInfo(server=offer.server or "ultimate", honours_keys=self._honours_keys)
+    async def aclose(self) -> None:
+        for getting in self._getting.values():
+            await getting.aclose()
+        await self._dialect.aclose()
 
-    async def prepare(self) -> None:
-        """Get the project's workflow before somebody waits for it."""
-        await self._workflows.of(self._project)
+    # --- what the outbox sends --------------------------------------------------------------------------------------
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        """By whatever this server can do: an update, else a new memory unless an earlier try has made it."""
+
         async def bring(maybe_there: bool) -> str:
-            return await self._bring(memory, idempotency_key, remote_id, maybe_there)
+            if remote_id is not None and await self._update(memory, remote_id):
+                return remote_id
+            if maybe_there and not self._honours_keys:
+                try:
+                    copies = await self._copies(memory, any_revision=remote_id is None)
+                except RemoteRefused:  # it cannot search: at least once is better than never
+                    copies = []
+                if copies:
+                    return copies[0]
+            return await self._create(memory, idempotency_key, supersedes=remote_id)
 
         return await self._persistence.delivered(bring, repeated)
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
-        async def bring(maybe_there: bool) -> str:
-            if self._thoughts.are_known:
-                record = partial(self._thoughts.record, memory, idempotency_key, parent_remote_id)
-                return await self._within(memory, record)
-            return await self._bring(memory, idempotency_key, None, maybe_there)
-
-        return await self._persistence.delivered(bring, repeated)
+        """A memory of a kind of its own, so that it is found, linked and dropped like any other."""
+        return await self.store(memory, idempotency_key=idempotency_key, remote_id=None, repeated=repeated)
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
+        """Where the server keeps one link of a kind between two memories, it stays as it is there."""
+
         async def bring(maybe_there: bool) -> None:
-            if not (maybe_there and await self._is_linked(link)):
-                await self._link(link)
+            try:
+                if maybe_there and wire.link_words(link) in await self._links_of(link.source_id, link.project):
+                    return
+            except RemoteRefused:
+                pass
+            try:
+                await self._write("create_memory_link", ultimate_wire.link_arguments(link), link.project)
+            except RemoteRefused as refused:
+                if refused.code != CONFLICT:
+                    raise
 
         await self._persistence.delivered(bring, repeated)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
-        async def drop() -> str | None:
-            remote_ids = (
-                [remote_id]
-                if remote_id is not None
-                else await self._copies(memory, any_revision=True, dropped_too=True)
-            )
-            for one in remote_ids:
-                await self._drop(memory, one)
-            return next(iter(remote_ids), None)
+        """Overwritten and ended: the server has no tool to delete a memory."""
 
-        return await self._persistence.of(drop)
+        async def drop(_: bool) -> str | None:
+            copies = [remote_id] if remote_id is not None else await self._copies(memory, dropped_too=True)
+            for one in copies:
+                try:
+                    await self._write("update_memory", ultimate_wire.drop_arguments(memory, one), memory.scope.project)
+                except RemoteRefused as refused:
+                    if refused.unknown_method:
+                        raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
+                    if refused.code != NOT_FOUND:
+                        raise
+            return next(iter(copies), None)
+
+        return await self._persistence.delivered(drop)
+
+    async def _update(self, memory: Memory, remote_id: str) -> bool:
+        """False where there is nothing to update: the server has no such tool, or no such memory any more."""
+        arguments = ultimate_wire.update_arguments(memory, remote_id, self._persistence.clock.now())
+        project, was_late = memory.scope.project, self._was_late
+
+        async def write(embedding: bool) -> Any:
+            return await self._write("update_memory", {**arguments, "regenerate_embedding": embedding}, project)
+
+        try:
+            await self._with_embedding(write)
+        except RemoteRefused as refused:
+            if refused.unknown_method or refused.code == NOT_FOUND:
+                return False
+            raise
+        if was_late:
+            self._note_without_embedding(remote_id, project)
+        return True
+
+    async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
+        arguments, project = ultimate_wire.store_arguments(memory, key, supersedes), memory.scope.project
+
+        async def store(told: JsonObject, workflow_id: str) -> Any:
+            async def write(embedding: bool) -> Any:
+                said = {"workflow_id": workflow_id, **told, "generate_embedding": embedding}
+                return await self._write("store_memory", said, project)
+
+            return await self._with_embedding(write)
+
+        try:
+            reply = await self._within(project, partial(store, arguments))
+        except RemoteRefused as refused:
+            plain = ultimate_wire.PLAIN_KIND  # an older server knows fewer kinds
+            if not refused.clear or refused.unknown_method or arguments["memory_type"] == plain:
+                raise
+            reply = await self._within(project, partial(store, {**arguments, "memory_type": plain}))
+        remote_id, body = ultimate_wire.named(reply, "memory_id"), ultimate_wire.body_of(reply)
+        self._honours_keys = self._honours_keys and "idempotency_hit" in body
+        await self._note_embedding(remote_id, body, project)
+        return remote_id
+
+    async def _copies(self, memory: Memory, *, any_revision: bool = True, dropped_too: bool = False) -> list[str]:
+        """The remote ids of what bears the memory's tag."""
+        project, tool = memory.scope.project, "query_memories"
+        arguments: JsonObject = {"tags": [ultimate_wire.memory_tag(memory)], "limit": _LOOKUP_LIMIT}
+        if not self._offer.offers(tool):
+            tool = "hybrid_search_memories"
+            arguments |= ultimate_wire.search_arguments(memory.content, _LOOKUP_LIMIT, memory.type)
+
+        async def look(workflow_id: str) -> Any:
+            return await self._read(tool, {"workflow_id": workflow_id, **arguments}, project)
+
+        return [
+            ultimate_wire.named(entry, "memory_id")
+            for entry in ultimate_wire.entries(await self._within(project, look))
+            if ultimate_wire.is_of(entry, memory, any_revision=any_revision)
+            and (dropped_too or not ultimate_wire.is_dropped(entry))
+        ]
+
+    # --- what somebody waits for ------------------------------------------------------------------------------------
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
@@ -115,194 +192,181 @@ class UltimateRemote:
         wanted = None if types is None else frozenset(types)
         all_of_them = wanted is None or len(wanted) == len(MemoryType)
         levels: Sequence[MemoryType | None] = [None] if all_of_them else sorted(wanted or ())
-        deadline = Deadline(timeout_s)
+
+        async def found(level: MemoryType | None, workflow_id: str) -> list[RemoteHit | None]:
+            if self._offer.offers("hybrid_search_memories"):
+                tool, arguments = "hybrid_search_memories", ultimate_wire.search_arguments(text, limit, level)
+            else:  # older servers
+                tool = "search_semantic_memories"
+                arguments = ultimate_wire.semantic_search_arguments(text, limit, level)
+            reply = await self._read(tool, {"workflow_id": workflow_id, **arguments}, self._project)
+            return [ultimate_wire.hit(entry, self._project, level) for entry in ultimate_wire.entries(reply)]
 
         async def ask(workflow_id: str) -> list[RemoteHit]:
-            asks = [partial(self._found, workflow_id, text, limit, level, deadline) for level in levels]
-            return ultimate_replies.merged((hit for found in await all_of(asks) for hit in found), wanted)
+            several = await _all_of([partial(found, level, workflow_id) for level in levels])
+            return ultimate_wire.merged((hit for hits in several for hit in hits), wanted)
 
-        found = await self._workflows.within(self._project, ask, deadline)
-        return found[:limit]
+        async with deadline(timeout_s):
+            return (await self._within(self._project, ask))[:limit]
 
     async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
-        deadline, project = Deadline(timeout_s), self._project
-        asks = [partial(self._contexts.tagged, project, context_id, deadline)]
-        if context_id is not None:
-            asks.append(partial(self._contexts.held, project, context_id, deadline))
-        return ultimate_replies.merged((hit for held in await all_of(asks) for hit in held), None)
+        """Working memories that bear the tag of the context; all of the project's where none is named."""
+        tags = {} if context_id is None else {"tags": [ultimate_wire.context_tag(context_id)]}
+
+        async def query(workflow_id: str) -> Any:
+            arguments = {
+                "workflow_id": workflow_id,
+                "memory_level": MemoryType.WORKING.value,
+                "sort_by": "created_at",
+                "sort_order": "DESC",
+                "limit": _MOST_ITEMS,
+                **tags,
+            }
+            return await self._read("query_memories", arguments, self._project)
+
+        async with deadline(timeout_s):
+            entries = ultimate_wire.entries(await self._within(self._project, query))
+        working = MemoryType.WORKING
+        hits = (ultimate_wire.hit(entry, self._project, working) for entry in entries)
+        found = ultimate_wire.merged(hits, frozenset({working}))
+        if context_id is None:
+            return found
+        return [placed for hit in found if (placed := ultimate_wire.in_context(hit, context_id)) is not None]
 
     async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
         """One memory a call, several calls at a time, all of them under one deadline."""
-        deadline = Deadline(timeout_s)
-        asks = [partial(self._links_of, one, self._project, deadline) for one in dict.fromkeys(remote_ids)]
-        return ultimate_replies.joined_links(await all_of(asks))
+        asks = [partial(self._links_of, one, self._project) for one in dict.fromkeys(remote_ids)]
+        async with deadline(timeout_s):
+            return ultimate_wire.joined_links(await _all_of(asks))
 
-    async def aclose(self) -> None:
-        await self._workflows.aclose()
-        await self._dialect.aclose()
-
-    def _namespace_of(self, project: str) -> str:
-        return self._namespace if self._namespace is not None and project == self._project else project
-
-    async def _bring(self, memory: Memory, key: str, remote_id: str | None, maybe_there: bool) -> str:
-        """One try at making the remote hold this revision, by whatever this server can do."""
-        if remote_id is not None and await self._updated(memory, remote_id):
-            return remote_id
-        if maybe_there and not self._honours_keys:
-            there = await self._copies_if_told(memory, any_revision=remote_id is None)
-            if there:
-                return there[0]
-        return await self._create(memory, key, supersedes=remote_id)
-
-    async def _updated(self, memory: Memory, remote_id: str) -> bool:
-        """False where there is nothing to update: the server has no such tool, or no such memory any more."""
-        arguments = ultimate_wire.update_arguments(memory, remote_id, self._clock.now())
-        project, was_late = memory.scope.project, self._was_late
-
-        async def write(embedding: bool) -> Any:
-            told = {**arguments, "regenerate_embedding": embedding}
-            return await self._calls.write("update_memory", told, project=project)
-
+    async def _links_of(self, remote_id: str, project: str) -> list[JsonObject]:
+        """None of a memory that the server does not have any more."""
+        arguments = {"memory_id": remote_id, "direction": "both", "limit": 50}
         try:
-            await self._with_embedding(write)
+            reply = await self._read("get_linked_memories", arguments, project)
         except RemoteRefused as refused:
-            if refused.unknown_method or refused.code == outcomes.NOT_FOUND:
-                return False
+            if refused.code == NOT_FOUND:
+                return []
             raise
-        if was_late:
-            self._repairs.miss(remote_id, project)
-        return True
+        return ultimate_wire.links(reply, remote_id)
 
-    async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
-        arguments = ultimate_wire.store_arguments(memory, key, supersedes)
-        try:
-            reply = await self._within(memory, partial(self._stored, memory, arguments))
-        except RemoteRefused as refused:
-            if not refused.clear or refused.unknown_method or arguments["memory_type"] == ultimate_wire.PLAIN_KIND:
-                raise
-            plain = {**arguments, "memory_type": ultimate_wire.PLAIN_KIND}  # an older server knows fewer kinds
-            reply = await self._within(memory, partial(self._stored, memory, plain))
-        remote_id = ultimate_replies.named(reply, "memory_id")
-        body = ultimate_replies.body_of(reply)
-        self._honours_keys = self._honours_keys and "idempotency_hit" in body
-        await self._repairs.note(remote_id, body, memory.scope.project)
-        await self._contexts.note(memory, remote_id)
-        return remote_id
-
-    async def _stored(self, memory: Memory, arguments: JsonObject, workflow_id: str) -> Any:
-        async def write(embedding: bool) -> Any:
-            told = {"workflow_id": workflow_id, **arguments, "generate_embedding": embedding}
-            return await self._calls.write("store_memory", told, project=memory.scope.project)
-
-        return await self._with_embedding(write)
+    # --- embeddings -------------------------------------------------------------------------------------------------
 
     async def _with_embedding(self, write: Callable[[bool], Awaitable[Any]]) -> Any:
         """What takes long there is the embedding: after a call that was not answered in time, the next one does
         without, and it is made up for later. Else each try would wait for the one before it."""
         try:
-            reply = await repeated_on_conflict(partial(write, not self._was_late))
+            reply = await _repeated_on_conflict(partial(write, not self._was_late))
         except RemoteUnavailable as error:
             self._was_late = error.timed_out
             raise
         self._was_late = False
         return reply
 
-    async def _within(self, memory: Memory, use: Callable[[str], Awaitable[T]]) -> T:
-        return await self._workflows.within(memory.scope.project, use)
+    async def _note_embedding(self, remote_id: str, stored: Mapping[str, Any], project: str) -> None:
+        """What the server stored without an embedding is found by its words only. Once a later memory has got one, the
+        server can make them again, and is asked for one that is missing. Known to this process alone."""
+        if "embedding_id" not in stored:
+            return
+        if stored["embedding_id"] is None:
+            self._note_without_embedding(remote_id, project)
+        elif self._without_embedding:
+            self._has_warned = False
+            missing_id, of_project = self._without_embedding.popleft()
+            try:
+                await self._write("update_memory", {"memory_id": missing_id, "regenerate_embedding": True}, of_project)
+            except RemoteError as error:
+                log.warning("the remote made no embedding of a memory, which it finds by its words only: %s", error)
 
-    async def _drop(self, memory: Memory, remote_id: str) -> None:
-        """Overwritten and ended: the server has no tool to delete a memory."""
-        arguments = ultimate_wire.drop_arguments(memory, remote_id)
+    def _note_without_embedding(self, remote_id: str, project: str) -> None:
+        if (remote_id, project) not in self._without_embedding:
+            self._without_embedding.append((remote_id, project))
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("the remote stores without embeddings: its semantic search does not find what is new")
+
+    # --- workflows and calls ----------------------------------------------------------------------------------------
+
+    async def _within(self, project: str, use: Callable[[str], Awaitable[T]]) -> T:
+        """What `use` makes of the project's workflow; where that is gone, of a new one."""
+        workflow_id = await self._workflow(project)
         try:
-            await self._calls.write("update_memory", arguments, project=memory.scope.project)
+            return await use(workflow_id)
         except RemoteRefused as refused:
-            if refused.unknown_method:
-                raise RemoteRefused("it has no tool to drop a memory with", clear=True) from None
-            if refused.code != outcomes.NOT_FOUND:
+            if refused.code != NO_WORKFLOW:
                 raise
-            self._thoughts.check_dropped(memory)
+        if self._workflows.get(project) == workflow_id:
+            del self._workflows[project]
+        return await use(await self._workflow(project))
 
-    async def _copies_if_told(self, memory: Memory, *, any_revision: bool) -> list[str]:
-        """As `_copies`; one that cannot search is taken as one that has none: at least once is better than never."""
+    async def _workflow(self, project: str) -> str:
+        """Nothing can be stored without one. Somebody who cannot wait for it any longer leaves it to the next."""
+        if project not in self._workflows:
+            getting = self._getting.setdefault(project, Together(partial(self._get_workflow, project)))
+            self._workflows[project] = await getting.done()
+        return self._workflows[project]
+
+    async def _get_workflow(self, project: str) -> str:
+        """Where the server honours no keys, making one twice would make two: what lies there for the project is looked
+        at first. A server that cannot say has none."""
+        if not self._offer.takes("create_workflow", "idempotency_key"):
+            tags: JsonObject = {"tags": [ultimate_wire.project_tag(project)], "limit": 1}
+            try:
+                earlier = ultimate_wire.entries(await self._read("query_memories", tags, project))
+            except RemoteRefused:
+                earlier = []
+            for entry in earlier:
+                workflow_id = entry.get("workflow_id")
+                if ultimate_wire.hit(entry, project) is not None and isinstance(workflow_id, str) and workflow_id:
+                    return workflow_id
+        name = self._namespace if self._namespace is not None and project == self._project else project
+        create = partial(self._write, "create_workflow", ultimate_wire.workflow_arguments(name), project)
+        return ultimate_wire.named(await _repeated_on_conflict(create), "workflow_id")
+
+    async def _read(self, tool: str, arguments: JsonObject, project: str) -> Any:
+        """One call that changes nothing."""
+        return await self._call(tool, arguments, project, reads=True)
+
+    async def _write(self, tool: str, arguments: JsonObject, project: str) -> Any:
+        """One call that changes something. A database that is locked is worth trying again."""
         try:
-            return await self._copies(memory, any_revision=any_revision)
-        except RemoteRefused:
-            return []
-
-    async def _copies(self, memory: Memory, *, any_revision: bool, dropped_too: bool = False) -> list[str]:
-        """The remote ids of what bears the memory's tag."""
-
-        async def look(workflow_id: str) -> list[str]:
-            tags = [ultimate_wire.memory_tag(memory)]
-            arguments: JsonObject = {"workflow_id": workflow_id, "tags": tags, "limit": _LOOKUP_LIMIT}
-            tool = "query_memories"
-            if not self._calls.offers(tool):
-                tool = "hybrid_search_memories"
-                question = ultimate_wire.asked(memory.content)
-                arguments |= ultimate_wire.search_arguments(question, _LOOKUP_LIMIT, memory.type)
-            reply = await self._calls.read(tool, arguments, project=memory.scope.project)
-            return [
-                ultimate_replies.named(entry, "memory_id")
-                for entry in ultimate_replies.entries(reply)
-                if ultimate_replies.is_of(entry, memory, any_revision=any_revision)
-                and (dropped_too or not ultimate_replies.is_dropped(entry))
-            ]
-
-        return await self._workflows.within(memory.scope.project, look)
-
-    async def _found(
-        self, workflow_id: str, text: str, limit: int, level: MemoryType | None, deadline: Deadline
-    ) -> list[RemoteHit | None]:
-        question = ultimate_wire.asked(text)
-        arguments = {"workflow_id": workflow_id, **ultimate_wire.search_arguments(question, limit, level)}
-        reply = None
-        if self._by_meaning:
-            reply = await self._by_meaning_alone(text, arguments, deadline)
-        if reply is None:
-            tool = "hybrid_search_memories"
-            reply = await self._calls.read(tool, arguments, project=self._project, deadline=deadline)
-        return [ultimate_replies.hit(entry, self._project, level) for entry in ultimate_replies.entries(reply)]
-
-    async def _by_meaning_alone(self, text: str, arguments: JsonObject, deadline: Deadline) -> Any:
-        """An older server's semantic search. One of them fails whenever it finds something: then the other is used, if
-        there is one."""
-        asked = {
-            "workflow_id": arguments["workflow_id"],
-            "query": text,
-            "limit": arguments["limit"],
-            "threshold": _LEAST_SIMILARITY,
-            "include_content": True,
-            **({"memory_level": arguments["memory_level"]} if "memory_level" in arguments else {}),
-        }
-        try:
-            return await self._calls.read("search_semantic_memories", asked, project=self._project, deadline=deadline)
+            return await self._call(tool, arguments, project, reads=False)
         except RemoteRefused as refused:
-            if refused.code != outcomes.LOCKED or not self._calls.offers("hybrid_search_memories"):
+            if refused.code != LOCKED:
                 raise
-            self._by_meaning = False
-            return None
+            raise RemoteUnavailable(refused.reason, reached=True) from None
 
-    async def _link(self, link: RemoteLink) -> None:
-        """Where the server keeps one link of a kind between two memories, it stays as it is there."""
-        try:
-            await self._calls.write("create_memory_link", ultimate_wire.link_arguments(link), project=link.project)
-        except RemoteRefused as refused:
-            if refused.code != outcomes.CONFLICT:
-                raise
+    async def _call(self, tool: str, arguments: JsonObject, project: str, *, reads: bool) -> Any:
+        """Only tools that the server lists, with the arguments that they take."""
+        if not self._offer.offers(tool):
+            raise RemoteRefused(f"it has no tool {tool}", clear=True, unknown_method=True)
+        known = {name: value for name, value in arguments.items() if self._offer.takes(tool, name)}
+        key = known.get("idempotency_key")
+        return await self._dialect.call(tool, known, project=project, key=key, reads=reads)
 
-    async def _is_linked(self, link: RemoteLink) -> bool:
-        try:
-            return wire.link_words(link) in await self._links_of(link.source_id, link.project, None)
-        except RemoteRefused:
-            return False
 
-    async def _links_of(self, remote_id: str, project: str, deadline: Deadline | None) -> list[JsonObject]:
-        """None of a memory that the server does not have any more."""
-        arguments = {"memory_id": remote_id, "direction": "both", "limit": ultimate_wire.MOST_LINKS}
-        try:
-            reply = await self._calls.read("get_linked_memories", arguments, project=project, deadline=deadline)
-        except RemoteRefused as refused:
-            if refused.code == outcomes.NOT_FOUND:
-                return []
+async def _repeated_on_conflict(write: Callable[[], Awaitable[T]]) -> T:
+    """Of two calls with one key at the same time one wins; the other, made again, is told what that one made."""
+    try:
+        return await write()
+    except RemoteRefused as refused:
+        if refused.code != CONFLICT:
             raise
-        return ultimate_replies.links(reply, remote_id)
+    return await write()
+
+
+async def _all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """All of them, a few at a time; the first error ends them."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(call: Callable[[], Awaitable[T]]) -> T:
+        async with turns:
+            return await call()
+
+    tasks = [asyncio.ensure_future(one(call)) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

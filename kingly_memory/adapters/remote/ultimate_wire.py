@@ -1,4 +1,4 @@
-"""What an Ultimate MCP server is told, in its words. Pure.
+"""Between our values and an Ultimate MCP server's words. Pure; what comes in is believed only as far as its shape goes.
 
 Its levels are our types; what it calls a memory's type is a kind of content. Tags come back in lower case, and what is
 kept in `context_data` does not come back from a search at all: so what a hit must say of itself is in tags.
@@ -10,14 +10,16 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kingly_memory.adapters.remote import wire
+from kingly_memory.adapters.remote.strict_json import NotJson, read
+from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, JsonObject, Memory, MemoryType
-from kingly_memory.ports import RemoteLink
+from kingly_memory.ports import RemoteHit, RemoteLink
 
 KINDS_THERE = frozenset(
     "observation action_log tool_output artifact_creation reasoning_step fact insight plan question summary reflection "
@@ -26,21 +28,19 @@ KINDS_THERE = frozenset(
 PLAIN_KIND = "text"
 FORGOTTEN = "(forgotten)"
 """What a memory says there once it was dropped: the server has no tool to delete one, and it may take its time."""
-DROP_TTL_S = 1
 FOREVER_S = 315_360_000
 """Ten years: what is kept for good here must not end there by its level's own lifetime."""
-MOST_HITS = 100
-MOST_LINKS = 50
-THOUGHT_TYPES = frozenset(
-    "goal question hypothesis inference evidence constraint plan decision reflection critique summary".split()
-)
-
 MEMORY_TAG, CONTEXT_TAG = "kingly:", "ctx:"
 PROJECT_TAG, REVISION_TAG = "kingly-project:", "kingly-revision:"
 OUR_TAGS = (MEMORY_TAG, CONTEXT_TAG, PROJECT_TAG, REVISION_TAG)
+
+_LEAST_SIMILARITY = 0.1
+"""What an older server asks for by itself, 0.75, leaves out most of what a question is about."""
 _CONTEXT_DATA_LIMIT_BYTES = 60_000
 """The server replaces what is above 64,000 by an error, without saying so."""
-_QUERY_LIMIT = 1_000
+_LIFETIMES_S: Mapping[MemoryType, int] = {MemoryType.WORKING: 1_800, MemoryType.EPISODIC: FOREVER_S}
+"""Only working memories end there. Others end here, if they do, and may be restored. The server ends episodic ones
+after a week unless it is told otherwise."""
 _KIND_OF_RECORD: Mapping[str, str] = {
     "thought": "reasoning_step",
     "whisper": "insight",
@@ -49,22 +49,19 @@ _KIND_OF_RECORD: Mapping[str, str] = {
     "task_outcome": "action_log",
     CONFIDENCE_ASSESSMENT: "reflection",
 }
-_LIFETIMES_S: Mapping[MemoryType, int] = {MemoryType.WORKING: 1_800, MemoryType.EPISODIC: FOREVER_S}
-"""Only working memories end there. Others end here, if they do, and may be restored. The server ends episodic ones
-after a week unless it is told otherwise."""
-_NOT_A_WORD = re.compile(r"[^A-Za-z0-9 ]+")
+_SCORES = ("hybrid_score", "similarity", "semantic_score", "keyword_relevance_score")
+_TITLE_LIMIT = 512
+_LATEST_S = 253_402_300_799
+"""The last second of the year 9999."""
+_MOST_TAGS = 64
 
 
-class Asked(NamedTuple):
-    """A question as the server can take it. `worded` is False when its keyword half could not."""
-
-    text: str
-    worded: bool
+# --- what it is told --------------------------------------------------------------------------------------------------
 
 
 def store_arguments(memory: Memory, idempotency_key: str, supersedes: str | None = None) -> JsonObject:
     """What `store_memory` is told, but for the workflow."""
-    ttl_s = _lifetime_s(memory)
+    ttl_s = _LIFETIMES_S.get(memory.type)
     return {
         "content": memory.content,
         "memory_type": kind_of(memory),
@@ -91,29 +88,14 @@ def update_arguments(memory: Memory, remote_id: str, now: datetime) -> JsonObjec
         "confidence": memory.confidence,
         "tags": tags_of(memory),
         "memory_level": memory.type.value,
-        "ttl": age_s + (_lifetime_s(memory) or FOREVER_S),
+        "ttl": age_s + _LIFETIMES_S.get(memory.type, FOREVER_S),
     }
 
 
 def drop_arguments(memory: Memory, remote_id: str) -> JsonObject:
     """What `update_memory` is told of a memory that was forgotten."""
     tags = [memory_tag(memory), project_tag(memory.scope.project)]
-    return {"memory_id": remote_id, "content": FORGOTTEN, "tags": tags, "ttl": DROP_TTL_S}
-
-
-def thought_arguments(
-    memory: Memory, idempotency_key: str, parent_remote_id: str | None, chain_remote_id: str | None
-) -> JsonObject:
-    """What `record_thought` is told, but for the workflow."""
-    said = memory.metadata.get("thought_type")
-    arguments = {
-        "content": memory.content,
-        "thought_type": said if said in THOUGHT_TYPES else "inference",
-        "thought_chain_id": chain_remote_id,
-        "parent_thought_id": parent_remote_id,
-        "idempotency_key": idempotency_key,
-    }
-    return {name: value for name, value in arguments.items() if value is not None}
+    return {"memory_id": remote_id, "content": FORGOTTEN, "tags": tags, "ttl": 1}
 
 
 def link_arguments(link: RemoteLink) -> JsonObject:
@@ -132,26 +114,45 @@ def workflow_arguments(namespace: str) -> JsonObject:
     }
 
 
+class Asked(NamedTuple):
+    """A question as the server can take it. `worded` is False when its keyword half could not."""
+
+    text: str
+    worded: bool
+
+
 def asked(text: str) -> Asked:
     """The keyword half reads its question as FTS5 syntax, in which a hyphen is an error and OR an operator: only plain
     words are sent. A question that would not be much of one without the others is for the semantic half alone, as it
     is."""
-    said = text[:_QUERY_LIMIT]
-    bare = _without_accents(said)
-    plain = " ".join(_NOT_A_WORD.sub(" ", bare).lower().split())
+    said = text[:1_000]
+    bare = "".join(one for one in unicodedata.normalize("NFKD", said) if not unicodedata.combining(one))
+    plain = " ".join(re.sub(r"[^A-Za-z0-9 ]+", " ", bare).lower().split())
     lost = sum(one.isalnum() and not one.isascii() for one in bare)
     kept = sum(one.isalnum() for one in plain)
     return Asked(plain, worded=True) if kept > lost else Asked(said, worded=False)
 
 
-def search_arguments(question: Asked, limit: int, level: MemoryType | None) -> JsonObject:
+def search_arguments(text: str, limit: int, level: MemoryType | None) -> JsonObject:
     """What `hybrid_search_memories` is told, but for the workflow."""
+    question = asked(text)
     weights = {} if question.worded else {"semantic_weight": 1.0, "keyword_weight": 0.0}
     return {
         "query": question.text,
-        "limit": min(limit, MOST_HITS),
+        "limit": min(limit, 100),
         "include_content": True,
         **weights,
+        **({} if level is None else {"memory_level": level.value}),
+    }
+
+
+def semantic_search_arguments(text: str, limit: int, level: MemoryType | None) -> JsonObject:
+    """What an older server's `search_semantic_memories` is told, but for the workflow."""
+    return {
+        "query": text,
+        "limit": min(limit, 100),
+        "threshold": _LEAST_SIMILARITY,
+        "include_content": True,
         **({} if level is None else {"memory_level": level.value}),
     }
 
@@ -163,22 +164,20 @@ def importance_of(significance: float) -> float:
 
 def kind_of(memory: Memory) -> str:
     """The server's name for what such a memory says; `text` for whatever it has no name for."""
-    kind = memory.metadata.get("kind")
+    kind, record = memory.metadata.get("kind"), memory.metadata.get("record")
     if isinstance(kind, str) and kind in KINDS_THERE:
         return kind
-    record = memory.metadata.get("record")
     return _KIND_OF_RECORD.get(record, PLAIN_KIND) if isinstance(record, str) else PLAIN_KIND
 
 
 def tags_of(memory: Memory) -> list[str]:
     """The memory's own tags, and what tells it, its project, its context and its revision; thoughts say so too."""
     own = [tag for tag in memory.tags if not tag.lower().startswith(OUR_TAGS)]
-    context_id = memory.scope.context_id
-    contexts = [] if context_id is None else [context_tag(context_id)]
-    revision = f"{REVISION_TAG}{memory.revision}"
-    reasoning = _reasoning_tags(memory)
-    ours = [memory_tag(memory), project_tag(memory.scope.project), revision, *contexts]
-    return list(dict.fromkeys([*own, *reasoning, *ours]))
+    thought_type, context_id = memory.metadata.get("thought_type"), memory.scope.context_id
+    if kind_of(memory) == _KIND_OF_RECORD["thought"]:
+        own += ["reasoning", *([thought_type] if isinstance(thought_type, str) and thought_type else [])]
+    ours = [memory_tag(memory), project_tag(memory.scope.project), f"{REVISION_TAG}{memory.revision}"]
+    return list(dict.fromkeys([*own, *ours, *([] if context_id is None else [context_tag(context_id)])]))
 
 
 def memory_tag(memory: Memory) -> str:
@@ -192,23 +191,6 @@ def context_tag(context_id: str) -> str:
 def project_tag(project: str) -> str:
     """A digest, since names that differ in case alone would come back as one."""
     return PROJECT_TAG + sha256(project.encode(errors="replace")).hexdigest()[:16]
-
-
-def _without_accents(text: str) -> str:
-    """As the keyword half keeps its words."""
-    return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
-
-
-def _reasoning_tags(memory: Memory) -> list[str]:
-    if kind_of(memory) != _KIND_OF_RECORD["thought"]:
-        return []
-    thought_type = memory.metadata.get("thought_type")
-    return ["reasoning", *([thought_type] if isinstance(thought_type, str) and thought_type else [])]
-
-
-def _lifetime_s(memory: Memory) -> int | None:
-    """Seconds that it may live there; None for ever, where the server does that by itself."""
-    return _LIFETIMES_S.get(memory.type)
 
 
 def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:
@@ -225,3 +207,177 @@ def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:
     if len(json.dumps(data)) > _CONTEXT_DATA_LIMIT_BYTES:
         del data["metadata"], data["tags"]
     return data
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+def body_of(reply: Any) -> Mapping[str, Any]:
+    """What a successful call says, in either form: under `data`, or flat. Empty for what is neither."""
+    if not isinstance(reply, Mapping):
+        return {}
+    data = reply.get("data")
+    return data if isinstance(data, Mapping) else reply
+
+
+def named(reply: Any, field: str) -> str:
+    """An id that a reply must name. Raises RemoteUnavailable without one: the outcome is unknown."""
+    found = _text(body_of(reply).get(field))
+    if found is None:
+        raise RemoteUnavailable(f"the reply names no {field}", reached=True)
+    return found
+
+
+def entries(reply: Any) -> list[Mapping[str, Any]]:
+    """The memories of a reply; an empty list is an answer. Raises RemoteUnavailable when it holds no list of them, or
+    nothing in the list can be read as a memory: that is none."""
+    found = body_of(reply).get("memories")
+    if not isinstance(found, list):
+        raise RemoteUnavailable("the reply holds no list of memories", reached=True)
+
+    def readable(entry: Any) -> Mapping[str, Any] | None:
+        """One with an id and words, whosever memory it is."""
+        if not isinstance(entry, Mapping) or _text(entry.get("memory_id")) is None:
+            return None
+        return entry if wire.is_content(entry.get("content")) else None
+
+    return wire.readable(found, readable)
+
+
+def hit(entry: Mapping[str, Any], project: str, level: MemoryType | None = None) -> RemoteHit | None:
+    """A found memory in our words; None for one of another project, or without id or words, or that was dropped.
+
+    Filters reach only half of a search there, so that each hit is looked at again. `level` is the one asked for.
+    """
+    remote_id, content = _text(entry.get("memory_id")), entry.get("content")
+    if remote_id is None or not wire.is_content(content) or is_dropped(entry):
+        return None
+    tags = tags_there(entry)
+    projects = _after(tags, PROJECT_TAG)
+    if projects and project_tag(project).removeprefix(PROJECT_TAG) not in projects:
+        return None
+    figures = (_figure(entry.get(name)) for name in _SCORES)
+    relevance = next((_share(one) for one in figures if one is not None), 0.0)
+    memory_id = next(iter(_after(tags, MEMORY_TAG)), None)
+    return RemoteHit(remote_id, content, relevance, memory_id, _record(entry, tags, project, level))
+
+
+def _record(
+    entry: Mapping[str, Any], tags: tuple[str, ...], project: str, level: MemoryType | None
+) -> Mapping[str, Any]:
+    """What is known of a memory that only the server holds. What it does not say is left out."""
+    said_level, kind = entry.get("memory_level"), entry.get("memory_type")
+    if isinstance(said_level, str) and said_level in set[str](MemoryType):
+        level = MemoryType(said_level)
+    revisions = (one for one in _after(tags, REVISION_TAG) if re.fullmatch(r"[1-9][0-9]{0,8}", one))
+    importance, confidence = _figure(entry.get("importance")), _figure(entry.get("confidence"))
+    said = {
+        "type": level,
+        "significance": None if importance is None else significance_of(importance),
+        "confidence": None if confidence is None else _share(confidence),
+        "tags": [tag for tag in tags if not tag.startswith(OUR_TAGS)][:_MOST_TAGS],
+        "title": _title(entry.get("description")),
+        "created_at": _moment(entry.get("created_at")),
+        "scope": {"project": project, "context_id": next(iter(_after(tags, CONTEXT_TAG)), None)},
+        "revision": next((int(one) for one in revisions), None),
+        "metadata": {"kind": kind} if isinstance(kind, str) and kind in KINDS_THERE - {PLAIN_KIND} else None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def in_context(hit: RemoteHit, context_id: str) -> RemoteHit | None:
+    """The hit with the name of the context as it is, since it came back in lower case; None for another one's."""
+    scope = hit.record["scope"]
+    if scope.get("context_id") != context_id.strip().lower():
+        return None
+    return hit._replace(record={**hit.record, "scope": {**scope, "context_id": context_id}})
+
+
+def merged(hits: Iterable[RemoteHit | None], types: frozenset[MemoryType] | None) -> list[RemoteHit]:
+    """Best first, once each, of those types only."""
+    found: dict[str, RemoteHit] = {}
+    wanted = (one for one in hits if one is not None and (types is None or one.record.get("type") in types))
+    for one in sorted(wanted, key=lambda one: -one.relevance):
+        found.setdefault(one.remote_id, one)
+    return list(found.values())
+
+
+def is_of(entry: Mapping[str, Any], memory: Memory, *, any_revision: bool) -> bool:
+    """Whether an entry is a copy of that memory, of its revision where that matters."""
+    tags = tags_there(entry)
+    return memory_tag(memory).lower() in tags and (any_revision or f"{REVISION_TAG}{memory.revision}" in tags)
+
+
+def is_dropped(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is what is left of a memory that was forgotten."""
+    return entry.get("content") == FORGOTTEN
+
+
+def tags_there(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tags of an entry, in lower case; some replies hold them as JSON text."""
+    tags = entry.get("tags")
+    if isinstance(tags, str):
+        try:
+            tags = read(tags)
+        except NotJson:
+            return ()
+    texts = (_text(tag) for tag in tags) if isinstance(tags, list) else ()
+    return tuple(text.strip().lower() for text in texts if text is not None)
+
+
+def significance_of(importance: float) -> float:
+    """From 1-10 to 0-1."""
+    return _share(round((importance - 1.0) / 9.0, 9))
+
+
+def links(reply: Any, asked_id: str) -> list[JsonObject]:
+    """The links of one memory, in our words. The end that is not named is the memory that was asked for."""
+    told = body_of(reply).get("links")
+    found: list[JsonObject] = []
+    for direction, ours in (("outgoing", "source_memory_id"), ("incoming", "target_memory_id")):
+        several = told.get(direction) if isinstance(told, Mapping) else None
+        for entry in several if isinstance(several, list) else ():
+            if isinstance(entry, Mapping):
+                found.extend(wire.links([{**entry, ours: entry.get(ours) or asked_id}]))
+    return found
+
+
+def joined_links(several: Iterable[Sequence[JsonObject]]) -> list[JsonObject]:
+    """Each link once, however many of its ends were asked for."""
+    return wire.links([one for links_of_one in several for one in links_of_one])
+
+
+def _after(tags: Iterable[str], prefix: str) -> list[str]:
+    return [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix) and len(tag) > len(prefix)]
+
+
+def _title(value: Any) -> str | None:
+    text = _text(value)
+    return None if text is None or not text.strip() or len(text) > _TITLE_LIMIT else text
+
+
+def _moment(value: Any) -> str | None:
+    """A time as ISO text: the server says it so, or in Unix seconds."""
+    if isinstance(value, str):
+        return _text(value)
+    seconds = _figure(value)
+    if seconds is None or not 0 <= seconds <= _LATEST_S:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _share(figure: float) -> float:
+    return min(max(figure, 0.0), 1.0)
+
+
+def _figure(value: Any) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _text(value: Any) -> str | None:
+    """A text fit to be an id, a tag or a title: printable, and not long."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    return value if isinstance(value, str) and 0 < len(value) <= _TITLE_LIMIT + 32 and value.isprintable() else None

@@ -243,7 +243,7 @@ def _hit(entry: Mapping[str, Any]) -> RemoteHit | None:
     else:
         memory_id = _memory_of_key(entry.get("idempotency_key"))
         record = {name: value for name, value in entry.items() if name != "content"}
-    if remote_id is None or not _is_content(content):
+    if remote_id is None or not is_content(content):
         return None
     return RemoteHit(remote_id, content, _relevance(entry), memory_id, _with_place(record, entry))
 
@@ -274,7 +274,7 @@ def _opened(content: Any) -> JsonObject | None:
     return content if isinstance(content, dict) and _is_envelope(content) else None
 
 
-def _is_content(value: Any) -> TypeGuard[str]:
+def is_content(value: Any) -> TypeGuard[str]:
     """How long it may be is for the setting to say, where it becomes a memory; the reply's own limit holds here."""
     return isinstance(value, str) and bool(value.strip())
 

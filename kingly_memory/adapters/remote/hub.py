@@ -2,61 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kingly_memory.adapters.remote import wire
 from kingly_memory.adapters.remote.dialect import Dialect, Offer
-from kingly_memory.adapters.remote.trying import Persistence
+from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
 
-_LOOKUP_CHARACTERS = 256
-_LOOKUP_LIMIT = 5
 
-
-class SeedRemote:
+class HubRemote:
     """A remote with the seed's tools, in any dialect. What the outbox sends is tried several times, what somebody
     waits for once."""
 
     def __init__(self, dialect: Dialect, persistence: Persistence) -> None:
         self._dialect = dialect
         self._persistence = persistence
-        self._arguments: Mapping[str, frozenset[str]] = {}
+        self._offer = Offer("", None, None)
         self._honours_keys = False
         self._can_update = True
         self._knows_thoughts = True
 
     def __repr__(self) -> str:
-        return f"<SeedRemote {self._dialect.address}>"
+        return f"<HubRemote {self._dialect.address}>"
 
     async def connect(self) -> RemoteInfo:
-        return self.greeted(await self._dialect.connect())
+        return await self.greeted(await self._dialect.connect())
 
-    def greeted(self, offer: Offer) -> RemoteInfo:
+    async def greeted(self, offer: Offer) -> RemoteInfo:
         """Take up what the server said of itself."""
+        self._offer = offer
         info = wire.server_info(offer.told)
-        self._arguments = offer.arguments
-        known = self._arguments.get("store_memory")
-        self._honours_keys = info.honours_keys and (known is None or "idempotency_key" in known)
+        self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
         self._can_update = self._knows_thoughts = True
         return info._replace(honours_keys=self._honours_keys)
 
-    async def prepare(self) -> None:
-        """Nothing has to be there before it is used."""
-
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
+        """By whatever this server can do: an update, else a new memory unless an earlier try has made it."""
+
         async def bring(maybe_there: bool) -> str:
-            return await self._bring(memory, idempotency_key, remote_id, maybe_there)
+            if remote_id is not None and self._can_update:
+                try:
+                    await self._call("update_memory", wire.update_params(memory, remote_id, idempotency_key), memory)
+                except RemoteRefused as refused:
+                    if not refused.unknown_method:
+                        raise
+                    self._can_update = False
+                else:
+                    return remote_id
+            there = await self._find(memory, any_revision=remote_id is None) if maybe_there else None
+            return there or await self._create(memory, idempotency_key, remote_id)
 
         return await self._persistence.delivered(bring, repeated)
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
+        """A plain memory where the server has no thoughts."""
+
         async def bring(maybe_there: bool) -> str:
-            return await self._bring_thought(memory, idempotency_key, parent_remote_id, maybe_there)
+            there = await self._find(memory, any_revision=True) if maybe_there else None
+            if there is not None:
+                return there
+            if self._knows_thoughts:
+                params = wire.thought_params(memory, idempotency_key, parent_remote_id)
+                try:
+                    return wire.stored_id(await self._call("record_thought", params, memory))
+                except RemoteRefused as refused:
+                    if not refused.unknown_method:
+                        raise
+                    self._knows_thoughts = False
+            return await self._create(memory, idempotency_key, None)
 
         return await self._persistence.delivered(bring, repeated)
 
@@ -64,17 +82,18 @@ class SeedRemote:
         async def bring(maybe_there: bool) -> None:
             if maybe_there and not self._honours_keys and await self._is_linked(link):
                 return
-            await self._call("create_memory_link", wire.link_params(link, idempotency_key), link.project)
+            params = self._taken("create_memory_link", wire.link_params(link, idempotency_key))
+            await self._dialect.call("create_memory_link", params, project=link.project, key=idempotency_key)
 
         await self._persistence.delivered(bring, repeated)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         params = {"memory_id": remote_id, "store_key": memory.id, "idempotency_key": idempotency_key}
 
-        async def drop() -> str | None:
-            return wire.forgotten_id(await self._call("forget_memory", params, memory.scope.project))
+        async def drop(_: bool) -> str | None:
+            return wire.forgotten_id(await self._call("forget_memory", params, memory))
 
-        forgotten = await self._persistence.of(drop)
+        forgotten = await self._persistence.delivered(drop)
         return remote_id or forgotten
 
     async def search(
@@ -95,59 +114,17 @@ class SeedRemote:
     async def aclose(self) -> None:
         await self._dialect.aclose()
 
-    async def _bring(self, memory: Memory, key: str, remote_id: str | None, maybe_there: bool) -> str:
-        """One try at making the remote hold this revision, by whatever this server can do."""
-        if remote_id is not None and self._can_update:
-            try:
-                return await self._update(memory, key, remote_id)
-            except RemoteRefused as refused:
-                if not refused.unknown_method:
-                    raise
-                self._can_update = False
-        if maybe_there and not self._honours_keys:
-            there = await self._find(memory, any_revision=remote_id is None)
-            if there is not None:
-                return there
-        return await self._create(memory, key, supersedes=remote_id)
-
-    async def _bring_thought(self, memory: Memory, key: str, parent_id: str | None, maybe_there: bool) -> str:
-        """One try at recording a thought, as a plain memory where the server has no thoughts."""
-        if maybe_there and not self._honours_keys:
-            there = await self._find(memory, any_revision=True)
-            if there is not None:
-                return there
-        if self._knows_thoughts:
-            params = wire.thought_params(memory, key, parent_id)
-            try:
-                return wire.stored_id(await self._call("record_thought", params, memory.scope.project))
-            except RemoteRefused as refused:
-                if not refused.unknown_method:
-                    raise
-                self._knows_thoughts = False
-        return await self._create(memory, key, supersedes=None)
-
-    async def _is_linked(self, link: RemoteLink) -> bool:
-        """Whether an earlier try has made this link, on a server that would make it twice. See `_find`."""
-        try:
-            reply = await self._read("get_linked_memories", {"memory_ids": [link.source_id]}, link.project)
-        except RemoteRefused:
-            return False
-        return wire.link_words(link) in wire.links(reply)
-
-    async def _update(self, memory: Memory, key: str, remote_id: str) -> str:
-        await self._call("update_memory", wire.update_params(memory, remote_id, key), memory.scope.project)
-        return remote_id
-
     async def _create(self, memory: Memory, key: str, supersedes: str | None) -> str:
-        params = wire.store_params(memory, key, supersedes)
-        return wire.stored_id(await self._call("store_memory", params, memory.scope.project))
+        return wire.stored_id(await self._call("store_memory", wire.store_params(memory, key, supersedes), memory))
 
     async def _find(self, memory: Memory, *, any_revision: bool) -> str | None:
         """The remote id of an earlier try's copy, on a server that would store the memory twice.
 
         A server that cannot search is taken as one that does not have it: at least once is better than never.
         """
-        params = wire.search_params(memory.content[:_LOOKUP_CHARACTERS], _LOOKUP_LIMIT, None)
+        if self._honours_keys:
+            return None
+        params = wire.search_params(memory.content[:256], 5, None)
         try:
             hits = wire.hits(await self._read("search_semantic_memories", params, memory.scope.project))
         except RemoteRefused:
@@ -157,10 +134,18 @@ class SeedRemote:
                 return hit.remote_id
         return None
 
-    async def _call(self, method: str, params: JsonObject, project: str) -> Any:
+    async def _is_linked(self, link: RemoteLink) -> bool:
+        """Whether an earlier try has made this link. See `_find`."""
+        try:
+            reply = await self._read("get_linked_memories", {"memory_ids": [link.source_id]}, link.project)
+        except RemoteRefused:
+            return False
+        return wire.link_words(link) in wire.links(reply)
+
+    async def _call(self, method: str, params: JsonObject, memory: Memory) -> Any:
         """One call for the memory's own project, since an outbox may serve several."""
         key = params.get("idempotency_key")
-        return await self._dialect.call(method, self._taken(method, params), project=project, key=key)
+        return await self._dialect.call(method, self._taken(method, params), project=memory.scope.project, key=key)
 
     async def _read(
         self, method: str, params: JsonObject, project: str | None = None, *, timeout_s: float | None = None
@@ -171,7 +156,4 @@ class SeedRemote:
 
     def _taken(self, method: str, params: JsonObject) -> JsonObject:
         """What the server lists of them, where it lists any: a strict one refuses a call with an argument more."""
-        known = self._arguments.get(method)
-        if known is None:
-            return params
-        return {name: value for name, value in params.items() if name in known}
+        return {name: value for name, value in params.items() if self._offer.takes(method, name)}

@@ -1,0 +1,256 @@
+"""The mcp dialect: the tools of a server behind Streamable HTTP, by `tools/call`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from functools import partial
+from itertools import count
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import httpx
+
+from kingly_memory.adapters.remote.dialect import GREETING, Offer, beside
+from kingly_memory.adapters.remote.http import Exchange, Reply, Transport, encoded, read_aside, twice_where_kept
+from kingly_memory.adapters.remote.mcp_messages import (
+    EVENT_STREAM,
+    STATELESS_VERSION,
+    Arguments,
+    Misunderstood,
+    Party,
+    answer,
+    called,
+    discovered,
+    headers,
+    introduced,
+    introduction,
+    notification,
+    request,
+    result,
+    tools,
+    turned_away,
+)
+from kingly_memory.adapters.remote.outcomes import Foreign, NotThere, succeeded
+from kingly_memory.adapters.remote.retrying import Together
+from kingly_memory.adapters.remote.sse import messages
+from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
+from kingly_memory.models import JsonObject
+
+_USUAL_PATHS = ("/mcp", "/mcp/mcp")
+"""Where servers are found when only their origin is known."""
+_DISCOVERY_SHARE = 0.4
+"""Of the time for meeting a server: an older one may leave a question that it does not know unanswered."""
+_FAREWELL_S = 0.2
+_LINGER_S = 0.02
+"""How long a stream gets to end after our answer, so that its connection can be used again."""
+_MOST_PAGES = 20
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class _Said(NamedTuple):
+    """The result of a request, and the session that the server named beside it."""
+
+    result: JsonObject
+    session: str | None
+
+
+class McpCall:
+    """Calls by mcp: without sessions where the server can do that, else in one, which is opened anew when the server
+    has lost it."""
+
+    def __init__(self, transport: Transport, *, project: str, call_timeout_s: float = 5.0) -> None:
+        self._transport = transport
+        self._project = project
+        self._call_timeout_s = call_timeout_s
+        self._numbers = count(1)
+        self._streams_end = True
+        self._party: Party | None = None
+        self._listed: Mapping[str, Arguments | None] | None = None
+        self._meeting = Together(self._meet)
+
+    @property
+    def address(self) -> str:
+        return str(self._transport.endpoint)
+
+    async def connect(self) -> Offer:
+        async with self._transport.within(self._call_timeout_s) as exchange:
+            self._listed = None
+            listed = await self._list(exchange)
+            told = {}
+            if GREETING in listed:
+                greeting = {"name": GREETING, "arguments": {}}
+                told = called(await self._ask(exchange, "tools/call", greeting, reads=True, anew=True))
+            self._listed = listed
+        party = self._party or Party("")
+        known = {tool: taken.names for tool, taken in listed.items() if taken is not None}
+        return Offer("mcp", frozenset(listed), told, known, party.protocol, party.server)
+
+    async def call(
+        self,
+        tool: str,
+        params: JsonObject,
+        *,
+        project: str | None = None,
+        key: str | None = None,
+        timeout_s: float | None = None,
+        reads: bool = False,
+    ) -> Any:
+        if self._listed is not None and tool not in self._listed:
+            raise RemoteRefused("unknown method", clear=True, unknown_method=True)
+        taken = None if self._listed is None else self._listed.get(tool)
+        if taken is not None:  # the type of an optional argument need not allow nulls
+            params = {name: value for name, value in params.items() if value is not None or name in taken.required}
+        async with self._transport.within(self._call_timeout_s if timeout_s is None else timeout_s) as exchange:
+            told, extra = {"name": tool, "arguments": params}, beside(project or self._project, key)
+            return called(await self._ask(exchange, "tools/call", told, extra, reads=reads))
+
+    async def aclose(self) -> None:
+        await self._meeting.aclose()
+        party, self._party = self._party, None
+        if party is not None and party.session is not None:
+
+            async def ignore(_: Reply) -> None:
+                """The answer to a farewell is of no interest."""
+
+            with suppress(RemoteError):
+                async with self._transport.within(_FAREWELL_S) as exchange:
+                    await exchange.send(party.path, b"", headers(party), ignore, verb="DELETE")
+        await self._transport.aclose()
+
+    # --- meeting the server -----------------------------------------------------------------------------------------
+
+    async def _meet(self) -> Party:
+        """Meet the server at the address that was given, or where servers usually are when that is an origin only."""
+        nowhere: RemoteError | None = None
+        async with self._transport.within(self._call_timeout_s) as exchange:
+            for path in ("",) if self._transport.endpoint.path else _USUAL_PATHS:
+                try:
+                    self._party = await self._offered(exchange, path) or await self._introduced(exchange, path)
+                except (NotThere, Foreign) as error:
+                    nowhere = nowhere or error
+                except Misunderstood as error:
+                    if not isinstance(error.meaning, NotThere):
+                        raise error.meaning from None
+                    nowhere = nowhere or error.meaning
+                else:
+                    return self._party
+        raise nowhere or RemoteUnavailable("the server was not found")
+
+    async def _offered(self, exchange: Exchange, path: str) -> Party | None:
+        """The party that needs no introduction, where the server knows of such; whatever else it says is no answer."""
+        party = Party(path, STATELESS_VERSION)
+        try:
+            async with asyncio.timeout(self._call_timeout_s * _DISCOVERY_SHARE):
+                said = await self._asked(exchange, party, "server/discover", {}, repeatable=True)
+        except (TimeoutError, Misunderstood, RemoteRefused, RemoteUnavailable):
+            return None
+        return discovered(said.result, path)
+
+    async def _introduced(self, exchange: Exchange, path: str) -> Party:
+        said = await self._asked(exchange, Party(path), "initialize", introduction(), repeatable=True)
+        party = introduced(said.result, path, said.session)
+
+        async def taken(reply: Reply) -> None:
+            body = await reply.body()
+            if not succeeded(reply.status):
+                raise turned_away(reply.status, body, reply.header("retry-after"), exchange.now())
+
+        message = notification("notifications/initialized")
+        await exchange.send(party.path, encoded(message), headers(party, message), taken)
+        return party
+
+    async def _list(self, exchange: Exchange) -> dict[str, Arguments | None]:
+        """What the tools are called and take, over as many pages as a server may reasonably need."""
+        listed: dict[str, Arguments | None] = {}
+        params: JsonObject = {}
+        for _ in range(_MOST_PAGES):
+            page = tools(await self._ask(exchange, "tools/list", params, reads=True, anew=True))
+            listed |= page.arguments
+            if page.cursor is None or page.cursor == params.get("cursor"):
+                break
+            params = {"cursor": page.cursor}
+        return listed
+
+    # --- one request ------------------------------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        exchange: Exchange,
+        method: str,
+        params: JsonObject,
+        extra: Mapping[str, str] = _NO_HEADERS,
+        *,
+        reads: bool,
+        anew: bool = False,
+    ) -> JsonObject:
+        """The result of a request, asked once more where the server did not know us (any more): all who lost it meet it
+        together. `anew`: a meeting that was under way already is no reason to fail."""
+        party = self._party or await self._meeting.done(anew=anew)
+        try:
+            return (await self._asked(exchange, party, method, params, extra, repeatable=reads)).result
+        except Misunderstood:
+            if self._party is party:
+                self._party = None
+        party = self._party or await self._meeting.done(anew=anew)
+        try:
+            return (await self._asked(exchange, party, method, params, extra, repeatable=reads)).result
+        except Misunderstood as still:
+            raise still.meaning from None
+
+    async def _asked(
+        self,
+        exchange: Exchange,
+        party: Party,
+        method: str,
+        params: JsonObject,
+        extra: Mapping[str, str] = _NO_HEADERS,
+        *,
+        repeatable: bool,
+    ) -> _Said:
+        """Raises Misunderstood, or a RemoteError by the tables in `outcomes`. `repeatable`: it may be asked twice, each
+        time under a number of its own: servers take one that comes twice for the same request."""
+
+        async def ask() -> _Said:
+            number = next(self._numbers)
+            message = request(party, number, method, params)
+            told = {**extra, **headers(party, message)}
+            return await exchange.send(party.path, encoded(message), told, partial(self._said, exchange, number))
+
+        return await (twice_where_kept(ask) if repeatable else ask())
+
+    async def _said(self, exchange: Exchange, number: int, reply: Reply) -> _Said:
+        if not succeeded(reply.status):
+            raise turned_away(reply.status, await reply.body(), reply.header("retry-after"), exchange.now())
+        if reply.media == EVENT_STREAM:
+            found = await self._in_events(reply, number)
+        else:
+            body = await reply.body()
+            found = await read_aside(len(body), answer, body, number)
+        if found is None:
+            raise RemoteUnavailable("the reply does not answer what was asked", reached=True)
+        return _Said(result(found), reply.header("mcp-session-id"))
+
+    async def _in_events(self, reply: Reply, number: int) -> JsonObject | None:
+        """Our answer, whatever else the server says in the stream."""
+        async with aclosing(reply.pieces()) as pieces, aclosing(messages(pieces)) as stream:
+            async for text in stream:
+                found = await read_aside(len(text), answer, text, number)
+                if found is not None:
+                    await self._let_end(pieces)
+                    return found
+        return None
+
+    async def _let_end(self, pieces: AsyncGenerator[bytes]) -> None:
+        """A connection can be used again when its reply was read to the end: not worth waiting for where streams are
+        kept open, which shows at the first."""
+        if not self._streams_end:
+            return
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                with suppress(RemoteUnavailable, httpx.HTTPError, httpx.StreamError, OSError):
+                    async for _ in pieces:
+                        pass
+        except TimeoutError:
+            self._streams_end = False

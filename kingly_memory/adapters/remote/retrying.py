@@ -1,0 +1,104 @@
+"""Work that is tried again, and work that several callers wait for together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt, wait_incrementing
+
+from kingly_memory.errors import RemoteError, RemoteUnavailable
+from kingly_memory.ports import Clock
+
+T = TypeVar("T")
+
+
+class Persistence:
+    """Up to `tries` tries, with pauses of `pause_s`, twice that, and so on (seed 004). A Retry-After longer than the
+    pause ends them: the outbox has the longer patience. Cancelling passes through."""
+
+    def __init__(self, clock: Clock, *, tries: int = 3, pause_s: float = 1.0) -> None:
+        self.clock = clock
+        self._tries = max(tries, 1)
+        self._pause_s = pause_s
+
+    async def delivered(self, bring: Callable[[bool], Awaitable[T]], repeated: bool = False) -> T:
+        """What `bring` comes to. Each try is told whether an earlier one may have had its effect. Raises what the last
+        try raised."""
+        maybe_there = repeated
+
+        async def attempt() -> T:
+            nonlocal maybe_there
+            try:
+                return await bring(maybe_there)
+            except RemoteUnavailable:
+                maybe_there = True
+                raise
+
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self._tries),
+            wait=wait_incrementing(start=self._pause_s, increment=self._pause_s),
+            retry=self._is_worth_another_try,
+            sleep=self.clock.sleep,
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+    def _is_worth_another_try(self, state: RetryCallState) -> bool:
+        problem = state.outcome.exception() if state.outcome else None
+        pause_s = self._pause_s * state.attempt_number
+        return isinstance(problem, RemoteUnavailable) and (problem.retry_after_s or 0.0) <= pause_s
+
+
+class Together(Generic[T]):
+    """Runs `work` once for all who ask while it is under way; who asks later starts it anew. Somebody who stops waiting
+    does not stop it: the next one finds it done."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+
+    async def done(self, *, anew: bool = False) -> T:
+        """What it came to. Raises what it raised, and RemoteUnavailable when it was called off.
+
+        `anew`: work that was under way already and failed, though not by taking too long, may have failed on what is
+        over, and is done once more.
+        """
+        is_earlier = self._task is not None and not self._task.done()
+        task = self._current()
+        await asyncio.wait([task])
+        error = None if task.cancelled() else task.exception()
+        is_late = isinstance(error, RemoteUnavailable) and error.timed_out
+        if anew and is_earlier and isinstance(error, RemoteError) and not is_late:
+            task = self._current()
+            await asyncio.wait([task])
+        if task.cancelled():
+            raise RemoteUnavailable("the connection is being closed")
+        return task.result()
+
+    def _current(self) -> asyncio.Task[T]:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+            # Whoever waits is told what it raised. Nobody may wait any more, and then no log needs to say so.
+            self._task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return self._task
+
+    async def aclose(self) -> None:
+        """Call it off, if it is under way."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+@asynccontextmanager
+async def deadline(timeout_s: float) -> AsyncIterator[None]:
+    """All that somebody waits for, in that time. Raises RemoteUnavailable."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError:
+        reason = f"no complete answer within {timeout_s * 1000:.0f} ms"
+        raise RemoteUnavailable(reason, timed_out=True) from None
