@@ -104,7 +104,7 @@ class Place:
         return f"{server.url}/mcp" if self.by_mcp else server.url
 
 
-SCRIPTED = ("kingly_memory.testing.remote", "--port")
+SCRIPTED = ("tests.scripted.remote", "--port")
 PLACES = (
     Place("the hub, json-call", lambda folder: HubProcess(folder, port=_free_port())),
     Place("the hub, mcp", lambda folder: HubProcess(folder, port=_free_port()), by_mcp=True),

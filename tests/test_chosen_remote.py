@@ -18,8 +18,10 @@ from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import DEFAULT_ENDPOINT, Settings
-from kingly_memory.testing import ManualClock, McpStyle, ScriptedRemote
+from kingly_memory.testing import ManualClock
 from tests.remote_samples import LIGHTHOUSE, chosen_at, stored
+from tests.scripted.mcp_frames import McpStyle
+from tests.scripted.remote import ScriptedRemote
 
 SEED = frozenset({"store_memory", "search_semantic_memories", "initialize_memory_system"})
 ULTIMATE = frozenset({"store_memory", "create_workflow", "hybrid_search_memories"})

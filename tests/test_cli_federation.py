@@ -10,9 +10,9 @@ import pytest
 
 from kingly_memory.remote_names import RemotePlace
 from kingly_memory.settings import Settings
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import Run, process, runner
 from tests.mcp_sessions import session
+from tests.scripted.remote import ScriptedRemote
 
 NOBODY = "http://127.0.0.1:9"
 PATIENT = {"KINGLY_REMOTE_SEARCH_S": "5", "KINGLY_SEND_PAUSE_S": "0", "KINGLY_REMOTE_POLICY": "tag:mine=home, *=all"}

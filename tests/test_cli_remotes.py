@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import Run, process, runner
 from tests.mcp_sessions import session
+from tests.scripted.remote import ScriptedRemote
 
 NOBODY, OTHER = "http://127.0.0.1:9", "http://127.0.0.1:10"
 WAITING = f"1 memory for {NOBODY}, which is not named here"

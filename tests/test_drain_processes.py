@@ -17,7 +17,7 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import Transaction
-from kingly_memory.testing import ScriptedRemote
+from tests.scripted.remote import ScriptedRemote
 
 WINDOW = """
 import asyncio, sys

@@ -16,9 +16,10 @@ from kingly_memory.errors import RemoteUnauthorised
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
-from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
+from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import federated
 from tests.router_bench import CALM, PromptStore, held, router_over
+from tests.scripted.remote import ScriptedRemote
 
 PROBE_S = CALM.probe_interval_s
 QUICK = Settings(

@@ -390,7 +390,7 @@ async def test_what_is_forgotten_before_it_was_sent_again_is_forgotten_there_too
         assert [(one.in_use, one.waiting) for one in await user.remotes()] == [(True, 0)]
 
 
-async def test_an_enrolment_under_way_ends_when_its_remote_is_forgotten(disk: PromptStore, clock: ManualClock) -> None:
+async def test_a_backfill_under_way_ends_when_its_remote_is_forgotten(disk: PromptStore, clock: ManualClock) -> None:
     async with federated(disk, {}, clock) as memory:
         await memory.store("hello")
         name, now_s = name_of("team"), clock.now().timestamp()

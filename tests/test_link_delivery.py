@@ -16,9 +16,10 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, LinkState, Memory, Source
 from kingly_memory.ports import RemoteLink
 from kingly_memory.router.delivery import Delivery, outbox_of_links
-from kingly_memory.testing import FakeRemote, Lost, ManualClock, ScriptedRemote
+from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import remote_at
 from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, router_over
+from tests.scripted.remote import ScriptedRemote
 
 BUSY = RemoteUnavailable("HTTP 503", reached=True)
 GONE = RemoteUnavailable("connection refused")

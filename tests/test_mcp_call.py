@@ -17,8 +17,9 @@ from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.testing import McpStyle, ScriptedRemote
-from kingly_memory.testing.wire_faults import CANARY
+from tests.scripted.mcp_frames import McpStyle
+from tests.scripted.remote import ScriptedRemote
+from tests.scripted.wire_faults import CANARY
 
 SOON_S = 0.4
 FOG = {"content": "fog", "idempotency_key": "k1"}

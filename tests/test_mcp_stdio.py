@@ -19,9 +19,9 @@ from mcp_types import JSONRPCResponse
 
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.server.stdio import MOST_WAITING, _Conversation
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import environment, process
 from tests.mcp_sessions import ERAS, Wire, process_session, wire
+from tests.scripted.remote import ScriptedRemote
 from tests.test_examples import run_example
 
 EMOJI = "\N{PILE OF POO}" * 262_144

@@ -28,8 +28,8 @@ from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.tools import TOOLSETS, chosen, tool_verbs, tools
 from kingly_memory.server.wording import UNEXPECTED
-from kingly_memory.testing import ScriptedRemote
 from tests.mcp_sessions import ERAS, QUICK, Session, server, session, wire
+from tests.scripted.remote import ScriptedRemote
 
 SEEDS = {
     "memory_intelligent_store",

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
-from kingly_memory.testing import FakeRemote, ManualClock, ScriptedRemote
+from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
+from tests.scripted.remote import ScriptedRemote
 
 QUICK = Settings(durability="process", closing_s=0.0)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kingly_memory.cli.parser import parse
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import ROOT
+from tests.scripted.remote import ScriptedRemote
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

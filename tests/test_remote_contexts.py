@@ -11,8 +11,8 @@ import pytest
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.adapters.remote import wire
 from kingly_memory.models import JsonObject
-from kingly_memory.testing import ScriptedRemote
 from kingly_memory.testing.semantic import SemanticServer
+from tests.scripted.remote import ScriptedRemote
 
 PLAIN = {"memory_id": "x", "content": "plain", "memory_type": "working"}
 

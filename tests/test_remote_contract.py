@@ -18,8 +18,10 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, MemoryType, Scope
 from kingly_memory.ports import Remote, RemoteLink
-from kingly_memory.testing import FakeRemote, McpStyle, ScriptedRemote
+from kingly_memory.testing import FakeRemote, ScriptedRemote
 from tests.remote_samples import LIGHTHOUSE, chosen_at, remote_at, revised
+from tests.scripted import remote as full
+from tests.scripted.mcp_frames import McpStyle
 from tests.sdk_process import SdkProcess, python_with_sdk_1
 
 MakeRemote = Callable[[str], Remote]
@@ -48,7 +50,7 @@ def hub(folder: Path) -> Iterator[MakeRemote]:
 
 @contextlib.contextmanager
 def scripted_over_mcp(_folder: Path) -> Iterator[MakeRemote]:
-    with ScriptedRemote(mcp=McpStyle(events=True)) as server:
+    with full.ScriptedRemote(mcp=McpStyle(events=True)) as server:
         yield lambda project: chosen_at(server.url, project=project)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import Source
-from kingly_memory.testing import ScriptedRemote
+from tests.scripted.remote import ScriptedRemote
 
 QUICK = Settings(
     durability="process", send_pause_s=0.0, poll_s=0.02, local_search_s=2.0, remote_search_s=2.0, closing_s=0.0

@@ -19,9 +19,10 @@ from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnauthorised,
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.settings import Settings
-from kingly_memory.testing import ScriptedRemote, Weather
-from kingly_memory.testing.wire_faults import CANARY
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
+from tests.scripted.remote import ScriptedRemote
+from tests.scripted.script import Weather
+from tests.scripted.wire_faults import CANARY
 
 SOON_S = 0.4
 """A deadline for what will not answer; nothing waits for it otherwise."""

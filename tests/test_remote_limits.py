@@ -36,7 +36,7 @@ DIALECTS = {"json-call": [], "mcp": ["--dialect", "mcp", "--events"]}
 def reports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What each fault cost the client, by fault."""
     port_file = tmp_path_factory.mktemp("remote") / "port"
-    serve = [sys.executable, "-m", "kingly_memory.testing.remote", "--port-file", str(port_file)]
+    serve = [sys.executable, "-m", "tests.scripted.remote", "--port-file", str(port_file)]
     server = subprocess.Popen([*serve, *DIALECTS[request.param], "--script", "ok", *ENDED], cwd=ROOT)
     try:
         while not port_file.exists():

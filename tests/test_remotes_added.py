@@ -16,8 +16,8 @@ from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.app import enrolling
 from kingly_memory.settings import Place, added_remotes
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import Run, runner
+from tests.scripted.remote import ScriptedRemote
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -334,7 +334,7 @@ def test_a_name_that_is_given_meanwhile_is_not_given_twice(
 def test_a_home_that_comes_from_somebody_else_sends_nothing_anywhere(
     run: Run, server: ScriptedRemote, tmp_path: Path
 ) -> None:
-    """All that a home may hold of a remote, its address, its enrolment and what waits for it, is of no effect
+    """All that a home may hold of a remote, its address, its projects and what waits for it, is of no effect
     elsewhere."""
     run("remotes", "add", "team", server.url, "--offline")
     run("store", "of the author", "--wait", "5")

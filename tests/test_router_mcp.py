@@ -8,7 +8,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import LinkState, Source
-from kingly_memory.testing import McpStyle, ScriptedRemote
+from tests.scripted.mcp_frames import McpStyle
+from tests.scripted.remote import ScriptedRemote
 from tests.sdk_process import SdkProcess
 
 QUICK = Settings(send_pause_s=0.01, probe_interval_s=0.1, poll_s=0.02, remote_search_s=5.0, local_search_s=5.0)

@@ -13,7 +13,8 @@ import pytest
 
 from kingly_memory import MemoryRouter, RemoteUnavailable, Settings
 from kingly_memory.models import DeliveryState, LinkState, Source
-from kingly_memory.testing import ManualClock, ScriptedRemote
+from kingly_memory.testing import ManualClock
+from tests.scripted.remote import ScriptedRemote
 
 QUICK = Settings(
     durability="process",

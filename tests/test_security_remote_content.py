@@ -15,11 +15,11 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Settings
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import Run, process, runner
 from tests.hook_samples import event
 from tests.hostile_texts import HOSTILE_TEXTS
 from tests.mcp_sessions import session
+from tests.scripted.remote import ScriptedRemote
 
 PATIENT = Settings(
     durability="process", closing_s=0.0, embedder="none", local_search_s=30.0, remote_search_s=30.0, send_tries=1

@@ -21,10 +21,11 @@ import pytest
 
 import kingly_memory.testing
 from kingly_memory.errors import RemoteRefused, RemoteUnavailable
-from kingly_memory.testing import FakeRemote, Lost, ManualClock, ScriptedRemote, Weather
-from kingly_memory.testing.script import FAULTS, Fault, Script
-from kingly_memory.testing.wire_faults import PLAYS
+from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import LIGHTHOUSE, revised
+from tests.scripted.remote import ScriptedRemote
+from tests.scripted.script import FAULTS, Fault, Script, Weather
+from tests.scripted.wire_faults import PLAYS
 
 ROOT = Path(__file__).parents[1]
 
@@ -144,7 +145,7 @@ def test_it_runs_as_a_process(tmp_path: Path) -> None:
     port_file, effects = tmp_path / "port", tmp_path / "effects.jsonl"
     options = ["--port-file", str(port_file), "--effects-file", str(effects), "--script", "status=503", "ok"]
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "kingly_memory.testing.remote", *options, "--without", "update_memory"],
+        [sys.executable, "-W", "error", "-m", "tests.scripted.remote", *options, "--without", "update_memory"],
         cwd=ROOT,
     )
     try:

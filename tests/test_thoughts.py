@@ -518,7 +518,7 @@ async def test_a_thought_waits_while_another_process_sends_its_parent(
 
         def claim(owner: str, now_s: float) -> list[str]:
             change = outbox.Claim(REMOTE, owner, now_s, 300.0).memories(1)
-            return [parcel.id for parcel in disk.write(change).result()]
+            return [item.id for item in disk.write(change).result()]
 
         assert claim("another", now_s) == [first.id]
         assert claim("own", now_s) == []
@@ -533,4 +533,4 @@ async def test_a_chain_that_has_waited_is_leased_together(tmp_path: Path, critic
     async with router_over(disk, critic, clock, leads=lambda: False) as memory:
         chain = await think(memory, clock, "one", "two", "three")
         change = outbox.Claim(REMOTE, "own", clock.now().timestamp(), 300.0).memories(5)
-        assert [parcel.id for parcel in disk.write(change).result()] == [thought.id for thought in chain]
+        assert [item.id for item in disk.write(change).result()] == [thought.id for thought in chain]

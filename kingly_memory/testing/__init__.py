@@ -8,34 +8,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kingly_memory.testing.clock import ManualClock
     from kingly_memory.testing.fakes import FakeRemote, Lost
-    from kingly_memory.testing.mcp_frames import McpStyle
     from kingly_memory.testing.models import ScriptedLanguageModel
     from kingly_memory.testing.remote import ScriptedRemote
-    from kingly_memory.testing.script import Weather
 
 __all__ = [
     "FakeRemote",
     "Lost",
     "ManualClock",
-    "McpStyle",
     "ScriptedLanguageModel",
     "ScriptedRemote",
-    "Weather",
 ]
 
 _HOMES = {
     "FakeRemote": "fakes",
     "Lost": "fakes",
     "ManualClock": "clock",
-    "McpStyle": "mcp_frames",
     "ScriptedLanguageModel": "models",
     "ScriptedRemote": "remote",
-    "Weather": "script",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when asked for: `python -m kingly_memory.testing.remote` must not find itself imported already."""
+    """Loaded when asked for, so that a clock costs no server."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.testing import ScriptedRemote
-from kingly_memory.testing.wire_faults import CANARY
 from tests.cli_runner import environment
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
+from tests.scripted.remote import ScriptedRemote
+from tests.scripted.wire_faults import CANARY
 
 TEXT = "body-canary: the vault opens at nine"
 SECRETS = ("token-canary", "user-canary", "password-canary", "query-canary", CANARY)

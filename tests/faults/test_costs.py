@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import ROOT
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, TROUBLES, Means, Trouble, speaking
+from tests.scripted.remote import ScriptedRemote
 
 pytestmark = pytest.mark.measures
 

@@ -15,13 +15,13 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.hub.process import HubProcess
-from kingly_memory.testing import ScriptedRemote
 from tests.cli_runner import ROOT, environment, process
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
 from tests.kill.harness import Diary, audit, finish, start
 from tests.kill.remotes import ScriptedProcess
 from tests.kill.writer import Order
+from tests.scripted.remote import ScriptedRemote
 
 ENDS_S = 2.0
 ROOM_S = 20.0

@@ -21,10 +21,10 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import LinkState, Source
-from kingly_memory.testing.wire_faults import CANARY
 from tests.faults.conftest import Tell
 from tests.faults.operations import CONTEXT, FERRY, HARBOUR, LANTERN, OPERATIONS, PIER, Operation, Scene
 from tests.faults.troubles import DIALECTS, TOKEN, TROUBLES, Means, Place, Trouble, placed
+from tests.scripted.wire_faults import CANARY
 
 ROOM_S = 30.0
 """For a loaded machine, on top of what an operation may take: far below the minute for which a remote is waited for."""

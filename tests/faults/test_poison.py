@@ -10,10 +10,10 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import JsonObject
-from kingly_memory.testing import ScriptedRemote
 from kingly_memory.testing.semantic import SemanticServer, Unable
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
+from tests.scripted.remote import ScriptedRemote
 
 EAGER = Settings(
     durability="process",

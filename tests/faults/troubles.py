@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from kingly_memory.testing import ScriptedRemote
 from tests.faults.network import Network
+from tests.scripted.remote import ScriptedRemote
 
 DIALECTS = ("json-call", "mcp")
 PATHS = {"json-call": "/mcp/call", "mcp": "/mcp"}

@@ -17,8 +17,9 @@ from kingly_memory.hub.access import DEFAULT_NAMESPACE
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import Query, Standing
-from kingly_memory.testing import ScriptedRemote, Weather
 from tests.kill.writer import PROJECT
+from tests.scripted.remote import ScriptedRemote
+from tests.scripted.script import Weather
 
 ROOT = Path(__file__).parents[2]
 START_S = 30.0
@@ -57,7 +58,7 @@ class KillRemote(Protocol):
 
 
 class ScriptedProcess:
-    """`kingly_memory.testing.remote` as a process, with the weather given."""
+    """`tests.scripted.remote` as a process, with the weather given."""
 
     def __init__(
         self, folder: Path, weather: Weather = CALM, script: tuple[str, ...] = (), dialect: str = "json-call"
@@ -121,7 +122,7 @@ class ScriptedProcess:
     def _start(self, weather: Weather, script: tuple[str, ...]) -> None:
         self._port_file.unlink(missing_ok=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kingly_memory.testing.remote", *self._options(weather, script)], cwd=ROOT
+            [sys.executable, "-m", "tests.scripted.remote", *self._options(weather, script)], cwd=ROOT
         )
         end = time.monotonic() + START_S
         while not self._port_file.exists():

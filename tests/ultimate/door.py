@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from kingly_memory.testing.script import Fault
+from tests.scripted.script import Fault
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -29,7 +29,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
 from kingly_memory.models import JsonObject
-from kingly_memory.testing.script import Fault, Script, Weather
+from tests.scripted.script import Fault, Script, Weather
 from tests.ultimate.door import Door
 from tests.ultimate.engine import Failed, Manners, UltimateEngine, method_of
 

@@ -92,7 +92,7 @@ class Script:
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self._random = random.Random(self.weather.seed)  # noqa: S311  # repeatable faults, not secrets
+        self._random = random.Random(self.weather.seed)  # repeatable faults, not secrets
 
     def add(self, *faults: str, method: str | None = None) -> None:
         """Queue faults, for every request or for those of one method."""

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from kingly_memory.models import JsonObject
-from kingly_memory.testing.wire_faults import CANARY, Frame
+from tests.scripted.wire_faults import CANARY, Frame
 
 STATELESS_VERSION = "2026-07-28"
 SESSION_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
