@@ -14,7 +14,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.adapters.local.folder import locked
-from kingly_memory.app import enrolling
+from kingly_memory.app import home_remotes
 from kingly_memory.settings import Place, added_remotes
 from tests.cli_runner import Run, runner
 from tests.scripted.remote import ScriptedRemote
@@ -298,11 +298,11 @@ def just_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], objec
 
     def arrange(act: Callable[[], object]) -> None:
         def late(path: Path, wait_s: float) -> AbstractContextManager[None]:
-            monkeypatch.setattr(enrolling, "locked", locked)
+            monkeypatch.setattr(home_remotes, "locked", locked)
             act()
             return locked(path, wait_s)
 
-        monkeypatch.setattr(enrolling, "locked", late)
+        monkeypatch.setattr(home_remotes, "locked", late)
 
     return arrange
 

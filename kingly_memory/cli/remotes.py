@@ -22,13 +22,13 @@ _STANDARD_INPUT = "-"
 
 def remotes_add(options: Namespace, out: Output) -> int:
     """The token comes from --token-file (`-` is standard input) or from the variables, never from the command line."""
-    from kingly_memory.app import enrolling
+    from kingly_memory.app import home_remotes
 
     place = _told(options)
     [remote] = place.remotes
     settings = Settings.from_environment(home=place.home)
     try:
-        added = enrolling.add(place, settings, remote, with_earlier=options.with_earlier, offline=options.offline)
+        added = home_remotes.add(place, settings, remote, with_earlier=options.with_earlier, offline=options.offline)
     except RemoteError as error:
         problem = f"{remote.label} was not added: {error}. Mend the address or the token; --offline adds it unasked"
         raise RemoteError(problem) from None
@@ -109,7 +109,7 @@ def remotes_list(options: Namespace, out: Output) -> int:
 
 def remotes_forget(options: Namespace, out: Output) -> int:
     from kingly_memory import remote_record
-    from kingly_memory.app import enrolling
+    from kingly_memory.app import home_remotes
 
     place, said = place_of(options, out, needs_record=True), options.address
     recorded = remote_record.added(added_remotes(), place.home)
@@ -121,7 +121,7 @@ def remotes_forget(options: Namespace, out: Output) -> int:
     with routing(place, out) as router:
         gone = router.forget_remote(said) if named is None or _is_known(router, said) else None
     if named is not None:
-        enrolling.drop(place, lambda one: _is_meant(one, said))
+        home_remotes.drop(place, lambda one: _is_meant(one, said))
     if gone is None:
         out.show({"forgotten": None}, [f"{named.name if named else said} is forgotten; nothing waited for it"])
         return 0

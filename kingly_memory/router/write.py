@@ -142,11 +142,11 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
     if before is not None:
         ends_otherwise = not has_ended and lifetimes.differs(transaction, item, lifetime, before)
         if _says_the_same(before.memory, memory) and not ends_otherwise:
-            return _receipt(transaction, before.memory, context.routes, {}), "unchanged"
+            return _receipt(transaction, before.memory, context.routes), "unchanged"
         # What somebody has written himself, and after the file's text, an import must not undo.
         said_at = item.updated_at or item.draft.created_at
         if before.memory.origin is not Origin.IMPORT and said_at is not None and said_at < before.memory.updated_at:
-            return _receipt(transaction, before.memory, context.routes, {}), "kept"
+            return _receipt(transaction, before.memory, context.routes), "kept"
         _unsay(transaction, before, memory, context)
     standing = Standing.ARCHIVED if has_ended else item.standing
     receipt = _save(transaction, memory, standing, context, lifetime, is_said=True)
@@ -421,11 +421,16 @@ def _is_for(transaction: Transaction, remote: str, memory: Memory, context: Writ
     return context.routes.is_for(remote, memory)
 
 
-def _receipt(transaction: Transaction, memory: Memory, routes: Routes | None, due: Mapping[str, Delivery]) -> Receipt:
-    """Where the memory stands, as of this transaction; deliveries that are `due` need not be read again."""
+def _receipt(
+    transaction: Transaction, memory: Memory, routes: Routes | None, due: Mapping[str, Delivery] | None = None
+) -> Receipt:
+    """Where the memory stands, as of this transaction; what is `due` was just written and need not be read again."""
     if routes is None:
-        known = (delivery_of(transaction, one, memory.id) for one in remotes_of(transaction, memory.scope.project))
-        return receipt_of(memory, {}, None, waits=any(one is not None and one.waits for one in known))
-    others = (one.name for one in routes.known if one.name not in due)
+        if due is None:
+            names = remotes_of(transaction, memory.scope.project)
+            due = {name: one for name in names if (one := delivery_of(transaction, name, memory.id)) is not None}
+        return receipt_of(memory, {}, None, waits=any(one.waits for one in due.values()))
+    known = dict(due or {})
+    others = (route.name for route in routes.known if route.name not in known)
     read = {name: delivery_of(transaction, name, memory.id) for name in others}
-    return receipt_of(memory, {**due, **read}, routes)
+    return receipt_of(memory, {**known, **read}, routes)

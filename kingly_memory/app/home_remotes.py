@@ -6,7 +6,8 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,7 +27,7 @@ from kingly_memory.settings import Place, Settings, added_remotes
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint
 
-_WAIT_S = 5.0
+WAIT_S = 5.0
 """How long to wait for another process that is changing the record."""
 
 
@@ -51,15 +52,26 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     parts.makeable(parts.secured(place))
     path = added_remotes()
     _check_free(remote_record.added(path, place.home), remote)  # before anything is sent there
-    server = None if offline else asyncio.run(_greeted(place, settings, remote))
+    server = None if offline else asyncio.run(_greeted(place.with_remotes([remote]), settings))
     with _changing(path, place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
         names = [one.name for one in record if one.project == place.project]
         several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
         together = {**{one.label: one for one in several}, remote.label: remote}
-        enrolled = place.with_remotes(list(together.values()))
-        earlier, gets_nothing = _enrol(enrolled, settings, remote.label, with_earlier=with_earlier)
-        _keep(record, path, place, remote)
+        everywhere = place.with_remotes(list(together.values()))
+        earlier, gets_nothing = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
+        token_file = None if remote.token_file is None else str(remote.token_file)
+        if remote.token is not None:
+            digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
+            token_file = str(_tokens(path) / f"{remote.label}-{digest}")
+            _tokens(path).mkdir(parents=True, exist_ok=True, mode=0o700)
+            with replacing(Path(token_file)) as file:
+                file.write(f"{remote.token}\n")
+        new = AddedRemote(remote.label, remote.address or "", place.project, token_file)
+        if remote.label not in names:
+            record.append(new)
+        elif token_file is not None:
+            record[:] = [new if (one.name, one.project) == (new.name, new.project) else one for one in record]
     return Added(there, server, earlier, gets_nothing)
 
 
@@ -74,67 +86,41 @@ def drop(place: Place, gone: Callable[[AddedRemote], bool]) -> None:
 
 
 def _check_free(before: list[AddedRemote], remote: RemotePlace) -> None:
-    other = next((one for one in before if one.name == remote.label and one.address != remote.address), None)
-    if other is not None:
+    if any(one.name == remote.label and one.address != remote.address for one in before):
         problem = f"{remote.label!r} is another address in this home; choose another name, or forget that one first"
         raise InvalidInput("name", problem)
 
 
-async def _greeted(place: Place, settings: Settings, remote: RemotePlace) -> str:
+async def _greeted(place: Place, settings: Settings) -> str:
     """What the server calls itself. Raises RemoteError where no memory server answers, or the token is refused."""
-    alone = place.with_remotes([remote])
-    [reached] = parts.reached(alone)
-    [part] = parts.remote_parts(alone, settings, [reached], SystemClock())
+    [part] = parts.remote_parts(place, settings, parts.reached(place), SystemClock())
     try:
         return str(await part.remote.connect())
     finally:
         await part.remote.aclose()
 
 
-def _enrol(place: Place, settings: Settings, label: str, *, with_earlier: bool) -> tuple[int, bool]:
-    """How many earlier memories are due there now, and whether a policy sends nothing there."""
+def _backfill(place: Place, settings: Settings, label: str, *, with_earlier: bool) -> tuple[int, bool]:
+    """Make the remote known to the store. How many earlier memories are due there now, and whether a policy sends
+    nothing there."""
     routes = parts.station(place, settings, parts.reached(place)).routes
     route = None if routes is None else routes.labelled(label)
     if routes is None or route is None:
         raise InvalidInput("remote", "this home has that server under another name; `kingly-memory remotes` shows it")
-    about = routes.policy.about(label)
+    about, name = routes.policy.about(label), route.name
     now_s = SystemClock().now().timestamp()
-    store = parts.open_store(place, settings)
-    try:
-        enrol = known_remotes.enrol(route.name, route.endpoint, place.project, now_s, about, earlier=with_earlier)
+    earlier, after = 0, ""
+    with closing(parts.open_store(place, settings)) as store:
+        enrol = known_remotes.enrol(name, route.endpoint, place.project, now_s, about, earlier=with_earlier)
         store.write(enrol).result()
-        earlier, after = 0, ""
         while with_earlier:
-            batch = known_remotes.backfill(
-                route.name, place.project, now_s, after, lambda memory: routes.is_for(route.name, memory)
-            )
+            batch = known_remotes.backfill(name, place.project, now_s, after, partial(routes.is_for, name))
             made_due = store.write(batch).result()
             earlier += made_due.due
             if made_due.last is None:
                 break
             after = made_due.last
-    finally:
-        store.close()
     return earlier, about == NOTHING
-
-
-def _keep(record: list[AddedRemote], path: Path, place: Place, remote: RemotePlace) -> None:
-    """Put the remote into the record, and its token into a file of its own."""
-    token_file = None if remote.token_file is None else str(remote.token_file)
-    if remote.token is not None:
-        digest = sha256(f"{os.path.realpath(place.home)}\0{remote.label}".encode(errors="replace")).hexdigest()[:16]
-        folder = _tokens(path)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        kept = folder / f"{remote.label}-{digest}"
-        with replacing(kept) as file:
-            file.write(f"{remote.token}\n")
-        token_file = str(kept)
-    new = AddedRemote(remote.label, remote.address or "", place.project, token_file)
-    names = [(one.name, one.project) for one in record]
-    if (new.name, new.project) not in names:
-        record.append(new)
-    elif token_file is not None:
-        record[names.index((new.name, new.project))] = new
 
 
 def _tokens(path: Path) -> Path:
@@ -146,7 +132,7 @@ def _changing(path: Path, home: Path) -> Iterator[list[AddedRemote]]:
     """What was added to that home, to be changed in place while no other process can change it. It is written down
     unless an error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locked(path.with_suffix(".lock"), _WAIT_S):
+    with locked(path.with_suffix(".lock"), WAIT_S):
         homes = remote_record.homes(path)
         yield homes.setdefault(os.path.realpath(home), [])
         told = {one: [remote.to_json() for remote in several] for one, several in homes.items() if several}
