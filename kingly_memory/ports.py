@@ -211,6 +211,14 @@ class TextIndex(Protocol):
         there."""
         ...
 
+    def passages(
+        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
+    ) -> dict[int, tuple[int, float]]:
+        """The best passages of long memories that hold at least one of the terms, within the filters that the index
+        knows: by the position of the memory, where its best one begins in its content and that one's BM25 score, of
+        which higher is better. What was found by the deadline."""
+        ...
+
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
         """Rows whose content holds every piece literally: for scripts without word breaks, and for emoji."""
         ...

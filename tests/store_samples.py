@@ -20,6 +20,7 @@ from kingly_memory.adapters.local import rows
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Query, Scope, Standing
+from kingly_memory.passages import passages
 from kingly_memory.ports import Matches, Transaction
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -116,6 +117,16 @@ def check_integrity(home: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.execute("INSERT INTO km_text(km_text, rank) VALUES ('integrity-check', 1)")
         connection.execute("INSERT INTO km_pieces(km_pieces, rank) VALUES ('integrity-check', 1)")
+        connection.execute("INSERT INTO km_passages(km_passages) VALUES ('integrity-check')")
+        found = connection.execute(
+            "SELECT rowid, json_extract(value, '$.content'), tag FROM Cache WHERE key LIKE 'm:%'"
+        )
+        cut = {
+            (rows.passage_row(at, number), content[begin:end], tag, begin)
+            for at, content, tag in found
+            for number, (begin, end) in enumerate(passages(content))
+        }
+        assert set(connection.execute("SELECT rowid, body, scope, start FROM km_passages")) == cut
         tags = connection.execute("SELECT tag FROM Cache WHERE key LIKE 'm:%' AND raw = 1").fetchall()
         counted = Counter(which for (tag,) in tags if (which := rows.counted_as(tag)) is not None)
         kept = connection.execute("SELECT * FROM km_counts WHERE memories <> 0").fetchall()

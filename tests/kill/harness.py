@@ -25,6 +25,7 @@ SYNC_S = 30.0
 INDEX_CHECKS = (
     "INSERT INTO km_text(km_text, rank) VALUES ('integrity-check', 1)",
     "INSERT INTO km_pieces(km_pieces, rank) VALUES ('integrity-check', 1)",
+    "INSERT INTO km_passages(km_passages) VALUES ('integrity-check')",
 )
 """Rank 1 compares the index with the rows it was made from."""
 EVERYTHING = (Standing.LIVE, Standing.ARCHIVED, Standing.FORGOTTEN)

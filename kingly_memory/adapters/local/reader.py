@@ -120,6 +120,15 @@ class Reader:
         page.fill(terms, rows_with)
         return page.matches()
 
+    def passages(
+        self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
+    ) -> dict[int, tuple[int, float]]:
+        found: dict[int, tuple[int, float]] = {}
+        with self._connections.until(deadline_s):
+            for passage, start, score in self._all(sql.PASSAGES, (rows.passages_expression(query, terms), limit)):
+                found.setdefault(rows.position_of(passage), (start, -score))
+        return found
+
     def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
         found: list[int] = []
         with self._connections.until(deadline_s):

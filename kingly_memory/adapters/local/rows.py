@@ -12,6 +12,8 @@ from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing
 from kingly_memory.writing import has_unbroken
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
+_PASSAGE_BITS = 16
+"""The longest text that a memory may have has some thousands of passages."""
 _LONGEST_WORD = 12
 """Characters of a word that is too short to be a digest, however many of its last ones the stemmer drops."""
 _SCOPE_BEGINNINGS = frozenset(
@@ -28,6 +30,15 @@ def memory_row(memory_id: str) -> str:
 
 def facet_row(name: str, owner: str) -> str:
     return f"{name}:{owner}"
+
+
+def passage_row(position: int, number: int) -> int:
+    """The rowid of a passage of the memory at that position; `position_of` tells which that is."""
+    return position << _PASSAGE_BITS | number
+
+
+def position_of(passage: int) -> int:
+    return passage >> _PASSAGE_BITS
 
 
 def key_row(project: str, key: str) -> str:
@@ -130,6 +141,11 @@ def match_expression(query: Query, also: str | None = None, standings: Sequence[
     hidden = [standing_token(standing) for standing in Standing if standing not in shown]
     positive = " AND ".join([*map(_any_token, wanted), *([also] if also else [])])
     return f"({positive}) NOT {_any_token(hidden)}" if hidden else positive
+
+
+def passages_expression(query: Query, terms: Sequence[str]) -> str:
+    """Passages of what passes the query's filters that hold at least one of the terms."""
+    return match_expression(query, f"body : ({' OR '.join(map(_quoted, terms))})")
 
 
 def contexts_expression(context_ids: Iterable[str]) -> str:

@@ -2,15 +2,15 @@
 
 diskcache keeps one table, `Cache(rowid, key, raw, store_time, expire_time, …, tag, size, mode, filename, value)`. Rows
 with keys `m:<id>` are memories, `<facet>:<owner>` facets, `key:<digest>` pointers from a key to an id. The `tag` column
-of a memory row holds its scope tokens. Two text indexes and a table of counts lie beside it; a change writes them in
-the transaction that writes the rows.
+of a memory row holds its scope tokens. Two text indexes, the passages of long memories with theirs, and a table of
+counts lie beside it; a change writes them in the transaction that writes the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sized
 
-LAYOUT = 3
+LAYOUT = 4
 """PRAGMA user_version of the store. Raised when what is written changes; an older one is not opened."""
 
 SETTINGS = {
@@ -70,6 +70,10 @@ SCHEMA: dict[str, str] = {
     "km_pieces": (
         "CREATE VIRTUAL TABLE km_pieces USING fts5(body, content='km_pieces_source', content_rowid='rowid', "
         "tokenize='trigram')"
+    ),
+    # The passages of a memory stand from its own rowid × 65,536 on.
+    "km_passages": (
+        "CREATE VIRTUAL TABLE km_passages USING fts5(body, scope, start UNINDEXED, tokenize='porter unicode61')"
     ),
     "km_context": f"CREATE INDEX km_context ON Cache({_CONTEXT}) WHERE {_HAS_CONTEXT}",
     "km_outbox": (
@@ -146,6 +150,13 @@ UNINDEX = (
     "INSERT INTO km_pieces(km_pieces, rowid, body) SELECT 'delete', rowid, body FROM km_pieces_source "
     "WHERE rowid IN (SELECT value FROM json_each(?))",
 )
+LONG = (
+    "SELECT rowid, json_extract(value, '$.content'), tag FROM Cache "
+    "WHERE rowid IN (SELECT value FROM json_each(?)) AND length(value) > ?"
+)
+ADD_PASSAGE = "INSERT INTO km_passages(rowid, body, scope, start) VALUES (?, ?, ?, ?)"
+PASSAGES_OF = "SELECT rowid FROM km_passages WHERE rowid BETWEEN ? AND ?"
+DROP_PASSAGE = "DELETE FROM km_passages WHERE rowid = ?"
 COUNT = "INSERT INTO km_counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories"
 COUNTS = "SELECT name, memories FROM km_counts WHERE project = ?"
 LEARN = "INSERT OR IGNORE INTO km_vocabulary VALUES (?, ?)"
@@ -167,6 +178,10 @@ IN_TIME = (
 MATCHES = (
     "SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text WHERE km_text MATCH ? "
     "ORDER BY score, rowid DESC LIMIT ? OFFSET ?"
+)
+PASSAGES = (
+    "SELECT rowid, start, bm25(km_passages, 1.0, 0.0) AS score FROM km_passages WHERE km_passages MATCH ? "
+    "ORDER BY score LIMIT ?"
 )
 LATEST_MATCHES = (
     "SELECT rowid, score FROM (SELECT rowid, bm25(km_text, 2.0, 1.0, 1.0, 0.0) AS score FROM km_text "

@@ -13,6 +13,7 @@ from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.vocabulary import Vocabulary
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.passages import LONGEST, passages
 from kingly_memory.ports import Row
 
 FARTHEST_DUE_S = 301.0
@@ -64,6 +65,12 @@ class DiskTransaction:
             positions = json.dumps(sorted(self._unindexed))
             for statement in sql.INDEX:
                 self._connection.execute(statement, (positions,))
+            for position, content, tag in self._all(sql.LONG, positions, LONGEST):
+                added = [
+                    (rows.passage_row(position, number), content[begin:end], tag, begin)
+                    for number, (begin, end) in enumerate(passages(content))
+                ]
+                self._connection.executemany(sql.ADD_PASSAGE, added)
         counted = [(*which, number) for which, number in self._counted.items() if number]
         self._connection.executemany(sql.COUNT, counted)
         self._vocabulary.write(self._connection)
@@ -186,6 +193,9 @@ class DiskTransaction:
         row_names = [rows.memory_row(one) for one in memory_ids]
         found = self._all(sql.TAGS_OF.format(marks=sql.marks(row_names)), *row_names)
         positions = {position for position, _ in found}
+        for position in positions - self._unindexed:
+            first, last = rows.passage_row(position, 0), rows.passage_row(position + 1, 0) - 1
+            self._connection.executemany(sql.DROP_PASSAGE, self._all(sql.PASSAGES_OF, first, last))
         indexed = json.dumps(sorted(positions - self._unindexed))
         for statement in sql.UNINDEX:
             self._connection.execute(statement, (indexed,))

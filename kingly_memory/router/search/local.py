@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
+from kingly_memory.passages import LONGEST
 from kingly_memory.ports import Match, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, Terms, lends, loans, other_forms, terms
@@ -28,6 +29,8 @@ LEAST_SHARE = 0.25
 LOOK_SHARE, JUDGE_SHARE = 0.75, 0.85
 """Of the time that is left for looking up: when what was found so far has to do, and when no more of it is read closely
 and nothing more is read. The rest is for what cannot be interrupted."""
+PASSAGES = 200
+"""Passages of long memories that are looked at; several may be of one memory."""
 SHORTLIST = 40
 """Fewest matches of the index that are looked at closely."""
 LENDERS, BORROWERS = 16, 40
@@ -36,7 +39,7 @@ READ_LATE = 1_000
 """Characters of a memory that are looked at when the time is over."""
 LEAST_BUDGET_S = 0.01
 """What a search gets whose time was over before it could begin."""
-PIECES_READ = 32_768
+PIECES_READ = 131_072
 """Characters of a memory in which pieces are looked for."""
 COMMON = 5_000
 """A word in more rows than this is dropped when a rarer one is there: it adds time, not recall."""
@@ -286,6 +289,12 @@ class LocalSearch:
         size, offset = max(query.limit * 2, SHORTLIST), 0
         page = self._reader.containing(query, judge.asked.pieces, size, deadline_s)
         judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
+        if wording.looked_up and not page.cut:
+            judge.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
+            best = heapq.nlargest(size, judge.passages, key=lambda position: judge.passages[position][1])
+            rows = self._reader.rows_at(best, deadline_s)
+            matches = [Match(row, judge.passages[row.position][1]) for row in rows]
+            judge.take(found, matches, self.shown(rows, query, now_s))
         rows_with = wording.rows_with
         while wording.looked_up and not page.cut:
             page = self._reader.matches(query, wording.looked_up, size, offset, deadline_s, rows_with=rows_with)
@@ -372,17 +381,18 @@ class _Judge:
         self.names = names
         self.deadline_s = deadline_s
         self.cut = False
+        self.passages: Mapping[int, tuple[int, float]] = {}
 
     def take(self, found: dict[int, _Candidate], matches: Sequence[Match], shown: Sequence[Row]) -> None:
         """Add those of the index' matches that may be shown, but for what it found by another word alone.
 
-        What is too long to be read to its end is worth at least what the index says, and so is what was found by a
-        letter that is read otherwise here.
+        What is too long to be read to its end and has no passage that answers is worth at least what the index says,
+        and so is what was found by a letter that is read otherwise here.
         """
         positions = {row.position for row in shown}
         for row, bm25 in matches:
             if row.position in positions:
-                is_whole = len(row.memory.content) <= READ
+                is_whole = len(row.memory.content) <= READ or row.position in self.passages
                 self.cut |= not is_whole and time.monotonic() >= self.deadline_s
                 one = self.candidate(row)
                 if one.own or not one.by_chance or not is_whole:
@@ -390,9 +400,13 @@ class _Judge:
                     found[row.position] = one
 
     def candidate(self, row: Row) -> _Candidate:
-        in_time = time.monotonic() < self.deadline_s
-        own = self.question.own(row.memory, READ if in_time else READ_LATE)
-        self.cut |= not in_time and len(row.memory.content) > READ_LATE
+        """A memory is worth what its best passage is worth."""
+        in_time, memory = time.monotonic() < self.deadline_s, row.memory
+        if row.position in self.passages:
+            begin, _ = self.passages[row.position]
+            memory = replace(memory, content=memory.content[begin : begin + LONGEST])
+        own = self.question.own(memory, READ if in_time else READ_LATE)
+        self.cut |= not in_time and len(memory.content) > READ_LATE
         pieces = self._pieces(row.memory)
         lift = lexical.lift(self.names, row.memory)
         return _Candidate(row, own.score + pieces, own.held, pieces, lift, own.by_chance)

@@ -1,0 +1,35 @@
+"""Where a long text is cut into passages: at headings, paragraphs and sentences, overlapping by a sentence.
+
+A memory is found by its best passage, so that a fact counts as much at the end of a long note as at its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 1_200
+"""Characters of a passage. A text that is no longer is its own passage."""
+OVERLAP = 300
+"""Characters at most that two passages share."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_CUTS = (re.compile(r"\n(?=#{1,6} )"), re.compile(r"\n\s*\n"), _SENTENCE, re.compile(r"\s"))
+"""Where to cut, the best place first."""
+
+
+def passages(text: str) -> list[tuple[int, int]]:
+    """Where each passage begins and ends, in order; none for a text that is its own passage."""
+    found: list[tuple[int, int]] = []
+    begin = 0
+    while len(text) - begin > LONGEST:
+        end = begin + LONGEST
+        for cut in _CUTS:
+            places = [one.end() for one in cut.finditer(text, begin + LONGEST // 2, end)]
+            if places:
+                end = places[-1]
+                break
+        found.append((begin, end))
+        # The last sentence, which a fact may begin with, stands in the next passage too.
+        sentences = [one.end() for one in _SENTENCE.finditer(text, end - OVERLAP, end) if one.end() < end]
+        begin = sentences[-1] if sentences else end
+    return [*found, (begin, len(text))] if found else []
