@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import OF_A_SUMMARY, Draft, Imported, draft
-from kingly_memory.lifecycle.compression.levels import CompressedMemory
+from kingly_memory.lifecycle.compression import CompressedMemory
 from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock

@@ -174,16 +174,16 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         it.
         Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError only where the settings require a model.
         """
-        from kingly_memory.lifecycle.compression import levels
+        from kingly_memory.lifecycle import compression
         from kingly_memory.router import learning
 
         engine = self._engine
         await engine.opened()
-        chosen = None if level is None else levels.level_named(level)
+        chosen = None if level is None else compression.level_named(level)
         original = intake.draft(
             content,
             content_limit_bytes=engine.settings.content_limit_bytes,
-            type=levels.learned_as(memory_type).value,
+            type=compression.learned_as(memory_type).value,
             significance=significance,
             confidence=confidence,
             tags=tags,

@@ -15,8 +15,7 @@ from typing import Any
 from kingly_memory import intake
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
-from kingly_memory.lifecycle.compression.levels import CompressionLevel
-from kingly_memory.lifecycle.compression.rules import compress, shortened
+from kingly_memory.lifecycle.compression import CompressionLevel, compress, shortened
 from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType, Origin
 
 MOST_TOLD = 40

@@ -11,14 +11,7 @@ from kingly_memory import intake
 from kingly_memory.cognition import links
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.lifecycle.compression.compressor import MemoryCompressor
-from kingly_memory.lifecycle.compression.levels import (
-    LONGEST_WAIT_S,
-    CompressedMemory,
-    CompressionConfig,
-    CompressionLevel,
-    level_named,
-)
+from kingly_memory.lifecycle.compression import CompressedMemory, CompressionConfig, CompressionLevel, MemoryCompressor
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import LanguageModel, Transaction
 from kingly_memory.router import archive, linking, write
@@ -86,10 +79,7 @@ async def _compressed(
     """The text by that model, else by that of the settings, else by rules."""
     settings = engine.settings
     config = CompressionConfig(
-        settings.compression_enabled,
-        level_named(settings.compression_level),
-        settings.llm_required,
-        min(settings.llm_timeout_s, LONGEST_WAIT_S),
+        settings.compression_enabled, settings.compression_level, settings.llm_required, settings.llm_timeout_s
     )
     async with AsyncExitStack() as stack:
         model, is_here = language_model, False

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.lifecycle.compression.sentences import Form, Sentence, sentences
+from kingly_memory.lifecycle.sentences import Form, Sentence, sentences
 
-HOSTILE_CHARACTERS = 262_144
+HOSTILE_CHARACTERS = 65_536
 """Enough that anything slower than linear would stop the run."""
 
 WRITTEN = st.lists(

@@ -230,7 +230,6 @@ class MemoryStream:
 
 def _gist(text: str) -> str:
     """The most important of a text in one sentence."""
-    from kingly_memory.lifecycle.compression.levels import CompressionLevel
-    from kingly_memory.lifecycle.compression.rules import compress
+    from kingly_memory.lifecycle.compression import CompressionLevel, compress
 
     return compress(text, CompressionLevel.AGGRESSIVE).summary

@@ -7,9 +7,10 @@ the text, whatever it holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from kingly_memory.writing import STOP_WORDS
 
@@ -24,8 +25,7 @@ class Form(StrEnum):
     CODE = "code"
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """`text[start:end]`, without white space around it and without the mark of its list item, heading or quotation. A
     block of code is one."""
 
@@ -44,7 +44,6 @@ def sentences(text: str) -> list[Sentence]:
 
 # --- blocks: lines that belong together -----------------------------------------------------------------------------
 
-_INDENT = re.compile(r"[ \t]*")
 _QUOTE = re.compile(r"(?:>[ \t]?){1,20}")
 _HEADING = re.compile(r"#{1,6}[ \t]+")
 _ITEM = re.compile(r"(?:[-*+•‣·–][ \t]+|\(?(?:\d{1,3}|[a-z])[.)][ \t]+)(?:\[[ xX]\][ \t]+)?")
@@ -65,91 +64,51 @@ _CLOSERS = "\"'”’»)]}*_`」』）】》〉›"
 
 @dataclass(slots=True)
 class _Block:
+    """Lines that belong together; `last_line` is where the last one begins."""
+
     start: int
     end: int
     form: Form
     last_line: int
-    """Where its last line begins."""
-    is_closed: bool = False
-    """A fence has ended it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One line, `start` and `end` without the white space around it."""
-
-    raw: str
-    start: int
-    end: int
-    after_blank: bool
-
-    @property
-    def is_blank(self) -> bool:
-        return self.start == self.end
-
-    @property
-    def is_indented(self) -> bool:
-        lead = self.raw[: len(self.raw) - len(self.raw.lstrip())]
-        return "\t" in lead or len(lead) >= _CODE_INDENT
-
-
-def _lines(text: str) -> Iterator[_Line]:
-    at = 0
-    after_blank = True
-    for raw in text.splitlines(keepends=True):
-        start = at + len(raw) - len(raw.lstrip())
-        line = _Line(raw, start, start + len(raw.strip()), after_blank)
-        yield line
-        after_blank = line.is_blank
-        at += len(raw)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
     block: _Block | None = None
     fence = ""
-    for line in _lines(text):
+    after_blank = True
+    at = 0
+    for raw in text.splitlines(keepends=True):
+        body = raw.strip()
+        start = at + len(raw) - len(raw.lstrip())
+        end = start + len(body)
+        at += len(raw)
         if fence and block is not None:
-            block.end = block.end if line.is_blank else line.end
-            block.is_closed = _closes(line, fence)
-            fence = "" if block.is_closed else fence
+            block.end = end if body else block.end
+            if body.startswith(fence) and not body.strip(fence[0]):
+                yield block
+                block, fence = None, ""
             continue
-        opening = _FENCE.match(text, line.start, line.end)
-        fence = opening.group() if opening else ""
-        begun = _Block(line.start, line.end, Form.CODE, line.start) if fence else _begun(text, line, block)
-        if begun is None and block is not None:
-            block.last_line, block.end = line.start, line.end
-        elif begun is not None:
+        lead = raw[: len(raw) - len(raw.lstrip())]
+        is_indented = bool(body) and ("\t" in lead or len(lead) >= _CODE_INDENT)
+        opening = _FENCE.match(text, start, end)
+        new = _begun(text, start, end)
+        if block is not None and not opening and _goes_on(text, block, new, start, is_indented=is_indented):
+            block.last_line, block.end = start, end
+        else:
             if block is not None:
                 yield block
-            block = begun if begun.start < begun.end else None
+            is_code = after_blank and is_indented and new.start == start and _CODE.search(raw)
+            if opening or is_code:
+                new = _Block(start, end, Form.CODE, start)
+            fence = opening.group() if opening else ""
+            block = new if new.start < new.end else None
+        after_blank = not body
     if block is not None:
         yield block
 
 
-def _closes(line: _Line, fence: str) -> bool:
-    body = line.raw.strip()
-    return body.startswith(fence) and not body.strip(fence[0])
-
-
-def _begun(text: str, line: _Line, block: _Block | None) -> _Block | None:
-    """The block that a line begins, an empty one for a line without words; None when it goes on with the one before."""
-    new = _new(text, line.start, line.end)
-    if block is not None and block.form is Form.CODE:
-        return None if line.is_indented and not line.is_blank and not block.is_closed else new
-    if line.after_blank and new.start == line.start and line.is_indented and _CODE.search(line.raw):
-        return _Block(line.start, line.end, Form.CODE, line.start)
-    if block is None or new.start > line.start or new.start == new.end or new.form is not Form.PROSE:
-        return new
-    if block.form in (Form.HEADING, Form.ROW) or _LABEL.match(text, line.start, line.end):
-        return new
-    if _STAMP.match(text, line.start, line.end):
-        return new
-    before = text[block.last_line : block.end]
-    is_ended = before.rstrip(_CLOSERS)[-1:] in tuple(_ENDINGS)
-    return new if is_ended or (len(before) < _WRAPPED and not text[line.start].islower()) else None
-
-
-def _new(text: str, start: int, end: int) -> _Block:
+def _begun(text: str, start: int, end: int) -> _Block:
+    """The block that a line would begin, without its mark; an empty one for a line without words."""
     form = Form.PROSE
     quote = _QUOTE.match(text, start, end)
     begin = quote.end() if quote else start
@@ -157,12 +116,24 @@ def _new(text: str, start: int, end: int) -> _Block:
         begin, form = heading.end(), Form.HEADING
     elif item := _ITEM.match(text, begin, end):
         begin, form = item.end(), Form.ITEM
-    elif text[begin : begin + 1] == "|":
+    elif text.startswith("|", begin):
         form = Form.ROW
-    begin = _INDENT.match(text, begin, end).end()  # type: ignore[union-attr]  # it matches the empty string too
-    if not _WORD.search(text, begin, end):
-        begin = end
-    return _Block(begin, end, form, begin)
+    begin = _past(text, begin, end, " \t".__contains__)
+    return _Block(begin if _WORD.search(text, begin, end) else end, end, form, start)
+
+
+def _goes_on(text: str, block: _Block, new: _Block, start: int, *, is_indented: bool) -> bool:
+    """Whether a line goes on with the block of the line before."""
+    if block.form is Form.CODE:
+        return is_indented
+    is_plain = new.form is Form.PROSE and start == new.start < new.end
+    if not is_plain or block.form in (Form.HEADING, Form.ROW):
+        return False
+    if _LABEL.match(text, start, new.end) or _STAMP.match(text, start, new.end):
+        return False
+    before = text[block.last_line : block.end]
+    is_ended = before.rstrip(_CLOSERS)[-1:] in tuple(_ENDINGS)
+    return not is_ended and (len(before) >= _WRAPPED or text[start].islower())
 
 
 # --- sentences of one block -----------------------------------------------------------------------------------------
@@ -197,38 +168,26 @@ def _split(text: str, block: _Block) -> Iterator[Sentence]:
     if block.form in (Form.CODE, Form.ROW):
         yield Sentence(block.start, block.end, block.form)
         return
-    start = block.start
-    told = _Told(text, block)
-    at = start
+    start = at = read = block.start
+    is_said = False
     while (found := _STOP.search(text, at, block.end)) is not None:
         at = found.end()
         if found.group() == "`":
             closing = text.find("`", at, min(at + _INLINE_CODE, block.end))
             at = closing + 1 if closing >= 0 else at
             continue
-        end = _past(text, at, block.end, _CLOSERS)
+        end = _past(text, at, block.end, _CLOSERS.__contains__)
         if end == block.end:
             break
-        if told.since(start, found.start()) and _ends(text, start, found, end, block.end):
+        # Each character is looked at once for whether a word was said since the last sentence.
+        is_said = is_said or _WORD.search(text, read, found.start()) is not None
+        read = found.start()
+        if is_said and _ends(text, start, found, end, block.end):
             yield Sentence(start, end, block.form)
-            start = at = _past_space(text, end, block.end)
-    if told.since(start, block.end):
+            start = at = read = _past(text, end, block.end, str.isspace)
+            is_said = False
+    if is_said or _WORD.search(text, read, block.end):
         yield Sentence(start, block.end, block.form)
-
-
-class _Told:
-    """Whether a word was said between two places; asked in ascending order, it looks at each character once."""
-
-    def __init__(self, text: str, block: _Block) -> None:
-        self._text = text
-        self._block = block
-        self._word = -1
-
-    def since(self, start: int, stop: int) -> bool:
-        if self._word < start:
-            found = _WORD.search(self._text, start, self._block.end)
-            self._word = found.start() if found else self._block.end
-        return self._word < stop
 
 
 def _ends(text: str, start: int, stop: re.Match[str], end: int, limit: int) -> bool:
@@ -240,7 +199,7 @@ def _ends(text: str, start: int, stop: re.Match[str], end: int, limit: int) -> b
         return not closed or following.isspace() or following in _OPENERS or following in _WIDE
     if not following.isspace():
         return False
-    upcoming = _past(text, _past_space(text, end, limit), limit, _OPENERS)
+    upcoming = _past(text, _past(text, end, limit, str.isspace), limit, _OPENERS.__contains__)
     then = text[upcoming] if upcoming < limit else ""
     if closed and then.islower():
         return False
@@ -288,13 +247,8 @@ def _is_initial(text: str, start: int, stop: int, word: str) -> bool:
     return bool(before) and before[-1][:1].isupper()
 
 
-def _past(text: str, at: int, limit: int, characters: str) -> int:
-    while at < limit and text[at] in characters:
-        at += 1
-    return at
-
-
-def _past_space(text: str, at: int, limit: int) -> int:
-    while at < limit and text[at].isspace():
+def _past(text: str, at: int, limit: int, is_one: Callable[[str], bool]) -> int:
+    """The first place from there on that holds no such character."""
+    while at < limit and is_one(text[at]):
         at += 1
     return at

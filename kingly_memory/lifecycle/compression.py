@@ -1,0 +1,482 @@
+"""Verbose texts into what is worth remembering, by a language model or by rules (seed 000, priority 4).
+
+By rules sentences are chosen, not rewritten, and the result is never longer than the text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kingly_memory import intake
+from kingly_memory.errors import InvalidInput, LanguageModelError
+from kingly_memory.lifecycle.sentences import Form, Sentence, sentences
+from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryType
+from kingly_memory.writing import UNBROKEN, stems, words
+
+if TYPE_CHECKING:  # rules alone need no model
+    from kingly_memory.lifecycle.compression_model import Extract
+    from kingly_memory.ports import LanguageModel
+
+# --- what compression answers ---------------------------------------------------------------------------------------
+
+
+class CompressionLevel(StrEnum):
+    """How much goes: nothing; what is said twice; all but the key points; all but the core."""
+
+    NONE = "none"
+    LIGHT = "light"
+    MEDIUM = "medium"
+    AGGRESSIVE = "aggressive"
+
+
+class Summariser(StrEnum):
+    """Who wrote a summary. NOBODY: it is the text itself."""
+
+    MODEL = "model"
+    RULES = "rules"
+    NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedMemory:
+    """A text, what is left of it, and what it says. The whole text stays in `full_content`, to verify the rest against.
+
+    Lengths are in characters, and the summary is never longer than the text. `reason` says why the summary is not a
+    model's although one could have been asked.
+    """
+
+    full_content: str
+    summary: str
+    key_facts: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    level: CompressionLevel = CompressionLevel.MEDIUM
+    summariser: Summariser = Summariser.RULES
+    reason: str | None = None
+
+    @property
+    def original_length(self) -> int:
+        return len(self.full_content)
+
+    @property
+    def compressed_length(self) -> int:
+        return len(self.summary)
+
+    @property
+    def compression_ratio(self) -> float:
+        """Compressed ÷ original, 0 to 1: less is shorter. 1 for an empty text."""
+        return self.compressed_length / self.original_length if self.full_content else 1.0
+
+    @property
+    def compression_factor(self) -> float:
+        """Original ÷ compressed, 1 and more: how many times shorter it became."""
+        return self.original_length / self.compressed_length if self.summary else 1.0
+
+    def metadata(self) -> JsonObject:
+        """What a memory stored in the place of the text says about it."""
+        more = {"constraints": self.constraints, "patterns": self.patterns, "decisions": self.decisions}
+        return {
+            "compression_ratio": round(self.compression_ratio, 4),
+            "compression_factor": round(self.compression_factor, 4),
+            "original_length": self.original_length,
+            "compression_level": self.level.value,
+            "summary_by": self.summariser.value,
+            "key_facts": list(self.key_facts),
+            **{name: list(texts) for name, texts in more.items() if texts},
+        }
+
+    def to_json(self) -> JsonObject:
+        return {
+            "summary": self.summary,
+            "original_length": self.original_length,
+            "compressed_length": self.compressed_length,
+            "compression_ratio": round(self.compression_ratio, 4),
+            "compression_factor": round(self.compression_factor, 4),
+            "key_facts": list(self.key_facts),
+            "constraints": list(self.constraints),
+            "patterns": list(self.patterns),
+            "decisions": list(self.decisions),
+            "level": self.level.value,
+            "summary_by": self.summariser.value,
+            "reason": self.reason,
+            "full_content": self.full_content,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionConfig:
+    """`alma.compression` of the seed. Not `enabled`: texts stay as they are and no model is asked. `llm_required`: a
+    text that no model compressed is an error, instead of being compressed by rules."""
+
+    enabled: bool = True
+    level: CompressionLevel | str = CompressionLevel.MEDIUM
+    llm_required: bool = False
+    llm_timeout_s: float = 30.0
+
+
+def level_named(value: object) -> CompressionLevel:
+    """The level of that name. Raises InvalidInput."""
+    try:
+        return CompressionLevel(value.strip().casefold() if isinstance(value, str) else str(value))
+    except ValueError:
+        known = ", ".join(CompressionLevel)
+        raise InvalidInput("level", f"{str(value)[:40]!r} is not a compression level; choose one of {known}") from None
+
+
+LEARNED_AS = {
+    "outcome": MemoryType.EPISODIC,
+    "knowledge": MemoryType.SEMANTIC,
+    "heuristic": MemoryType.PROCEDURAL,
+}
+"""What the seed's tool learns, and the type of memory that it becomes."""
+
+
+def learned_as(value: object) -> MemoryType:
+    """The type of memory that something learned becomes. Raises InvalidInput."""
+    found = LEARNED_AS.get(value.strip().casefold()) if isinstance(value, str) else None
+    if found is None:
+        known = ", ".join(LEARNED_AS)
+        raise InvalidInput("memory_type", f"{str(value)[:40]!r} cannot be learned as; choose one of {known}")
+    return found
+
+
+# --- by rules -------------------------------------------------------------------------------------------------------
+
+MOST_FACTS = {CompressionLevel.LIGHT: 10, CompressionLevel.MEDIUM: 5, CompressionLevel.AGGRESSIVE: 3}
+"""Entries of each list (seed 000: five facts)."""
+LONGEST = {CompressionLevel.MEDIUM: 1_000, CompressionLevel.AGGRESSIVE: 300}
+"""Characters of one sentence in a summary; what has no full stop for longer is cut."""
+ENTRY_LIMIT = 500
+"""Characters of a fact, a constraint, a pattern or a decision."""
+_CUT_REACH = 100
+"""Characters by which a cut may come sooner, so as not to tear a number or a word."""
+
+_FACT = re.compile(r"\b(?:is|are|has|isn['’]t|aren['’]t|hasn['’]t)\b", re.IGNORECASE)
+_CONSTRAINT = re.compile(
+    r"\b(?:must|mustn't|cannot|can['’]t|never|always|only|requires?|required|limit|limits|limited|at most|at least"
+    r"|no more than|no less than|maximum|minimum|should not|shouldn't|do not|don['’]t|forbidden|not allowed|unless"
+    r"|needs? to|has to|have to|exceeds?|mandatory|prohibited)\b",
+    re.IGNORECASE,
+)
+_PATTERN = re.compile(
+    r"^\W*(?:when|whenever|if|before|after|every time)\b[^\n]{1,400}?,"
+    r"|\b(?:whenever|every time|each time|next time|in (?:the )?future|as a rule|rule of thumb|lessons?|patterns?)\b",
+    re.IGNORECASE,
+)
+"""Says what to do, or what happens, in a situation that may come again."""
+_DECISION = re.compile(
+    r"\b(?:decided|decide|decision|agreed|chose|chosen|settled on|going with|went with|opted|we will|we['’]ll"
+    r"|let['’]s use)\b",
+    re.IGNORECASE,
+)
+_QUESTION = ("?", "？", "؟")
+
+
+def compress(
+    text: str, level: CompressionLevel, focus: str | None = None, *, reason: str | None = None
+) -> CompressedMemory:
+    """LIGHT leaves out what is said twice and surplus white space, MEDIUM keeps the first and the last sentence,
+    AGGRESSIVE the first. With a focus, sentences that share a word with it go before all others."""
+    if level is CompressionLevel.NONE or not text.strip():
+        return CompressedMemory(text, text, level=level, summariser=Summariser.NOBODY, reason=reason)
+    whole = Sentence(len(text) - len(text.lstrip()), len(text.rstrip()), Form.PROSE)
+    everything = sentences(text) or [whole]
+    first: dict[str, Sentence] = {}
+    for one in everything:  # white space apart, every character counts
+        first.setdefault(" ".join(one.of(text).split()), one)
+    said = list(first.values())
+    told = [one for one in said if one.form in (Form.PROSE, Form.ITEM)] or said
+    wanted = stems(focus) if focus else set()
+    told = [one for one in told if wanted & stems(one.of(text))] or told if wanted else told
+    quoted = [one.of(text) for one in told]
+
+    def those(what: re.Pattern[str]) -> tuple[str, ...]:
+        found = (one for one in quoted if not one.endswith(_QUESTION) and what.search(one))
+        return tuple(shortened(" ".join(one.split()), ENTRY_LIMIT) for one in islice(found, MOST_FACTS[level]))
+
+    is_light = level is CompressionLevel.LIGHT
+    return CompressedMemory(
+        full_content=text,
+        summary=_without_repeats(text, everything, said) if is_light else _ends(text, told, level),
+        key_facts=those(_FACT),
+        constraints=those(_CONSTRAINT),
+        patterns=those(_PATTERN),
+        decisions=those(_DECISION),
+        level=level,
+        reason=reason,
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and an ellipsis, `most` characters at most; no number or word is torn, unless it is
+    longer than a word can be."""
+    if len(text) <= most:
+        return text
+    torn = re.compile(rf"[^\s{UNBROKEN}]")
+    at = most - 1
+    while at > most - _CUT_REACH and torn.match(text[at]) and torn.match(text[at - 1]):
+        at -= 1
+    at = at if at > most - _CUT_REACH else most - 1
+    return f"{text[:at].rstrip()}…"
+
+
+def _ends(text: str, told: Sequence[Sentence], level: CompressionLevel) -> str:
+    """The first sentence, and the last one where the level keeps it."""
+    first = shortened(told[0].of(text), LONGEST[level])
+    if len(told) == 1 or level is CompressionLevel.AGGRESSIVE:
+        return first
+    last = told[-1]
+    between = text[told[-2].end : last.start] + text[told[0].end : told[1].start]
+    is_ended = first.rstrip("\"'”’»)]}*_`」』）】》")[-1:] in tuple(".!?…。！？｡؟।:")
+    joint = "" if not any(map(str.isspace, between)) else " " if is_ended else "\n"
+    return f"{first}{joint}{shortened(last.of(text), LONGEST[level])}"
+
+
+def _without_repeats(text: str, everything: Sequence[Sentence], said: Sequence[Sentence]) -> str:
+    """The sentences with what stood in front of each, with less white space in it."""
+    kept = {one.start for one in said}
+    pieces: list[str] = []
+    before = 0
+    for one in everything:
+        if one.start in kept:
+            gap = text[before : one.start]
+            pieces += (_tight(gap) if pieces else gap.lstrip(), one.of(text))
+        before = one.end
+    return "".join(pieces).strip()
+
+
+def _tight(gap: str) -> str:
+    """One space between sentences, one blank line at most; marks and the indentation of a line stay."""
+    lines = gap.split("\n")
+    if len(lines) == 1:
+        return gap if gap.strip() else gap[:1] and " "
+    tight: list[str] = [lines[0].rstrip()]
+    for line in lines[1:-1]:
+        if line.strip() or tight[-1] or len(tight) == 1:
+            tight.append(line.rstrip())
+    return "\n".join([*tight, lines[-1]])
+
+
+# --- by a model, where there is one ---------------------------------------------------------------------------------
+
+FEWEST_EXPERIENCES = 3
+"""Fewer make no rule (seed 000)."""
+SIMILAR = 0.7
+"""Share of common words from which two pieces of knowledge are alike."""
+MOST_MERGED = 5
+"""Pieces of knowledge that one is merged with at once."""
+_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+_Question = Callable[[str, CompressionLevel], str]
+
+
+class MemoryCompressor:
+    """Asks the language model when there is one, and falls back on rules. No text is lost: all of it is in the answer.
+
+    A text goes to a model elsewhere only if its `significance` is above 0.3, and without the secrets in it;
+    `model_is_here` says that the model is on this machine.
+    """
+
+    def __init__(
+        self,
+        language_model: LanguageModel | None = None,
+        config: CompressionConfig | None = None,
+        *,
+        model_is_here: bool = False,
+    ) -> None:
+        self._model = language_model
+        self._config = config or CompressionConfig()
+        self._model_is_here = model_is_here
+
+    async def compress_outcome(
+        self,
+        text: str,
+        level: CompressionLevel | str | None = None,
+        *,
+        significance: float = intake.SIGNIFICANCE,
+    ) -> CompressedMemory:
+        """What is worth remembering of a finished task; the level is the configured one (medium) unless said.
+
+        Raises InvalidInput; LanguageModelError only where a model is required.
+        """
+
+        def question(said: str, chosen: CompressionLevel) -> str:
+            from kingly_memory.lifecycle import compression_model
+
+            return compression_model.outcome(said, chosen, MOST_FACTS[chosen], is_here=self._model_is_here)
+
+        return await self._compressed(text, level, question, None, significance)
+
+    async def compress_conversation(
+        self,
+        text: str,
+        focus: str | None = None,
+        *,
+        level: CompressionLevel | str | None = None,
+        significance: float = intake.SIGNIFICANCE,
+    ) -> CompressedMemory:
+        """What a conversation taught, above all about the focus. Raises as `compress_outcome` does."""
+        about = intake.mended(_text("focus", focus)).strip() if focus is not None else ""
+
+        def question(said: str, chosen: CompressionLevel) -> str:
+            from kingly_memory.lifecycle import compression_model
+
+            most = MOST_FACTS[chosen]
+            return compression_model.conversation(said, about, chosen, most, is_here=self._model_is_here)
+
+        return await self._compressed(text, level, question, about, significance)
+
+    async def extract_heuristic(
+        self, experiences: Sequence[str], *, significance: float = intake.SIGNIFICANCE
+    ) -> str | None:
+        """The rule that at least three experiences have in common; None when there are fewer, no model that may be
+        shown them, no answer or no pattern. `significance` is the least of theirs. Raises InvalidInput."""
+        told = [one for one in _texts("experiences", experiences) if one.strip()]
+        model = self._model_for(significance)
+        if len(told) < FEWEST_EXPERIENCES or model is None:
+            return None
+        from kingly_memory.lifecycle import compression_model
+
+        prompt = await asyncio.to_thread(compression_model.heuristic, told, is_here=self._model_is_here)
+        return compression_model.statement(await self._reply(model, prompt), but_for=compression_model.NO_PATTERN)
+
+    async def deduplicate_knowledge(
+        self, new: str, existing: Sequence[str], *, significance: float = intake.SIGNIFICANCE
+    ) -> str | None:
+        """The new knowledge, merged with what is similar to it; None when it says nothing new.
+
+        It stays as it is where nothing is similar, no model may be asked, or the model's reply loses its numbers or
+        most of its words. `significance` is the least of all texts'. Raises InvalidInput.
+        """
+        said, known = _text("new", new), _texts("existing", existing)
+        if not self._config.enabled or not known:
+            return said
+        if _written(said) in map(_written, known):
+            return None
+        model = self._model_for(significance)
+        alike = await asyncio.to_thread(_alike, said, known) if model else []
+        if model is None or not alike:
+            return said
+        from kingly_memory.lifecycle import compression_model
+
+        reply = await self._reply(model, compression_model.merge(said, alike, is_here=self._model_is_here))
+        if compression_model.is_word(reply, compression_model.DUPLICATE):
+            return None
+        merged = compression_model.statement(reply, but_for=compression_model.DUPLICATE)
+        return said if merged is None or not holds(merged, said) else merged
+
+    async def _compressed(
+        self, text: str, level: CompressionLevel | str | None, question: _Question, focus: str | None, worth: float
+    ) -> CompressedMemory:
+        chosen = level_named(self._config.level if level is None else level)
+        said, significance = intake.mended(_text("text", text)), intake.share("significance", worth)
+        if not self._config.enabled:
+            return compress(said, CompressionLevel.NONE, reason="compression is switched off")
+        if chosen is CompressionLevel.NONE or not said.strip():
+            return compress(said, chosen)
+        extract, reason = None, None
+        try:
+            extract = await self._extract(said, chosen, question, significance)
+        except LanguageModelError as error:
+            if self._config.llm_required:
+                raise
+            if self._model is not None:
+                reason = f"compressed by rules, since the model gave no answer: {error.reason}"
+        by_rules = await asyncio.to_thread(compress, said, chosen, focus, reason=reason)
+        return by_rules if extract is None else _by_model(by_rules, extract)
+
+    async def _extract(self, text: str, level: CompressionLevel, question: _Question, significance: float) -> Extract:
+        """What the model made of a text. Raises LanguageModelError when it made nothing."""
+        from kingly_memory.lifecycle import compression_model
+        from kingly_memory.model_calls import answer
+
+        model = self._model_for(significance)
+        if self._model is None:
+            raise LanguageModelError("there is none, and compression.llm_required asks for one")
+        if model is None:
+            raise LanguageModelError(
+                f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
+            )
+        prompt = await asyncio.to_thread(question, text, level)
+        extract = compression_model.extract(await answer(model, prompt, self._config.llm_timeout_s))
+        if extract is None:
+            raise LanguageModelError("its reply has none of the sections that it was asked for")
+        return extract
+
+    async def _reply(self, model: LanguageModel, prompt: str) -> str | None:
+        from kingly_memory.model_calls import answer
+
+        try:
+            return await answer(model, prompt, self._config.llm_timeout_s)
+        except LanguageModelError:
+            return None
+
+    def _model_for(self, significance: float) -> LanguageModel | None:
+        """The model, if it may be shown what has that significance."""
+        may_leave = intake.share("significance", significance) > REMOTE_ABOVE
+        return self._model if self._config.enabled and (may_leave or self._model_is_here) else None
+
+
+def _by_model(by_rules: CompressedMemory, extract: Extract) -> CompressedMemory:
+    """What the model said; the rules' summary where it wrote none, or one longer than the text."""
+    is_short = len(extract.summary) <= by_rules.original_length
+    is_models = bool(extract.summary) and is_short
+    trouble = "is longer than the text" if extract.summary else "is missing"
+
+    def short(entries: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(shortened(one, ENTRY_LIMIT) for one in entries)
+
+    return CompressedMemory(
+        full_content=by_rules.full_content,
+        summary=extract.summary if is_models else by_rules.summary,
+        key_facts=short(extract.facts[: MOST_FACTS[by_rules.level]]),
+        constraints=short(extract.constraints),
+        patterns=short(extract.patterns),
+        decisions=short(extract.decisions),
+        level=by_rules.level,
+        summariser=Summariser.MODEL if is_models else Summariser.RULES,
+        reason=None if is_models else f"summarised by rules, since the model's summary {trouble}",
+    )
+
+
+def similarity(one: str, other: str) -> float:
+    """The share of their words that both have, 0 to 1 (Jaccard 1901)."""
+    ours, theirs = set(words(one)), set(words(other))
+    return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
+
+
+def _alike(text: str, several: Sequence[str]) -> list[str]:
+    """Those that are similar, the most similar first."""
+    found = [(share, one) for one in several if (share := similarity(text, one)) >= SIMILAR]
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])][:MOST_MERGED]
+
+
+def holds(text: str, other: str) -> bool:
+    """Whether a text has the numbers of another one and half of what that is about."""
+    about = stems(other)
+    has_words = len(about & stems(text)) >= len(about) / 2
+    return has_words and set(_FIGURE.findall(other)) <= set(_FIGURE.findall(text))
+
+
+def _written(text: str) -> str:
+    """White space and ways to write one character make no difference."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(name, f"expected a text, not {type(value).__name__}")
+    return value
+
+
+def _texts(name: str, values: object) -> list[str]:
+    if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(one, str) for one in values):
+        raise InvalidInput(name, "expected a list of texts")
+    return [intake.mended(one) for one in values]
