@@ -11,49 +11,23 @@ from kingly_memory.lifecycle.decay import Strength
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Subject, Usage
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import JsonObject, MemoryType, Query, Standing
+from kingly_memory.models import MemoryType, Query, Standing
 from kingly_memory.ports import Row, StoreReader
 
 PAGE = 64
 """Memories read at a time: fewer cost more, since every page looks for its beginning in the index."""
-STEP = 16
-WORK_S, PAUSE_S = 0.0005, 0.0002
-"""After so much work, or so many memories, the interpreter is given up: a store takes it in turns with the sweep
-several times, a search dozens of times, and each time may have to wait for as long as it was held."""
+PAUSE_S = 0.0002
+"""After each page the interpreter is given up, so that stores and searches of this process take turns with a sweep."""
 FACETS = ("lifetime", "usage", "strength", "tier", "attention")
 AWAITED = ("pending", "leased", "dead")
 
-_UNUSED, _UNTOLD = Usage(), Strength()
-"""Of most memories: made once."""
-
 T = TypeVar("T")
-
-
-class Pauses:
-    """Called now and then by whoever reads much: gives the interpreter up when that was held for long enough."""
-
-    def __init__(self) -> None:
-        self._since_s = time.perf_counter()
-
-    def __call__(self) -> None:
-        if time.perf_counter() - self._since_s > WORK_S:
-            time.sleep(PAUSE_S)
-            self._since_s = time.perf_counter()
-
-
-def no_pause() -> None:
-    """Between two bites of work that somebody waits for."""
 
 
 class Subjects:
     """Reads the subjects of one project, and what has ended anywhere in the store."""
 
-    def __init__(
-        self,
-        reader: StoreReader,
-        project: str,
-        remotes: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, reader: StoreReader, project: str, remotes: Sequence[str] = ()) -> None:
         """`remotes` are those that memories may wait for."""
         self._reader = reader
         self._project = project
@@ -61,42 +35,33 @@ class Subjects:
 
     def live(self, *, agent: str | None = None, standings: Sequence[Standing] = (Standing.LIVE,)) -> Iterator[Subject]:
         """The project's memories in the order they were first stored."""
-        query, start, pause = Query("", self._project, agent=agent), None, Pauses()
+        query, start = Query("", self._project, agent=agent), None
         while rows := self._reader.page(query, standings, PAGE, start, oldest_first=True):
-            pause()
-            for one in self.of(rows, pause):
-                pause()
-                yield one
+            yield from self.of(rows)
             start = rows[-1].position
+            time.sleep(PAUSE_S)
 
     def ended(self, now_s: float) -> Iterator[Subject]:
         """What has outlived its lifetime, whichever project it belongs to, the longest ended first."""
-        offset, pause = 0, Pauses()
+        offset = 0
         while ids := self._reader.expired(now_s, PAGE, offset):
-            rows = (self._reader.row(memory_id) for memory_id in ids)
-            for one in self.of([row for row in rows if row is not None]):
-                pause()
-                yield one
+            yield from self.of([row for row in map(self._reader.row, ids) if row is not None])
             offset += len(ids)
+            time.sleep(PAUSE_S)
 
-    def of(self, rows: Sequence[Row], pause: Callable[[], None] = no_pause) -> list[Subject]:
-        ids, facets = [row.memory.id for row in rows], {}
-        for name in FACETS:
-            facets[name] = self._reader.facets(name, ids)
-            pause()
-        awaited = self._awaited([row for row in rows if row.memory.type is MemoryType.WORKING])
-        return [self._one(row, facets, is_awaited=row.memory.id in awaited) for row in rows]
-
-    @staticmethod
-    def _one(row: Row, facets: Mapping[str, Mapping[str, JsonObject]], *, is_awaited: bool) -> Subject:
-        return subject(row, lambda name: facets[name].get(row.memory.id), awaited=is_awaited)
-
-    def _awaited(self, rows: Sequence[Row]) -> set[str]:
-        """Only working memories are erased, so only they are waited for."""
-        found: set[str] = set()
-        for remote in self._remotes if rows else ():
-            facets = self._reader.facets("delivery", [f"{remote}:{row.memory.id}" for row in rows])
-            found |= {owner.split(":", 1)[1] for owner, facet in facets.items() if facet["state"] in AWAITED}
+    def of(self, rows: Sequence[Row]) -> list[Subject]:
+        ids = tuple(row.memory.id for row in rows)
+        facets = self._reader.facets_of(dict.fromkeys(FACETS, ids))
+        # Only working memories are erased, so only they are waited for.
+        working = [row.memory.id for row in rows if row.memory.type is MemoryType.WORKING]
+        awaited: set[str] = set()
+        for remote in self._remotes if working else ():
+            deliveries = self._reader.facets("delivery", [f"{remote}:{memory_id}" for memory_id in working])
+            awaited |= {owner.split(":", 1)[1] for owner, one in deliveries.items() if one["state"] in AWAITED}
+        found = []
+        for row in rows:
+            beside = {name: facets[name].get(row.memory.id) for name in FACETS}
+            found.append(subject(row, beside.get, awaited=row.memory.id in awaited))
         return found
 
 
@@ -107,8 +72,8 @@ def subject(row: Row, facet: Callable[[str], Mapping[str, Any] | None], *, await
         memory=row.memory,
         standing=row.standing,
         lifetime=_read(Lifetime.from_json, facet("lifetime")),
-        usage=_read(_usage, facet("usage")) or _UNUSED,
-        strength=_read(Strength.from_json, facet("strength")) or _UNTOLD,
+        usage=_read(_usage, facet("usage")) or Usage(),
+        strength=_read(Strength.from_json, facet("strength")) or Strength(),
         placement=_read(Placement.from_json, facet("tier")),
         weight=_weight(attention),
         pinned=attention.get("pinned") is True,

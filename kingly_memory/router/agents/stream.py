@@ -22,7 +22,7 @@ from kingly_memory.intake import RESULTS_LIMIT
 from kingly_memory.models import Memory, MemoryType, Query, Receipt, Standing
 from kingly_memory.ports import Row
 from kingly_memory.router.access import Access
-from kingly_memory.router.subjects import PAUSE_S, STEP
+from kingly_memory.router.subjects import PAUSE_S
 
 NOW, START = "now", "start"
 """Where a subscription may begin besides behind a memory: with the next one, or with the first."""
@@ -32,6 +32,8 @@ anew, and those of erased rows are given again: one of these memories is still t
 BATCH = 2 * MARKS
 """Memories read at a time, which is all that a subscription holds."""
 SHOWN = (Standing.LIVE, Standing.ARCHIVED)
+READ_AT_ONCE = 16
+"""Events, between looks at whether the router is still open."""
 
 T = TypeVar("T")
 
@@ -204,11 +206,11 @@ class MemoryStream:
         """The index knows no time, so the store looks up that of every event; only those wanted are read."""
         reader = self._access.reader
         positions = sorted(reader.in_time(query, SHOWN, most))
-        for first in range(0, len(positions), STEP):
+        for first in range(0, len(positions), READ_AT_ONCE):
             time.sleep(PAUSE_S)
             if self._notifier.has_ended:
                 raise RouterClosed
-            for row in reader.rows_at(positions[first : first + STEP], inf):
+            for row in reader.rows_at(positions[first : first + READ_AT_ONCE], inf):
                 if row.standing in SHOWN and query.admits(row.memory):
                     yield row.memory
 
