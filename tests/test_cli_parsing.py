@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.cli.commands import COMMANDS, Command
-from kingly_memory.cli.failures import UsageError
-from kingly_memory.cli.parser import parse
+from kingly_memory.api.declare import NOT_GIVEN
+from kingly_memory.cli.commands import Command, commands, parameters_of
+from kingly_memory.cli.parser import UsageError, metavar, parse
 from kingly_memory.settings import DEFAULT_ENDPOINT
 from tests.cli_runner import Run, runner
+
+COMMANDS = commands()
 
 
 @pytest.fixture
@@ -23,7 +25,9 @@ def test_every_command_has_help(run: Run, command: Command) -> None:
     ran = run(*command.name.split(), "--help")
     assert ran.code == 0
     assert command.summary.split()[0] in ran.out
-    assert all(one.name in ran.out or str(one.settings.get("metavar")) in ran.out for one in command.arguments)
+    assert all(
+        f"--{one.option}" in ran.out if one.is_option else metavar(one) in ran.out for one in parameters_of(command)
+    )
 
 
 def test_without_a_command_the_help_is_shown(run: Run) -> None:
@@ -39,7 +43,7 @@ COMMON = ["--json", "--home", "h", "--remote", "http://r", "--token-file", "t", 
 def test_common_options_may_stand_before_and_after_the_command(argv: list[str]) -> None:
     options = parse(argv)
     assert (options.json, options.home, options.remote, options.token_file) == (True, "h", ["http://r"], "t")
-    assert (options.project, options.agent, options.memory) == ("p", "a", "x")
+    assert (options.project, options.agent, options.key_or_id) == ("p", "a", "x")
 
 
 @pytest.mark.parametrize(
@@ -59,13 +63,13 @@ def test_remote_without_an_address_takes_none_from_the_command(argv: list[str], 
     assert (options.remote, options.query) == (remote, ["x"])
 
 
-LIMITED = [command for command in COMMANDS if any(one.name == "--limit" for one in command.arguments)]
+LIMITED = [command for command in COMMANDS if any(one.option == "limit" for one in parameters_of(command))]
 
 
 @pytest.mark.parametrize("command", LIMITED, ids=lambda command: command.name)
 @pytest.mark.parametrize("short", [["-n", "3"], ["-n3"], ["-n=3"]], ids=" ".join)
 def test_every_limit_has_the_same_short_form(command: Command, short: list[str]) -> None:
-    required = [one.name for one in command.arguments if one.name[0] != "-" and one.settings.get("nargs") != "?"]
+    required = [one.name for one in parameters_of(command) if not one.is_option and one.default is NOT_GIVEN]
     assert parse([*command.name.split(), *required, *short]).limit == 3
 
 

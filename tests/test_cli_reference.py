@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kingly_memory.cli.commands import COMMANDS, Command
+from kingly_memory.cli.commands import Command, commands, parameters_of
+from kingly_memory.cli.parser import described
 from kingly_memory.cli.reference import cli_reference, settings_reference
 from tests.cli_runner import ROOT
 
+COMMANDS = commands()
 PAGE = ROOT / "docs" / "cli.md"
 SETTINGS_PAGE = ROOT / "docs" / "settings.md"
 
@@ -30,7 +32,7 @@ def test_every_command_and_argument_is_on_the_page(command: Command) -> None:
     assert found
     section = section.partition("\n## ")[0]
     assert command.summary in section
-    assert all(one.help.replace("|", "\\|") in section for one in command.arguments)
+    assert all(described(one).replace("|", "\\|") in section for one in parameters_of(command))
 
 
 def test_the_readme_names_every_command() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.cli import upkeep
+from kingly_memory.cli import configuration, remotes
 from kingly_memory.version import __version__
 from tests.cli_runner import Run, runner
 
@@ -201,7 +201,7 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
     def fail(*_: object) -> int:
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr(upkeep, "version", fail)
+    monkeypatch.setattr(configuration, "version", fail)
     ran = run("version", "--json")
     assert (ran.code, ran.json["error"]["type"]) == (1, "ZeroDivisionError")
     assert ran.err.startswith("kingly-memory: something unexpected happened (ZeroDivisionError: by nought)")
@@ -211,7 +211,7 @@ def test_a_fault_of_ours_is_one_sentence_too(run: Run, monkeypatch: pytest.Monke
 def test_status_says_when_a_remote_honours_no_keys(effects: str | None, warned: bool) -> None:
     options = Namespace(home=None, project=None, remote=None)
     link = {"state": "connected", "endpoint": "http://x", "last_error": None, "next_probe_s": None}
-    line = upkeep._link_line(options, {**link, "effects": effects, "server": "kingly-hub over json-call"}, ())
+    line = remotes._link_line(options, {**link, "effects": effects, "server": "kingly-hub over json-call"}, ())
     assert ("may repeat a delivery" in line) is warned
     assert line.startswith("connected, http://x (kingly-hub over json-call)")
 

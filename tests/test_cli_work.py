@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
 
-from kingly_memory.cli import work
+from kingly_memory.cli import tasks
 from kingly_memory.cognition.context import WorkingContext
 from tests.cli_runner import Run, runner
 
@@ -53,7 +55,9 @@ def test_a_link_between_two_that_are_at_hand_is_shown_once(run: Run) -> None:
 
 def test_a_link_that_only_the_remote_knows_is_shown_by_the_id_there() -> None:
     link = {"id": None, "remote_id": "m-7", "link_type": "supports", "direction": "incoming", "linked_to": "here"}
-    assert "  supports: m-7" in work._context_lines(WorkingContext("c", related=({**link, "strength": 0.5},)))
+    assert "  supports: m-7" in tasks.context_lines(
+        WorkingContext("c", related=({**link, "strength": 0.5},)), Namespace()
+    )
 
 
 @pytest.mark.requirement("KNG-036")

@@ -121,9 +121,9 @@ def test_another_agent_is_named(run: Run) -> None:
     ("arguments", "problem"),
     [
         ((" ",), "prompt: is empty; say what is about to be asked"),
-        (("x", "--budget", "0"), "budget_tokens: 0 is no room: the frame alone takes 66 tokens"),
-        (("x", "--budget", "-1"), "budget_tokens: -1 is no room: the frame alone takes 66 tokens"),
-        (("x", "--budget", "100001"), "budget_tokens: 100001 is outside 67 to 100,000"),
+        (("x", "--budget", "0"), "budget: 0 is no room: the frame alone takes 66 tokens"),
+        (("x", "--budget", "-1"), "budget: -1 is no room: the frame alone takes 66 tokens"),
+        (("x", "--budget", "100001"), "budget: 100001 is outside 67 to 100,000"),
         (("x", "--budget", "nan"), "budget: 'nan' is not a whole number"),
         (("x", "--session", "a\tb"), "session: contains control characters"),
     ],

@@ -703,8 +703,8 @@ async def test_closing_while_the_router_is_being_opened_says_nothing(
 
 
 def test_the_sets_of_the_command_line_are_those_of_the_server() -> None:
-    from kingly_memory.cli.commands import COMMANDS
+    from kingly_memory.cli.commands import OWN
 
-    [command] = [one for one in COMMANDS if one.name == "mcp"]
-    [told] = [one.help for one in command.arguments if one.name == "--tools"]
+    [command] = [one for one in OWN if one.name == "mcp"]
+    [told] = [one.arg.words for one in command.parameters if one.name == "tools"]
     assert ", ".join(TOOLSETS) in told

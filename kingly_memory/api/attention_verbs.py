@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 @verb("focus", "ai_focus", "ai", title="Focus on a topic", repeatable=True)
 def focus(
     memory: MemoryRouter,
-    topic: Annotated[str, Arg("a topic in a word or two, or the id of a thread or key of a note")],
+    topic: Annotated[
+        str, Arg("a topic in a word or two, or the id of a thread or key of a note", command_default=None)
+    ],
     *,
-    weight: Annotated[float, Arg("how strongly, from 0 to 1")] = 0.8,
+    weight: Annotated[float, Arg("how strongly, from 0 to 1", command_default=None)] = 0.8,
 ) -> Answer:
     """Say what you work on: threads about it are put into prompts first, until the focus is taken off. Again
     updates the weight.
@@ -40,13 +42,12 @@ def unfocus(memory: MemoryRouter, topic: Annotated[str | None, Arg("left out, al
 @verb("pin", "ai_pin", "ai", title="Pin a text")
 def pin(
     memory: MemoryRouter,
-    content: Annotated[str, Arg("what to keep in view; stored as it is", "TEXT")],
+    content: Annotated[str, Arg("what to keep in view; stored as it is", "TEXT", reads_input=True)],
     *,
     title: Annotated[str | None, Arg("left out, its first sentence", "TEXT")] = None,
     topics: Annotated[list[str] | None, Arg("words to find it by", "TOPIC", option="topic")] = None,
     weight_boost: Annotated[float, Arg("weight beyond that of others, from 0 to 0.5", option="boost")] = 0.3,
     key: Annotated[str | None, Arg("its name, which must be a new one", only="command")] = None,
-    origin: Annotated[str, Arg("who said it", only="command")] = "agent",
 ) -> Answer:
     """Keep something important: a new thread that weighs more, and that nothing takes away until it is unpinned.
     Sessions that begin with a hook of the same agent begin with it; beside a prompt it must fit like anything else.
@@ -54,7 +55,7 @@ def pin(
     Example: {"content": "User prefers dark mode", "title": "User preferences", "topics": ["preferences", "ui"]}
     Answers: success message thread_id memory_id title weight clamped storage_layers
     """
-    return memory.attention.pin(content, title, topics, weight_boost, key=key, origin=origin)
+    return memory.attention.pin(content, title, topics, weight_boost, key=key)
 
 
 @verb("unpin", "ai_unpin", "ai", title="Take a pin off", destroys=True)
@@ -87,7 +88,7 @@ def rate(
 @verb("inject", "memory_inject", "ai", title="Take notes for a prompt", reads=True)
 def inject(
     memory: MemoryRouter,
-    prompt: Annotated[str, Arg("what is about to be asked or done", is_sentence=True)],
+    prompt: Annotated[str, Arg("what is about to be asked or done", is_sentence=True, reads_input=True)],
     *,
     budget_tokens: Annotated[
         int, Arg("most tokens of the results, about", "N", option="budget", least=1, most=MOST_TOKENS)

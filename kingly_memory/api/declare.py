@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     """The blocking router or the awaiting one. What a face was told is any text: the router's verb refuses others."""
 
 
-FAMILIES = ("memories", "tasks", "threads", "attention", "lifecycle", "remotes", "agents")
+FAMILIES = ("memories", "search", "tasks", "threads", "attention", "lifecycle", "remotes", "agents")
 """The files `<family>_verbs.py` of this folder, in the order in which help and docs list their verbs."""
 
 NOT_GIVEN: Any = inspect.Parameter.empty
@@ -62,9 +62,14 @@ class Arg(NamedTuple):
     least: float | None = None
     most: float | None = None
     only: Literal["command", "tool"] | None = None
+    command_words: str | None = None
+    """What a person is told instead."""
     tool_default: Any = NOT_GIVEN
+    command_default: Any = NOT_GIVEN
     is_sentence: bool = False
     """On the command line: all words up to the next option, joined."""
+    reads_input: bool = False
+    """On the command line `-` reads it from standard input."""
     takes_anything: bool = False
     """The MCP tool turns what is no text into JSON."""
 
@@ -149,8 +154,13 @@ class Verb:
         return tuple(_parameter(one, hints[one.name]) for one in signature)
 
     def of(self, face: Literal["command", "tool"]) -> list[Parameter]:
-        """The parameters that the face has."""
-        return [one for one in self.parameters if one.arg.only in (None, face)]
+        """The parameters that the face has, with its defaults."""
+        found = [one for one in self.parameters if one.arg.only in (None, face)]
+        own = [one.arg.tool_default if face == "tool" else one.arg.command_default for one in found]
+        return [
+            one if default is NOT_GIVEN else one._replace(default=default)
+            for one, default in zip(found, own, strict=True)
+        ]
 
 
 def _parameter(one: inspect.Parameter, hint: Any) -> Parameter:
@@ -209,6 +219,13 @@ def checked(name: str, text: str, problem: str) -> str:
     return text
 
 
+def check_project(memory: MemoryRouter, project_id: str | None) -> None:
+    """Raise InvalidInput for another project than the server's."""
+    if project_id is not None and project_id != memory.project:
+        problem = f"{shown(project_id)!r} is not the project of this server ({shown(memory.project)!r})"
+        raise InvalidInput("project_id", f"{problem}; leave it out, or start a server with --project for the other")
+
+
 class NothingUnder(InvalidInput):
     """Nothing in the project has that key or id."""
 
@@ -235,3 +252,4 @@ Reason = Annotated[str, Arg("why, in a sentence; it is kept", "TEXT")]
 Before = Annotated[int, Arg("go on from this position, which the page before names", "POSITION")]
 Archived = Annotated[bool, Arg("archived ones too", option="archived")]
 RemoteName = Annotated[str, Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")]
+ProjectId = Annotated[str, Arg("this server's project; no other one is shown", only="tool")]

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from kingly_memory.api.declare import Answer, Arg, Before, ByAgent, ContextId, KeyOrId, Significance, verb
-from kingly_memory.api.memories_verbs import ProjectId, check_project
+from kingly_memory.api.declare import (
+    Answer,
+    Arg,
+    Before,
+    ByAgent,
+    ContextId,
+    KeyOrId,
+    ProjectId,
+    Significance,
+    check_project,
+    verb,
+)
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import SIGNIFICANCE, shown
 

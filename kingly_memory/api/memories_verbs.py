@@ -8,7 +8,6 @@ from kingly_memory.api.declare import (
     Answer,
     Arg,
     Before,
-    ByAgent,
     ContextId,
     Facts,
     KeyOrId,
@@ -18,36 +17,25 @@ from kingly_memory.api.declare import (
     Tags,
     Title,
     Types,
-    checked,
     verb,
 )
-from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import (
     CONFIDENCE,
-    DETAILS,
-    MOST_IN_A_MODE,
-    MOST_TOKENS,
-    MOST_VERIFIED,
-    RESULTS_LIMIT,
     SIGNIFICANCE,
     TTL,
     TYPE,
     required,
-    shown,
 )
-from kingly_memory.models import KINDS, JsonObject, MemoryType, RetrievalMode
+from kingly_memory.models import KINDS, JsonObject, MemoryType
 
 if TYPE_CHECKING:
     from kingly_memory.api.declare import MemoryRouter
 
-BUDGET_TOKENS = 2_000
-"""What a search may take of a model's context unless it is told: ten usual memories, whole."""
 MOST_GOT = 20
 MOST_KEYS = 100
 """Keys that a list holds: what a model reads, and what can be read at once."""
 LONGEST_WAIT_S = 60.0
 """A host gives up on a call about then."""
-SAY_WHAT = "say what to look for"
 
 MemoryKind = Annotated[
     str,
@@ -57,17 +45,12 @@ MemoryKind = Annotated[
         choices=(*MemoryType, *KINDS),
     ),
 ]
-Query = Annotated[str, Arg("what to look for, in plain words", is_sentence=True)]
-BudgetTokens = Annotated[
-    int, Arg("most tokens of the results, about", "N", least=1, most=MOST_TOKENS, tool_default=BUDGET_TOKENS)
-]
-ProjectId = Annotated[str, Arg("this server's project; no other one is shown", only="tool")]
 
 
 @verb("store", "memory_intelligent_store", "memory", title="Store a memory", destroys=True)
 def store(
     memory: MemoryRouter,
-    content: Annotated[str, Arg("what to remember, understandable on its own")],
+    content: Annotated[str, Arg("what to remember, understandable on its own", reads_input=True)],
     *,
     key: Annotated[str | None, Arg("only for what you may correct: storing a key again replaces its text")] = None,
     type: MemoryKind = TYPE,
@@ -81,10 +64,25 @@ def store(
         # not user: only what a person's own command or prompt says is the user's
         Literal["agent", "tool", "web"], Arg("web or tool: copied from a web page or a tool's output", only="tool")
     ] = "agent",
-    ttl: Annotated[float | str | None, Arg("when it ends, from now: 30m, 12h, 7d, seconds, or never", "TIME")] = None,
-    wait: Annotated[
-        float | None, Arg("seconds to wait for the remote's acknowledgement", "S", least=0, most=LONGEST_WAIT_S)
+    ttl: Annotated[
+        float | str | None,
+        Arg(
+            "when it ends, from now: 30m, 12h, 7d, seconds, or never",
+            "TIME",
+            command_words="when it ends, from now: 90s, 30m, 12h, 7d, seconds, or never (default: as its type says)",
+        ),
     ] = None,
+    wait: Annotated[
+        float | None,
+        Arg(
+            "seconds to wait for the remote's acknowledgement",
+            "S",
+            least=0,
+            most=LONGEST_WAIT_S,
+            command_words="seconds to wait for the remote's acknowledgement (default 0.25 where there is one)",
+        ),
+    ] = None,
+    require_remote: Annotated[bool, Arg("fail when the remote has not acknowledged in time", only="command")] = False,
 ) -> Answer:
     """Store one fact, decision, preference or lesson. It is on this machine's disk when this returns.
 
@@ -104,73 +102,22 @@ def store(
         metadata=metadata,
         ttl=TTL if ttl is None else ttl,
         wait=wait,
-    )
-
-
-@verb("search", "memory_hybrid_search", "memory", title="Search memories", reads=True)
-def search(
-    memory: MemoryRouter,
-    query: Query,
-    *,
-    mode: Annotated[
-        str | None, Arg("what it is for; auto: the question decides", choices=(*RetrievalMode, "auto"), only="command")
-    ] = None,
-    min_confidence: Annotated[
-        float | None, Arg("only memories at least that sure", least=0, most=1, only="command")
-    ] = None,
-    min_similarity: Annotated[
-        float | None, Arg("least likeness of hits without the words", least=0, most=1, only="command")
-    ] = None,
-    fold: Annotated[bool, Arg("show memories that say the same one by one", only="command")] = True,
-    prefer_speed: Annotated[bool, Arg("ask the remote only if this machine finds nothing")] = False,
-    include_semantic: Annotated[bool, Arg("ask the remote too", option="semantic", also=("semantic",))] = True,
-    types: Types | None = None,
-    limit: Annotated[int, Arg("how many at most", "N", least=1, most=RESULTS_LIMIT)] = 10,
-    context_id: OneContext | None = None,
-    agent: ByAgent | None = None,
-    tags: Tags | None = None,
-    since: Annotated[str | None, Arg("ISO 8601 date or time (UTC)", "TIME")] = None,
-    until: Annotated[str | None, Arg("ISO 8601 time, or date with all of that day (UTC)", "TIME")] = None,
-    include_archived: Annotated[bool, Arg("search archived ones too", option="archived")] = False,
-    include_linked: Annotated[bool, Arg("show linked memories", only="tool")] = False,
-    detail: Annotated[
-        str | None, Arg("how much of each memory; titles cost least", "HOW", choices=(*DETAILS,), tool_default="full")
-    ] = None,
-    budget_tokens: BudgetTokens | None = None,
-) -> Answer:
-    """Find memories by words and meaning, best first. What exceeds the budget is shown as a passage or a title.
-
-    Example: {"query": "who reviews a deploy", "limit": 5}
-    Answers: success results count excluded source failures repaired asked took_ms
-    """
-    in_mode = (mode, min_confidence, min_similarity) != (None, None, None)
-    return memory.search(
-        checked("query", query, SAY_WHAT),
-        limit,
-        types,
-        tags,
-        agent,
-        context_id,
-        since,
-        until,
-        prefer_speed,
-        include_semantic,
-        include_archived,
-        include_linked,
-        mode=mode,
-        top_k=limit if in_mode else None,
-        min_confidence=min_confidence,
-        min_similarity=min_similarity,
-        fold=fold,
-        detail=detail or "full",
-        budget_tokens=budget_tokens,
+        require_remote=require_remote,
     )
 
 
 @verb("get", "memory_get", "memory", title="Read a memory", reads=True)
 def get(
     memory: MemoryRouter,
-    key_or_id: Annotated[str | list[str], Arg(f"key or id, or a list of up to {MOST_GOT}", "KEY_OR_ID", most=MOST_GOT)],
+    key_or_id: Annotated[
+        str | list[str],
+        Arg(
+            f"key or id, or a list of up to {MOST_GOT}",
+            "KEY_OR_ID",
+            most=MOST_GOT,
+            command_words="key or id of the memory",
+        ),
+    ],
 ) -> Answer:
     """Read whole memories by key or id.
 
@@ -221,125 +168,7 @@ def restore(memory: MemoryRouter, key_or_id: KeyOrId) -> Answer:
     return memory.restore(key_or_id)
 
 
-@verb("context", "memory_get_working_context", "memory", title="Read the working context", reads=True)
-def context(
-    memory: MemoryRouter,
-    context_id: Annotated[str, Arg("left out: the last one", "ID")] = "current",
-    include_related: Annotated[bool, Arg("show linked memories", only="tool")] = True,
-) -> Answer:
-    """Read the latest memories of a conversation or task. Call it when you resume one.
-
-    Example: {"context_id": "deploy-42"}
-    Answers: working_memory local_state context_id last_updated memory_count related_memories source tokens whispers
-        reason
-    """
-    return memory.working_context(context_id, include_related)
-
-
-@verb("link", "memory_link", "thoughts", title="Link two memories", repeatable=True)
-def link(
-    memory: MemoryRouter,
-    source: Annotated[KeyOrId, Arg("key or id of the memory it begins at")],
-    target: Annotated[KeyOrId, Arg("key or id of the memory it leads to")],
-    *,
-    link_type: Annotated[
-        str,
-        Arg(
-            "what the source is to the target",
-            "TYPE",
-            option="type",
-            choices="kingly_memory.cognition.links:LinkType",
-        ),
-    ] = "related",
-    strength: Annotated[float, Arg("how strong the link is", least=0, most=1)] = 1.0,
-    description: Annotated[str | None, Arg("what the link means", "TEXT")] = None,
-) -> Answer:
-    """Link two memories, so that one is shown with the other.
-
-    Example: {"source": "deploy", "target": "outage-march", "link_type": "follows"}
-    Answers: success id source target link_type strength description created_at
-    """
-    return memory.link_memories(source, target, link_type, strength, description)
-
-
-@verb("links", reads=True)
-def links(memory: MemoryRouter, key_or_id: KeyOrId) -> Answer:
-    """List the links of a memory."""
-    return memory.links(key_or_id)
-
-
-# --- tools only: the searches of seed 000, keys and values of earlier days --------------------------------------------
-
-
-@verb(None, "alma_retrieve_for_mode", "alma", title="Search in a mode", reads=True)
-async def search_in_mode(
-    memory: MemoryRouter,
-    *,
-    query: Query,
-    mode: Annotated[
-        str | None,
-        Arg(
-            "broad (planning), precise (doing), diagnostic (debugging), learning (patterns), recall (one known thing); "
-            "left out, the question decides"
-        ),
-    ] = None,
-    project_id: ProjectId | None = None,
-    agent: ByAgent | None = None,
-    top_k: Annotated[
-        int | None, Arg("how many at most; left out, as many as suit the mode", least=1, most=MOST_IN_A_MODE)
-    ] = None,
-    min_confidence: Annotated[
-        float | None,
-        Arg("how sure memories must be (0.5 unless told otherwise); left out, the mode says", least=0, most=1),
-    ] = None,
-    budget_tokens: BudgetTokens = BUDGET_TOKENS,
-    explain: Annotated[bool, Arg("show the figures that each place was made from")] = False,
-) -> Answer:
-    """Find memories for a purpose: the mode decides how many, what counts, and whether failures come along.
-
-    Example: {"query": "why does the deploy fail", "mode": "diagnostic"}
-    Answers: success results count excluded source failures repaired asked took_ms mode mode_reason hint
-    """
-    checked("query", query, SAY_WHAT)
-    check_project(memory, project_id)
-    return await memory.search(
-        query,
-        agent=agent,
-        mode=mode or "auto",
-        top_k=top_k,
-        min_confidence=min_confidence,
-        budget_tokens=budget_tokens,
-    )
-
-
-@verb(None, "alma_retrieve_verified", "alma", title="Search and verify", reads=True)
-async def search_verified(
-    memory: MemoryRouter,
-    *,
-    query: Query,
-    ground_truth: Annotated[
-        list[str] | None, Arg("texts known to be right; left out, memories are held against each other")
-    ] = None,
-    project_id: ProjectId | None = None,
-    agent: ByAgent | None = None,
-    top_k: Annotated[int, Arg("how many at most, all statuses together", least=1, most=MOST_VERIFIED)] = 5,
-    budget_tokens: BudgetTokens = BUDGET_TOKENS,
-) -> Answer:
-    """Find memories and check each: which are verified, uncertain, contradicted or unverifiable.
-
-    Example: {"query": "how many reviews does a deploy need", "ground_truth": ["Deploys need two reviews."]}
-    Answers: success verified uncertain contradicted unverifiable total_candidates counts excluded
-        verification_method source failures repaired asked took_ms
-    """
-    check_project(memory, project_id)
-    return await memory.search_verified(query, top_k, ground_truth, agent=agent)
-
-
-def check_project(memory: MemoryRouter, project_id: str | None) -> None:
-    """Raise InvalidInput for another project than the server's."""
-    if project_id is not None and project_id != memory.project:
-        problem = f"{shown(project_id)!r} is not the project of this server ({shown(memory.project)!r})"
-        raise InvalidInput("project_id", f"{problem}; leave it out, or start a server with --project for the other")
+# --- tools only: keys and values of earlier days ----------------------------------------------------------------------
 
 
 @verb(None, "remember", "legacy", title="Keep a value", destroys=True)

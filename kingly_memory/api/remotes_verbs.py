@@ -27,10 +27,10 @@ def sync(
     memory: MemoryRouter,
     *,
     timeout: Annotated[float, Arg("seconds to spend at most", "S")] = 60.0,
-    remote: RemoteName | None = None,
+    remote_label: RemoteName | None = None,
 ) -> Answer:
     """Try the remote now and deliver what waits for it."""
-    return memory.sync(timeout, remote)
+    return memory.sync(timeout, remote_label)
 
 
 @verb("remotes list", reads=True)
@@ -52,10 +52,10 @@ def outbox(
     memory: MemoryRouter,
     *,
     states: Annotated[list[str] | None, Arg("only entries that are", "STATE", option="state", choices=STATES)] = None,
-    remote: RemoteName | None = None,
+    remote_label: RemoteName | None = None,
 ) -> Answer:
     """List what the remote has not acknowledged."""
-    return memory.outbox(states or STATES, remote)
+    return memory.outbox(states or STATES, remote_label)
 
 
 @verb("outbox retry")
@@ -63,10 +63,10 @@ def retry(
     memory: MemoryRouter,
     ids: Annotated[list[str] | None, Arg("key or id of a memory", "KEY_OR_ID")] = None,
     *,
-    remote: RemoteName | None = None,
+    remote_label: RemoteName | None = None,
 ) -> Answer:
     """Send dead entries again: the named ones, or all."""
-    return memory.outbox_retry(ids, remote)
+    return memory.outbox_retry(ids, remote_label)
 
 
 @verb("outbox drop")
@@ -74,7 +74,7 @@ def drop(
     memory: MemoryRouter,
     ids: Annotated[list[str], Arg("key or id of a memory", "KEY_OR_ID")],
     *,
-    remote: RemoteName | None = None,
+    remote_label: RemoteName | None = None,
 ) -> Answer:
     """Stop sending the named memories; they stay on this machine."""
-    return memory.outbox_drop(ids, remote)
+    return memory.outbox_drop(ids, remote_label)

@@ -1,4 +1,4 @@
-"""Tasks and what came of them, and chains of thought."""
+"""Working contexts, tasks and what came of them, chains of thought, links."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kingly_memory.api.declare import (
     Arg,
     ContextId,
     Facts,
+    KeyOrId,
     OwnTags,
     Significance,
     verb,
@@ -19,6 +20,23 @@ if TYPE_CHECKING:
 
 TASKS = ("task_description", "taskDescription", "task")
 """The names of the seeds for a task."""
+
+
+@verb("context", "memory_get_working_context", "memory", title="Read the working context", reads=True)
+def context(
+    memory: MemoryRouter,
+    context_id: Annotated[
+        str, Arg("left out: the last one", "ID", command_words="the context (default: the last one worked in)")
+    ] = "current",
+    include_related: Annotated[bool, Arg("show linked memories", only="tool")] = True,
+) -> Answer:
+    """Read the latest memories of a conversation or task. Call it when you resume one.
+
+    Example: {"context_id": "deploy-42"}
+    Answers: working_memory local_state context_id last_updated memory_count related_memories source tokens whispers
+        reason
+    """
+    return memory.working_context(context_id, include_related)
 
 
 @verb("task record", "record_task_outcome", "memory", title="Record how a task ended")
@@ -117,3 +135,35 @@ def think(
 def thoughts(memory: MemoryRouter, chain_id: Annotated[str, Arg("id of the chain", "CHAIN", "chain")]) -> Answer:
     """Show a chain of thoughts in its order."""
     return memory.thoughts(chain_id)
+
+
+@verb("link", "memory_link", "thoughts", title="Link two memories", repeatable=True)
+def link(
+    memory: MemoryRouter,
+    source: Annotated[KeyOrId, Arg("key or id of the memory it begins at")],
+    target: Annotated[KeyOrId, Arg("key or id of the memory it leads to")],
+    *,
+    link_type: Annotated[
+        str,
+        Arg(
+            "what the source is to the target",
+            "TYPE",
+            option="type",
+            choices="kingly_memory.cognition.links:LinkType",
+        ),
+    ] = "related",
+    strength: Annotated[float, Arg("how strong the link is", least=0, most=1)] = 1.0,
+    description: Annotated[str | None, Arg("what the link means", "TEXT")] = None,
+) -> Answer:
+    """Link two memories, so that one is shown with the other.
+
+    Example: {"source": "deploy", "target": "outage-march", "link_type": "follows"}
+    Answers: success id source target link_type strength description created_at
+    """
+    return memory.link_memories(source, target, link_type, strength, description)
+
+
+@verb("links", reads=True)
+def links(memory: MemoryRouter, key_or_id: KeyOrId) -> Answer:
+    """List the links of a memory."""
+    return memory.links(key_or_id)

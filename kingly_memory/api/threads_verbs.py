@@ -112,7 +112,6 @@ def rename(memory: MemoryRouter, thread_id: ThreadId, title: Annotated[str, Arg(
 def suggestions(
     memory: MemoryRouter,
     context: Annotated[str | None, Arg("what is being worked on, in a few words: hints what to recall for it")] = None,
-    within: Annotated[float, Arg("seconds that it may take", only="command")] = WITHIN_S,
 ) -> Answer:
     """See which threads to merge, split or recall, and whether there are too many. Changes nothing. The latest
     1,000 threads are looked at.
@@ -120,7 +119,7 @@ def suggestions(
     Example: {"context": "working on authentication"}
     Answers: merge_candidates split_candidates recall_hints health more unread
     """
-    return memory.threads.suggestions(context, within)
+    return memory.threads.suggestions(context, WITHIN_S)
 
 
 @verb("compact", "ai_compact", "ai", title="Compact the threads", destroys=True, reads=lambda dry_run, **_: dry_run)

@@ -1,22 +1,25 @@
-"""The verbs about what should be in view: focus, unfocus, pin, unpin, rate."""
+"""What the commands about attention print: focus, pins, ratings, and the notes that a prompt gets."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kingly_memory.cli.memories import standard_input
-from kingly_memory.cli.output import Output, ago, table
-from kingly_memory.cli.place import command, place_of, routing
+from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table
+from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
 from kingly_memory.errors import InvalidInput
+from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
-    from kingly_memory.router.attention.verbs import Pinned
-
-USEFUL, NOISE = "useful", "noise"
+    from kingly_memory.attention.injection import Considered, Injection
+    from kingly_memory.models import Memory
+    from kingly_memory.router.attention.verbs import Rated, Unfocused, Unpinned
 
 
 def focus(options: Namespace, out: Output) -> int:
@@ -29,49 +32,26 @@ def focus(options: Namespace, out: Output) -> int:
             out.show({"active_focus": [one.told() for one in active]}, _focus_lines(active))
             return 0
         weight = {} if options.weight is None else {"weight": options.weight}
-        set_ = router.attention.focus(options.topic, **weight)
-    out.show(set_.to_json(), [set_.message])
-    return 0
-
-
-def unfocus(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        cleared = router.attention.unfocus(options.topic)
-    out.show(cleared.to_json(), [cleared.message])
+        done = router.attention.focus(options.topic, **weight)
+    out.show(done.to_json(), [done.message])
     return 0
 
 
 def pin(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    content = standard_input(place, "content") if options.content == "-" else options.content
-    boost = {} if options.boost is None else {"weight_boost": options.boost}
+    said = arguments(options.command.verb, options, place)
     with routing(place, out) as router:
-        pinned = router.attention.pin(
-            content,
-            options.title,
-            options.topic,
-            key=options.key,
-            origin="agent" if place.agent else "user",
-            **boost,
-        )
-    out.show(pinned.to_json(), _pin_lines(pinned, command(options, "unpin", pinned.thread_id)))
+        pinned = router.attention.pin(**said, origin="agent" if place.agent else "user")
+    title = [] if pinned.title is None else [f"  title  {pinned.title}"]
+    out.show(pinned.to_json(), [pinned.message, *title, f"  unpin  {command(options, 'unpin', pinned.thread_id)}"])
     return 0
 
 
-def unpin(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        freed = router.attention.unpin(options.thread)
-    out.show(freed.to_json(), [freed.message])
-    return 0
+def unfocus_lines(done: Unfocused | Unpinned | Rated, _: Namespace) -> list[str]:
+    return [done.message]
 
 
-def rate(options: Namespace, out: Output) -> int:
-    if options.rating not in (USEFUL, NOISE):
-        raise InvalidInput("rating", f"{options.rating[:40]!r} is unknown; say {USEFUL} or {NOISE}")
-    with routing(place_of(options, out), out) as router:
-        rated = router.attention.rate(options.thread, options.rating == USEFUL, options.reason)
-    out.show(rated.to_json(), [rated.message])
-    return 0
+unpin_lines = rate_lines = unfocus_lines
 
 
 def _focus_lines(active: tuple[Focus, ...]) -> list[str]:
@@ -90,8 +70,106 @@ def _focus_remarks(one: Focus) -> Iterator[str]:
         yield f"(thread {one.thread})"
 
 
-def _pin_lines(pinned: Pinned, unpin: str) -> Iterator[str]:
-    yield pinned.message
-    if pinned.title is not None:
-        yield f"  title  {pinned.title}"
-    yield f"  unpin  {unpin}"
+_HEADS = ("", "PRIORITY", "SHARED", "MEMORY", "WHY")
+_LEGEND = (
+    ("PRIORITY", "similarity × weight × relevance + boost; the best come first, as long as there is room"),
+    ("", "similarity: how well it answers, as a search has it; weight: of its thread, by pins;"),
+    ("", "relevance: of its thread, by ratings and use; boost: by what is in focus"),
+    ("SHARED", "telling words that it has in common with the prompt, of those of the shorter one of the two:"),
+    ("", "two at least and 25%, or half, let it in, and so does a boost"),
+)
+_NAME = 32
+
+
+def inject(options: Namespace, out: Output) -> int:
+    """As the prompt hook: on this machine, by words as they are written."""
+    from kingly_memory.app import parts
+    from kingly_memory.app.reading import open_reader
+    from kingly_memory.hosts.hooks import AGENT
+    from kingly_memory.hosts.recall import check_private
+    from kingly_memory.router.attention.inject import checked, injected
+
+    place = place_of(options, out)
+    if place.agent is None:
+        place = replace(place, agent=AGENT)
+    said = arguments(options.command.verb, options, place)
+    prompt, budget, session = checked(said["prompt"], options.budget_tokens, options.session)
+    settings = Settings.from_environment(home=place.home)
+    check_private(place.home)
+    with warnings_on(out), closing(open_reader(place, settings, repairs=False)) as reader:
+        found = injected(
+            prompt,
+            reader.surroundings(),
+            budget=budget,
+            budget_s=settings.local_search_s,
+            session=session,
+            log=parts.injections(place),
+            explain=options.explain,
+        )
+    if not found.text and not out.as_json:
+        out.note(f"nothing is put in{_why(found)}")
+    out.show(found.to_json(), _lines(found, prompt, options.explain))
+    return 0
+
+
+def _why(found: Injection) -> str:
+    """What kept out those that were looked at."""
+    kept_out = Counter(why.value for why in found.left_out.values())
+    return "".join(f"{', ' if number else ': '}{count} × {why}" for number, (why, count) in enumerate(kept_out.items()))
+
+
+def _lines(found: Injection, prompt: str, explain: bool) -> Iterator[str]:
+    if found.text:
+        yield found.text
+    if explain:
+        yield from [""] if found.text else []
+        yield from _explained(found, prompt)
+
+
+def _explained(found: Injection, prompt: str) -> Iterator[str]:
+    from kingly_memory.writing import estimated_tokens
+
+    seen = counted(len(found.considered), "memory")
+    tokens = estimated_tokens(found.text)
+    yield f"{seen} looked at, {len(found.put_in):,} put in, about {counted(tokens, 'token')} in all"
+    if found.asked is not None:
+        yield f"looked up: {found.asked}"
+    if found.considered:
+        yield ""
+        yield from table(_rows(found.considered, found.asked or prompt), _HEADS, is_whole=True)
+        yield ""
+        yield from facts(_LEGEND)
+
+
+def _rows(considered: Sequence[Considered], asked: str) -> list[tuple[str, ...]]:
+    """In the order of priority, which is that of the notes."""
+    rows: list[tuple[str, ...]] = []
+    number = 0
+    for one in considered:
+        number += one.is_in
+        place = one.priority
+        made_of = f"{place.similarity:.2f} × {place.weight:g} × {place.relevance:.3g} + {place.boost:.2g}"
+        rows.append(
+            (
+                f"[{number}]" if one.is_in else "out",
+                f"{place.total:.2f} = {made_of}",
+                _shared(one.memory, asked),
+                shortened(one_line(_name(one.memory)), _NAME),
+                one.why,
+            )
+        )
+    return rows
+
+
+def _name(memory: Memory) -> str:
+    """A key that would be cut, as those of imports, names nothing."""
+    key = memory.key
+    return key if key is not None and len(key) <= _NAME else memory.title or memory.content
+
+
+def _shared(memory: Memory, prompt: str) -> str:
+    from kingly_memory.attention.pertinence import asked, common
+    from kingly_memory.router.attention.candidates import wording_of
+
+    shared, shorter = common(asked(prompt), wording_of(memory))
+    return f"{shared:,} of {counted(shorter, 'word')}"

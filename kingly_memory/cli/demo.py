@@ -14,10 +14,10 @@ from statistics import median
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli import demo_hub
 from kingly_memory.cli.demo_texts import ASKED, ASKED_AFTERWARDS, ASKED_OFFLINE, LEARNT, LEARNT_OFFLINE, Told
-from kingly_memory.cli.failures import FAILED
-from kingly_memory.cli.memories import receipt_lines, search_lines
+from kingly_memory.cli.memories import receipt_lines
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import warnings_on
+from kingly_memory.cli.search import search_lines
 from kingly_memory.cli.signals import ended_by_signals
 from kingly_memory.extras import require
 from kingly_memory.hub.process import HubProcess
@@ -58,7 +58,7 @@ def demo(options: Namespace, out: Output) -> int:
     took_s = time.monotonic() - began
     lines = [f"\nDone in {duration(took_s)}. All of it happened in a temporary folder that is gone now.", _NEXT]
     story.tell("finished", {"took_s": round(took_s, 2), "exactly_once": arrived}, lines)
-    return 0 if arrived else FAILED
+    return 0 if arrived else 1
 
 
 def _told(story: _Story, memory: SyncMemoryRouter) -> bool:

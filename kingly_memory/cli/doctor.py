@@ -17,7 +17,6 @@ from pathlib import Path
 from kingly_memory.adapters.local import injections
 from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
-from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, ago, counted, duration
 from kingly_memory.cli.place import (
     Fault,
@@ -78,7 +77,7 @@ def doctor(options: Namespace, out: Output) -> int:
     lines = [line for one in found for line in _lines(one)]
     verdict = f"{counted(problems, 'problem')} to look at" if problems else "nothing needs you"
     out.show({"findings": [one.to_json() for one in found], "problems": problems}, [*lines, "", verdict])
-    return FAILED if problems else 0
+    return 1 if problems else 0
 
 
 def _unusable(fault: Fault) -> Finding:

@@ -45,9 +45,9 @@ def is_hook(arguments: Sequence[str]) -> bool:
     veto."""
     if "hook" not in arguments or arguments[0] == "hook":
         return "hook" in arguments
-    from kingly_memory.cli.commands import COMMANDS
+    from kingly_memory.cli.commands import commands
 
-    verbs = {command.name.partition(" ")[0] for command in COMMANDS}
+    verbs = {command.name.partition(" ")[0] for command in commands()}
     before = ["", *arguments]
     named = (one for last, one in zip(before, arguments, strict=False) if one in verbs and last not in _WITH_A_VALUE)
     return next(named, None) == "hook"

@@ -1,20 +1,18 @@
-"""The verbs about what becomes of memories: sweep, compact, weak, archive, stats, reinforce."""
+"""What the commands about the life of memories print: sweep, weak, archive, stats, reinforce."""
 
 from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
-from kingly_memory.cli.memories import LAST_POSITION, summary
+from kingly_memory.cli.memories import LAST_POSITION, restore_lines, strength_line, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, reading, routing
-from kingly_memory.cli.vitals import strength_line
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.settings import Place
@@ -47,17 +45,10 @@ def sweep(options: Namespace, out: Output) -> int:
         return _undo(options, out)
     place = place_of(options, out)
     with routing(place, out, reads=options.dry_run) as router:
-        report = router.sweep(options.policy, options.dry_run)
+        report = router.sweep(options.policies, options.dry_run)
     told = report.to_json()
     names = _named(place, out, _concerned([*told["actions"][:ACTIONS_SHOWN], *told["twins"][:TWINS_SHOWN]]))
     out.show(told, sweep_lines(report, names, command(options, "sweep --undo")))
-    return 0
-
-
-def compact(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out, reads=options.dry_run) as router:
-        told = router.compact(options.strategy, options.dry_run)
-    out.show(told, compaction_lines(told, command(options, "sweep --undo")))
     return 0
 
 
@@ -85,7 +76,7 @@ def weak(options: Namespace, out: Output) -> int:
     return 0
 
 
-def archive_list(options: Namespace, out: Output) -> int:
+def archived(options: Namespace, out: Output) -> int:
     limit = intake.count("limit", options.limit, most=1_000)
     before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
     with routing(place_of(options, out), out, reads=True) as router:
@@ -98,9 +89,9 @@ def archive_list(options: Namespace, out: Output) -> int:
     return 0
 
 
-def archive_add(options: Namespace, out: Output) -> int:
+def archive(options: Namespace, out: Output) -> int:
     with routing(place_of(options, out), out) as router:
-        resting = router.archive_all(options.memories, options.reason)
+        resting = router.archive_all(options.keys_or_ids, options.reason)
     gone = [one.memory for one in resting]
     lines = (
         shortened(f"{_RESTING[one.was_there]}: {'  '.join(_labels(one.memory, one.memory.id))}", width())
@@ -112,18 +103,8 @@ def archive_add(options: Namespace, out: Output) -> int:
     return 0
 
 
-def reinforce(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        held = router.reinforce(options.memory)
-    out.show(held, [f"reinforced {options.memory}: {strength_line(held)}"])
-    return 0
-
-
-def stats(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out, reads=True) as router:
-        found = router.stats()
-    out.show(found, _stats_lines(found))
-    return 0
+def reinforce_lines(held: JsonObject, options: Namespace) -> list[str]:
+    return [f"reinforced {options.key_or_id}: {strength_line(held)}"]
 
 
 def sweep_lines(report: SweepReport, names: Mapping[str, Memory], undo: str) -> Iterator[str]:
@@ -182,31 +163,8 @@ def _remarks(report: SweepReport, would: str) -> Iterator[str]:
             yield f"  {counted(count, 'memory')} {one if count == 1 else many}"
 
 
-def compaction_lines(told: JsonObject, undo: str) -> Iterator[str]:
-    """What a compaction did or would do, thread by thread, and the command that takes it back."""
-    before, after = told["before"], told["after"]
-    would = "would be " if told["dry_run"] else ""
-    counts = Counter(action["action"] for action in told["actions"])
-    yield f"{counted(counts['merge'], 'thread')} {would}merged, {counts['archive']:,} {would}archived"
-    yield (
-        f"  active {before['active_threads']:,} → {after['active_threads']:,}; "
-        f"weight {before['total_weight']:g} → {after['total_weight']:g}  ({told['strategy']})"
-    )
-    for action in told["actions"][:ACTIONS_SHOWN]:
-        if action["action"] == "merge":
-            kept, gone = (one_line(name) for name in action["threads"])
-            yield shortened(f"merge    {gone} into {kept}, {action['similarity']:.2f} alike", width())
-        else:
-            yield shortened(f"archive  {one_line(action['thread'])} for its {action['reason']}", width())
-    hidden = len(told["actions"]) - ACTIONS_SHOWN
-    if hidden > 0:
-        yield f"and {hidden:,} more"
-    if not told["dry_run"] and (told["actions"] or before["total_weight"] != after["total_weight"]):
-        yield f"undo: {undo}"
-
-
 def _undo(options: Namespace, out: Output) -> int:
-    given = [name for name, value in (("policy", options.policy), ("dry_run", options.dry_run)) if value]
+    given = [name for name, value in (("policy", options.policies), ("dry_run", options.dry_run)) if value]
     if given:
         raise InvalidInput(given[0], "does not go with --undo, which takes back the last sweep as it was")
     with routing(place_of(options, out), out) as router:
@@ -301,7 +259,7 @@ def _archived_lines(entry: ArchiveEntry, now: datetime) -> Iterator[str]:
             yield f"    behind {why.summary}"
 
 
-def _stats_lines(found: JsonObject) -> list[str]:
+def stats_lines(found: JsonObject, _: Namespace) -> list[str]:
     tiers = " · ".join(f"{count:,} {tier}" for tier, count in found["tier_counts"].items())
     strengths = " · ".join(f"{count:,} {state}" for state, count in found["strength"].items())
     return facts(
@@ -322,3 +280,7 @@ def _stats_lines(found: JsonObject) -> list[str]:
 def _searches(found: JsonObject) -> str:
     searches = found["searches"]
     return f"{found['hit_rate']:.0%} of {searches:,} found something" if searches else "none counted yet"
+
+
+def archive_restore_lines(memory: Memory, options: Namespace) -> list[str]:
+    return restore_lines(memory, options)

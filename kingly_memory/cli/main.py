@@ -1,26 +1,43 @@
-"""The command line: find the command, import it, run it, and word whatever goes wrong."""
+"""The command line: find the command, run it, and word whatever goes wrong in one sentence and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
-from typing import cast
+from typing import Any, cast
 
-from kingly_memory.cli.failures import BROKEN_PIPE, INTERRUPTED, as_json, exit_code, sentence
-from kingly_memory.cli.output import Output
-from kingly_memory.cli.parser import build, parse
+from kingly_memory.api.declare import NothingUnder, Verb
+from kingly_memory.cli.commands import Command
+from kingly_memory.cli.output import Output, facts
+from kingly_memory.cli.parser import UsageError, build, parse
+from kingly_memory.cli.place import arguments, place_of, routing
+from kingly_memory.errors import InvalidInput, InvalidSetting, KinglyMemoryError
+from kingly_memory.models import JsonObject
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+BROKEN_PIPE = 141
+"""128 + SIGPIPE: what a shell reports for a program that wrote to a closed pipe."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 failed, 2 bad input, 130 interrupted, 141 closed pipe."""
-    arguments = sys.argv[1:] if argv is None else list(argv)
-    out = Output("--json" in takewhile(lambda one: one != "--", arguments))
+    given = sys.argv[1:] if argv is None else list(argv)
+    out = Output("--json" in takewhile(lambda one: one != "--", given))
+    options = Namespace(command=None)
     try:
-        code = _run(arguments, out)
+        options = parse(given)
+        if options.command is None:
+            out.say(build().format_help().rstrip())
+            code = 0
+        else:
+            code = _run(options.command, options, out)
         out.flush()
+    except SystemExit as finished:  # --help
+        return int(finished.code or 0)
     except BrokenPipeError:
         _forget_output()
         return BROKEN_PIPE
@@ -29,32 +46,84 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # the last stop before the user, who gets a sentence
         if sys.flags.dev_mode:
             raise
-        return _failed(error, out)
+        return _failed(error, options.command, out)
     return code
 
 
-def _run(arguments: Sequence[str], out: Output) -> int:
-    try:
-        options = parse(arguments)
-    except SystemExit as finished:  # --help
-        return int(finished.code or 0)
-    if options.command_function is None:
-        out.say(build().format_help().rstrip())
-        return 0
-    module, _, name = options.command_function.partition(":")
-    command = cast("Callable[..., int]", getattr(import_module(module), name))
-    return command(options, out)
+def _run(command: Command, options: Namespace, out: Output) -> int:
+    code: int
+    if command.target is not None:
+        module, _, name = command.target.partition(":")
+        code = getattr(import_module(f"kingly_memory.cli.{module}"), name)(options, out)
+        return code
+    verb = cast("Verb", command.verb)
+    own = _of_the_family(verb, verb.name)
+    code = _run_verb(verb, options, out) if own is None else own(options, out)
+    return code
 
 
-def _failed(error: Exception, out: Output) -> int:
+def _run_verb(verb: Verb, options: Namespace, out: Output) -> int:
+    """What every verb does that has no function of its own here: call it, and show what it answers."""
+    place = place_of(options, out)
+    said = arguments(verb, options, place)
+    with routing(place, out, reads=verb.reads(**said) if callable(verb.reads) else verb.reads) as router:
+        result = verb.function(router, **said)
+    if result is None:
+        raise NothingUnder(said["key_or_id"])
+    data = _as_json(verb, result)
+    lines = _of_the_family(verb, f"{verb.name}_lines")
+    out.show(data, facts((k, str(v)) for k, v in data.items()) if lines is None else lines(result, options))
+    return 0
+
+
+def _of_the_family(verb: Verb, name: str) -> Any:
+    """What the verb's family has on the command line: `<verb>` does it all, `<verb>_lines` prints the answer."""
+    module = f"kingly_memory.cli.{verb.family}"
     try:
-        out.note(sentence(error))
+        return getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        return None
+
+
+def _as_json(verb: Verb, result: Any) -> JsonObject:
+    if isinstance(result, dict):
+        return result
+    if hasattr(result, "to_json"):
+        told: JsonObject = result.to_json()
+        return told
+    return {verb.name: [one.to_json() for one in result] if isinstance(result, Sequence) else result}
+
+
+# --- what went wrong --------------------------------------------------------------------------------------------------
+
+
+def _failed(error: Exception, command: Command | None, out: Output) -> int:
+    told = sentence(error, command)
+    facts: JsonObject = {"type": type(error).__name__, "message": told}
+    if (field := getattr(error, "field", None)) is not None:
+        facts["field"] = field
+    if (receipt := getattr(error, "receipt", None)) is not None:
+        facts["receipt"] = receipt.to_json()
+    try:
+        out.note(told)
         if out.as_json:
-            out.data(as_json(error))
+            out.data({"error": facts})
         out.flush()
     except OSError:  # nobody reads, or there is no room for it
         _forget_output()
-    return exit_code(error)
+    return BAD_INPUT if isinstance(error, InvalidInput | InvalidSetting | UsageError) else FAILED
+
+
+def sentence(error: Exception, command: Command | None = None) -> str:
+    if isinstance(error, InvalidInput) and command is not None and command.verb is not None:
+        named = {one.name: one.arg.option for one in command.verb.of("command")}
+        also = {"top_k": "limit", "ground_truth": "source"}
+        return f"{named.get(error.field) or also.get(error.field, error.field)}: {error.problem}"
+    if isinstance(error, KinglyMemoryError):
+        return str(error)
+    return f"something unexpected happened ({type(error).__name__}: {error}); `python -X dev` shows where"
 
 
 def _forget_output() -> None:

@@ -1,16 +1,17 @@
-"""From the table of commands to a parser. A wrong command line becomes one sentence, not a screen of usage."""
+"""From declarations to a parser. A wrong command line becomes one sentence, not a screen of usage."""
 
 from __future__ import annotations
 
 import re
-from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
-from collections.abc import Collection, Iterable, Sequence
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from kingly_memory.cli.commands import BARE, COMMANDS, COMMON, COMMON_DEFAULTS, GROUPS, Argument, Command
-from kingly_memory.cli.failures import UsageError
+from kingly_memory.api.declare import NOT_GIVEN, Parameter
+from kingly_memory.cli.commands import BARE, COMMON, GROUPS, Command, commands, parameters_of
 from kingly_memory.cli.output import width
+from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.settings import DEFAULT_ENDPOINT
 
 PROGRAM = "kingly-memory"
@@ -23,12 +24,24 @@ Then:        kingly-memory store "Deploys need two reviews" --key deploy
              kingly-memory search "who reviews a deploy"
 """
 
-
+_COMMON_NAMES = {one.name for one in COMMON}
 _DASHED = re.compile(r"-(?!-|h$).+", re.DOTALL)
 """No option of ours begins with a single dash but -h, and -n, which is spelled out before."""
-
 _SHORT = re.compile(r"-n(?:=?(\d+))?")
 """`-n 5`, `-n5` or `-n=5`, for `--limit 5`."""
+_AT_ARGUMENT = re.compile(r"argument -{0,2}(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
+
+
+class UsageError(KinglyMemoryError):
+    """The command line cannot be understood. `field` is the argument at fault, when it is one."""
+
+    def __init__(self, program: str, message: str) -> None:
+        match = _AT_ARGUMENT.fullmatch(message)
+        self.field = match["name"].replace("-", "_") if match else None
+        self.program = program
+        self.problem = message
+        told = f"{match['name']}: {match['problem']}" if match else message
+        super().__init__(f"{told} (see `{program} --help`)")
 
 
 class _Formatter(RawDescriptionHelpFormatter):
@@ -47,88 +60,128 @@ class _Parser(ArgumentParser):
 
 
 def parse(argv: Sequence[str]) -> Namespace:
-    """The options of a command line; `command_function` names what does it. Raises UsageError; --help exits."""
-    named = [command for command in COMMANDS if command.name.partition(" ")[0] in argv]
+    """The options of a command line; its `command` says what to do. Raises UsageError; --help exits."""
+    known = commands()
+    named = [one for one in known if one.name.partition(" ")[0] in argv]
     argv = _spelled_out(argv, named)
-    parser = build(named if named and not {"-h", "--help"} & set(argv) else COMMANDS)
+    parser = build(named if named and not {"-h", "--help"} & set(argv) else known)
+    defaults = {one.name: one.default for one in COMMON}
     try:
-        return parser.parse_args(_with_bare_remote(argv), Namespace(**COMMON_DEFAULTS, command_function=None))
+        return parser.parse_args(_with_bare_remote(argv, known), Namespace(**defaults, command=None))
     except UsageError as error:
-        if error.program == PROGRAM and (meant := _meant(named, argv)) is not None:
-            raise UsageError(f"{PROGRAM} {meant.name}", error.problem) from None
+        said = [text for text in argv if not text.startswith("-")]
+        fitting = [one.name for one in named if said[: len(one.name.split())] == one.name.split()]
+        if error.program == PROGRAM and fitting:
+            # The parser of all commands complains of what it has left over.
+            raise UsageError(f"{PROGRAM} {max(fitting, key=len)}", error.problem) from None
         text = next((text for text in argv if _DASHED.fullmatch(text)), None)
         if text is None:
             raise
-        raise UsageError(
-            error.program, f"{text!r} is no option; put -- before a text that begins with a dash"
-        ) from None
+        problem = f"{text!r} is no option; put -- before a text that begins with a dash"
+        raise UsageError(error.program, problem) from None
 
 
-def _meant(named: Iterable[Command], argv: Sequence[str]) -> Command | None:
-    """The command that stands there, word by word: the parser of all commands complains of what it has left over."""
-    said = [text for text in argv if not text.startswith("-")]
-    fitting = [one for one in named if said[: len(one.name.split())] == one.name.split()]
-    return max(fitting, key=lambda one: len(one.name), default=None)
-
-
-def build(wanted: Collection[Command] = COMMANDS) -> ArgumentParser:
+def build(wanted: Sequence[Command] | None = None) -> ArgumentParser:
     """The parser for the wanted commands: preparing all of them would cost every call several milliseconds."""
+    known = commands()
     common = _Parser(add_help=False, argument_default=SUPPRESS)
     _add(common, COMMON)
-    parser = _Parser(
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        parents=[common],
-    )
+    parser = _Parser(prog=PROGRAM, description=DESCRIPTION, parents=[common])
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog=PROGRAM)
-    groups: dict[str, _SubParsersAction[_Parser]] = {"": verbs}
-    for command in wanted:
+    groups = {"": verbs}
+    for command in known if wanted is None else wanted:
         group, _, verb = command.name.rpartition(" ")
         if group not in groups:
-            is_bare = group in BARE
-            inner = verbs.add_parser(group, help=_group_summary(group), parents=[common] if is_bare else [])
-            inner.set_defaults(command_function=_bare(group))
-            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=not is_bare)
+            several = [one for one in known if one.name.startswith(f"{group} ")]
+            about = f"{' | '.join(one.name.partition(' ')[2] for one in several)}: {GROUPS.get(group, '')}"
+            inner = verbs.add_parser(group, help=about, parents=[common] if group in BARE else [])
+            inner.set_defaults(command=next((one for one in several if one.name == BARE.get(group)), None))
+            groups[group] = inner.add_subparsers(title="commands", metavar="COMMAND", required=group not in BARE)
         shared = [] if command.is_apart else [common]
-        one = groups[group].add_parser(verb, help=command.summary, description=command.summary, parents=shared)
-        _add(one, command.arguments)
-        one.set_defaults(command_function=command.target)
+        summary = command.summary.replace("%", "%%")
+        one = groups[group].add_parser(verb, help=summary, description=command.summary, parents=shared)
+        _add(one, parameters_of(command))
+        one.set_defaults(command=command)
     return parser
 
 
-def _bare(group: str) -> str | None:
-    """The function of a group that may be said without any of its verbs."""
-    return next((command.target for command in COMMANDS if command.name == BARE.get(group)), None)
+def described(one: Parameter) -> str:
+    """The words for a parameter, with what its declaration says of it."""
+    arg, words = one.arg, one.arg.command_words or one.arg.words
+    if one.type is bool and one.default is True:
+        words = f"do not {words}"
+    if one.arg.reads_input:
+        words += ", or - to read it from standard input"
+    if not all(choice in words for choice in one.choices):
+        words += f" ({', '.join(one.choices)})"
+    if (arg.least, arg.most) == (0, 1):
+        words = f"0 to 1, {words}"
+    if one.is_option and isinstance(one.default, str | int | float) and not isinstance(one.default, bool):
+        words += f" (default {one.default:g})" if isinstance(one.default, float | int) else f" (default {one.default})"
+    if one.is_option and one.type == list[str]:
+        words += "; may be repeated"
+    return f"{words}; or -n N" if one.option == "limit" else words
 
 
-def _add(parser: ArgumentParser, arguments: Iterable[Argument]) -> None:
-    for one in arguments:
-        parser.add_argument(one.name, help=one.help.replace("%", "%%"), **one.settings)
+def metavar(one: Parameter) -> str:
+    kinds = {float: "N", int: "N", dict: "JSON"}
+    named = one.option.upper().replace("-", "_")
+    return one.arg.metavar or (kinds.get(one.type, named) if one.is_option else named)
 
 
-def _group_summary(group: str) -> str:
-    inner: list[Command] = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
-    return f"{' | '.join(command.name.partition(' ')[2] for command in inner)}: {GROUPS[group]}"
+def _add(parser: ArgumentParser, parameters: Iterable[Parameter]) -> None:
+    for one in parameters:
+        settings: dict[str, Any] = {"help": described(one).replace("%", "%%")}
+        if one.type is bool and one.is_option:
+            settings["action"] = "store_false" if one.default is True else "store_true"
+        else:
+            settings["metavar"] = metavar(one)
+        if one.type in (float, int):
+            settings["type"] = _number if one.type is float else _whole_number
+        if one.is_option:
+            # An option of every command may have been given before the command: it has its default from `parse`.
+            settings["default"] = SUPPRESS if one.name in _COMMON_NAMES else one.default
+            if one.type == list[str]:
+                settings["action"] = "append"
+            if one.name == "remote" and one in COMMON:
+                settings |= {"action": "append", "nargs": "?", "const": True}
+            parser.add_argument(f"--{one.option}", dest=one.name, **settings)
+            continue
+        if one.default is not NOT_GIVEN:
+            settings["default"] = one.default
+        is_many = one.type == list[str] or one.arg.is_sentence
+        if is_many or one.default is not NOT_GIVEN:
+            settings["nargs"] = ("+" if one.default is NOT_GIVEN else "*") if is_many else "?"
+        parser.add_argument(one.name, **settings)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a number") from None
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
 
 
 def _spelled_out(argv: Sequence[str], named: Iterable[Command]) -> Sequence[str]:
     """With the short form of --limit as the long one: argparse would take any text that begins with -n for it."""
-    if not any(argument.name == "--limit" for command in named for argument in command.arguments):
+    if not any(one.option == "limit" for command in named for one in parameters_of(command)):
         return argv
     end = argv.index("--") if "--" in argv else len(argv)
-    return [*map(_long, argv[:end]), *argv[end:]]
+    found = [(text, _SHORT.fullmatch(text)) for text in argv[:end]]
+    long = [text if short is None else f"--limit={short[1]}" if short[1] else "--limit" for text, short in found]
+    return [*long, *argv[end:]]
 
 
-def _long(text: str) -> str:
-    match = _SHORT.fullmatch(text)
-    if match is None:
-        return text
-    return "--limit" if match[1] is None else f"--limit={match[1]}"
-
-
-def _with_bare_remote(argv: Sequence[str]) -> list[str]:
+def _with_bare_remote(argv: Sequence[str], known: Iterable[Command]) -> list[str]:
     """`--remote` in front of the command takes no address from it: `--remote search x` is not an address `search`."""
-    verbs = {command.name.partition(" ")[0] for command in COMMANDS}
+    verbs = {command.name.partition(" ")[0] for command in known}
     given = list(argv)
     for index, (option, following) in enumerate(pairwise(given)):
         if option in verbs or option == "--":

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from kingly_memory import intake
+from kingly_memory.api.declare import Verb
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, LinkState, RemoteUse
@@ -74,6 +77,46 @@ def told_place(options: Namespace) -> tuple[Place, list[Fault]]:
     if options.remote is not None:
         place = replace(place, remote_use=RemoteUse.ONCE)
     return _usable(place) if place.has_remote else (place, [])
+
+
+def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
+    """What the command line says of the verb's parameters. Raises InvalidInput."""
+    said: dict[str, Any] = {}
+    for one in verb.of("command"):
+        value = getattr(options, one.name)
+        if one.arg.reads_input and value in ("-", ["-"]):
+            value = standard_input(place, one.name)
+        elif one.arg.is_sentence:
+            value = " ".join(value)
+        elif get_origin(one.type) is dict and value is not None:
+            value = _parsed(one.name, value)
+        elif one.type is bool and not one.is_option:
+            yes, _, no = str(one.arg.metavar).partition("|")
+            if value not in (yes, no):
+                raise InvalidInput(one.option, f"{value[:40]!r} is unknown; say {yes} or {no}")
+            value = value == yes
+        said[one.name] = value
+    if any(one.name == "agent" for one in verb.parameters):
+        said["agent"] = options.agent
+    return said
+
+
+def standard_input(place: Place, field: str) -> str:
+    """All of standard input, byte for byte; what is not UTF-8 becomes U+FFFD. Raises InvalidInput beyond the limit."""
+    limit = Settings.from_environment(home=place.home).content_limit_bytes
+    read = sys.stdin.buffer.read(limit + 1)
+    if len(read) > limit:
+        remedy = "that are stored; split it" if field == "content" else "that are read; give the part that matters"
+        raise InvalidInput(field, f"has more than the {limit:,} bytes {remedy}")
+    return read.decode(errors="replace")
+
+
+def _parsed(field: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        problem = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+        raise InvalidInput(field, f"is not JSON ({problem})") from None
 
 
 def command(options: Namespace, verb: str, *names: str) -> str:

@@ -9,13 +9,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
-from kingly_memory.cli.commands import COMMANDS, COMMON, Argument, Command
+from kingly_memory.api.declare import NOT_GIVEN, Parameter
+from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
+from kingly_memory.cli.parser import described, metavar
 from kingly_memory.settings import Settings, written
 
 _HEAD = """\
 # The command line
 
-`kingly-memory` (or `kingly`, or `python -m kingly_memory`). This page is generated from the table of commands:
+`kingly-memory` (or `kingly`, or `python -m kingly_memory`). This page is generated from the declarations:
 `python -m kingly_memory.cli.reference > docs/cli.md`.
 
 Errors are one sentence on standard error; with `--json` also `{"error": {"type", "field"?, "message"}}` on standard
@@ -62,38 +64,41 @@ def settings_reference() -> str:
 
 def cli_reference() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, *_options(COMMON), "", *(line for one in COMMANDS for line in _section(one))])
+    return "\n".join([_HEAD, *_options(COMMON), "", *(line for one in commands() for line in _section(one))])
 
 
 def _section(command: Command) -> Iterator[str]:
+    parameters = parameters_of(command)
     yield f"## {command.name}"
     yield ""
-    yield f"    kingly-memory {' '.join([command.name, *map(_usage, command.arguments)])}"
+    yield f"    kingly-memory {' '.join([command.name, *map(_usage, parameters)])}"
     yield ""
     yield command.summary
     yield ""
-    if command.arguments:
-        yield from _options(command.arguments)
-        yield ""
+    if parameters:
+        yield from [*_options(parameters), ""]
 
 
-def _options(arguments: Iterable[Argument]) -> list[str]:
-    return ["| argument | meaning |", "|---|---|", *(f"| `{_spelled(one)}` | {_cell(one.help)} |" for one in arguments)]
+def _options(parameters: Iterable[Parameter]) -> list[str]:
+    rows = (f"| `{_spelled(one)}` | {_cell(described(one))} |" for one in parameters)
+    return ["| argument | meaning |", "|---|---|", *rows]
 
 
-def _spelled(one: Argument) -> str:
-    metavar = one.settings.get("metavar", "")
-    if not one.name.startswith("-"):
-        return str(metavar)
-    value = f"[{metavar}]" if one.settings.get("nargs") == "?" else metavar
-    return f"{one.name} {value}".rstrip()
+def _spelled(one: Parameter) -> str:
+    value = metavar(one)
+    if not one.is_option:
+        return value
+    if one.type is bool:
+        return f"--{one.option}"
+    return f"--{one.option} [{value}]" if one.name == "remote" else f"--{one.option} {value}"
 
 
-def _usage(one: Argument) -> str:
-    if one.name.startswith("-"):
+def _usage(one: Parameter) -> str:
+    if one.is_option:
         return f"[{_spelled(one)}]"
-    forms = {"?": "[{}]", "*": "[{}…]", "+": "{}…"}
-    return forms.get(str(one.settings.get("nargs")), "{}").format(_spelled(one))
+    many = "…" if one.type == list[str] or one.arg.is_sentence else ""
+    named = f"{_spelled(one)}{many}"
+    return named if one.default is NOT_GIVEN else f"[{named}]"
 
 
 def _cell(text: str) -> str:

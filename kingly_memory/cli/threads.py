@@ -1,28 +1,33 @@
-"""The verbs on threads: list, show, recall, merge, split, rename."""
+"""What the commands about threads print."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from math import inf
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
+from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.memories import LAST_POSITION
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, routing
 
 if TYPE_CHECKING:
-    from kingly_memory.router.threads.views import Glance, Message, ThreadView
+    from kingly_memory.models import JsonObject
+    from kingly_memory.router.threads.views import Glance, Merged, Message, Recalled, Split, ThreadView
 
 _STATE = 16
 """Columns that the status of a thread has, and its name at least."""
+_ACTIONS_SHOWN = 20
 _GAPS = 8
 """Columns between those before the title."""
 _NONE = {"archived": "no thread is archived", "merged-into": "no thread has been merged into another"}
 
 
-def threads(options: Namespace, out: Output) -> int:
+def list_threads(options: Namespace, out: Output) -> int:
     """The threads, under a line that says how they do."""
     from kingly_memory.router.threads.verbs import MOST_LISTED
 
@@ -31,7 +36,8 @@ def threads(options: Namespace, out: Output) -> int:
         found = router.threads.list(most + 1 if 0 < most < MOST_LISTED else most, options.status)
         status = router.threads.status()
     told = {"threads": [one.to_json() for one in found[:most]], "status": status.to_json()}
-    lines = [status.message, *(_table(found[:most]) or [_none(options)])]
+    none = _NONE.get(options.status, "no thread: memories that are stored with --context belong to one")
+    lines = [status.message, *(_table(found[:most]) or [none])]
     if len(found) > most:
         lines.append(f"more: the same with --limit {min(2 * most, MOST_LISTED)}")
     elif most == len(found) == MOST_LISTED:
@@ -43,46 +49,36 @@ def threads(options: Namespace, out: Output) -> int:
 def show(options: Namespace, out: Output) -> int:
     first = intake.count("first", options.first, least=0, most=LAST_POSITION)
     with routing(place_of(options, out), out, reads=True) as router:
-        found = router.threads.get(options.thread, first, options.limit)
+        found = router.threads.get(options.thread_id, first, options.limit)
     out.show(found.to_json(), _thread_lines(found))
     return 0
 
 
-def recall(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out, reads=not options.restore) as router:
-        found = router.threads.recall(" ".join(options.topic), options.limit, restore=options.restore)
-    lines = [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
-    out.show(found.to_json(), lines)
-    return 0
+def recall_lines(found: Recalled, _: Namespace) -> list[str]:
+    return [found.message, *(line for one in found.threads for line in _recalled_lines(one))]
 
 
-def merge(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        done = router.threads.merge(options.thread_a, options.thread_b)
-    out.show(done.to_json(), [done.message, f"  part them again: {command(options, 'threads split', done.thread.id)}"])
-    return 0
+def merge_lines(done: Merged, options: Namespace) -> list[str]:
+    return [done.message, f"  part them again: {command(options, 'threads split', done.thread.id)}"]
 
 
-def split(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        done = router.threads.split(options.thread, options.topic)
+def split_lines(done: Split, options: Namespace) -> list[str]:
     rows = [(one.id, f"{one.message_count:,}", one.title) for one in done.threads]
-    told = f"split {options.thread} into {len(rows)}"
+    told = f"split {options.thread_id} into {len(rows)}"
     if not done.is_left:
         told = f"parted from {done.thread_id}, of which nothing else is left"
-    out.show(done.to_json(), [told, *table(rows, ("THREAD", "MESSAGES", "TITLE"))])
+    return [told, *table(rows, ("THREAD", "MESSAGES", "TITLE"))]
+
+
+def rename_lines(named: ThreadView, _: Namespace) -> list[str]:
+    return [f"{named.id} is called {named.title}"]
+
+
+def suggestions(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), out, reads=True) as router:
+        told = router.threads.suggestions(options.context, within=inf).to_json()
+    out.show(told, _suggestion_lines(told, options))
     return 0
-
-
-def rename(options: Namespace, out: Output) -> int:
-    with routing(place_of(options, out), out) as router:
-        named = router.threads.rename(options.thread, options.title)
-    out.show(named.to_json(), [f"{named.id} is called {named.title}"])
-    return 0
-
-
-def _none(options: Namespace) -> str:
-    return _NONE.get(options.status, "no thread: memories that are stored with --context belong to one")
 
 
 def _table(found: Iterable[Glance]) -> list[str]:
@@ -163,3 +159,57 @@ def _messages(messages: Iterable[Message], now: datetime) -> list[str]:
         for one in messages
     ]
     return table(rows)
+
+
+def _suggestion_lines(told: JsonObject, options: Namespace) -> Iterator[str]:
+    """Each suggestion, and below it the command that does it here."""
+    health = told["health"]
+    yield one_line(health["recommendation"].replace(COMPACT, f"`{command(options, 'compact')}`"))
+    yield (
+        f"  {counted(health['active_threads'], 'active thread')}; pressure {health['context_pressure']:.2f}, "
+        f"utilisation {health['utilisation']:.2f}"
+    )
+    if told["unread"]:
+        yield f"  {counted(told['unread'], 'older thread')} not looked at"
+    for one in told["merge_candidates"]:
+        names = [one["thread_a"], one["thread_b"]]
+        yield f"merge   {one_line(' and '.join(names))}: {one['similarity']:.2f} alike. {one_line(one['reason'])}"
+        yield f"        {command(options, 'threads merge', *names)}"
+    yield from _more(told, "merge_candidates", "to merge")
+    for one in told["split_candidates"]:
+        yield f"split   {one_line(one['thread_id'])}: {one_line(one['reason'])}"
+        yield f"        {command(options, 'threads split', one['thread_id'])}"
+    yield from _more(told, "split_candidates", "to split")
+    for one in told["recall_hints"]:
+        count = counted(one["thread_count"], "thread")
+        yield f"recall  {one_line(one['topic'])}: {count}, last mentioned {one['last_mentioned']}"
+        yield f"        {command(options, 'threads recall', one['topic'])}"
+
+
+def _more(told: JsonObject, name: str, what: str) -> Iterator[str]:
+    hidden = told["more"][name]
+    if hidden:
+        yield f"        and {hidden:,} more {what}"
+
+
+def compact_lines(told: JsonObject, options: Namespace) -> Iterator[str]:
+    """What a compaction did or would do, thread by thread, and the command that takes it back."""
+    before, after = told["before"], told["after"]
+    would = "would be " if told["dry_run"] else ""
+    counts = Counter(action["action"] for action in told["actions"])
+    yield f"{counted(counts['merge'], 'thread')} {would}merged, {counts['archive']:,} {would}archived"
+    yield (
+        f"  active {before['active_threads']:,} → {after['active_threads']:,}; "
+        f"weight {before['total_weight']:g} → {after['total_weight']:g}  ({told['strategy']})"
+    )
+    for action in told["actions"][:_ACTIONS_SHOWN]:
+        if action["action"] == "merge":
+            kept, gone = (one_line(name) for name in action["threads"])
+            yield shortened(f"merge    {gone} into {kept}, {action['similarity']:.2f} alike", width())
+        else:
+            yield shortened(f"archive  {one_line(action['thread'])} for its {action['reason']}", width())
+    hidden = len(told["actions"]) - _ACTIONS_SHOWN
+    if hidden > 0:
+        yield f"and {hidden:,} more"
+    if not told["dry_run"] and (told["actions"] or before["total_weight"] != after["total_weight"]):
+        yield f"undo: {command(options, 'sweep --undo')}"

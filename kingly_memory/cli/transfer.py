@@ -15,7 +15,6 @@ from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_la
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import Source, source
 from kingly_memory.adapters.files.reading import Problem
-from kingly_memory.cli.failures import FAILED
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
@@ -79,7 +78,7 @@ def import_path(options: Namespace, out: Output) -> int:
     if len(tally.problems) > PROBLEMS_SHOWN:
         more = f"and {len(tally.problems) - PROBLEMS_SHOWN:,} more parts that could not be used"
         out.note(more if out.as_json else f"{more}; repeat the command with --json to see all")
-    return FAILED if tally.problems else 0
+    return 1 if tally.problems else 0
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from kingly_memory.api.declare import NOT_GIVEN, Parameter, Verb, verbs
+from kingly_memory.api.declare import Parameter, Verb, verbs
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.bodies import mended_tree
 from kingly_memory.models import JsonObject
@@ -91,7 +91,7 @@ def _tool(verb: Verb, memory: LazyRouter) -> Tool:
 
     parameters = [
         inspect.Parameter(
-            one.tool_name, inspect.Parameter.KEYWORD_ONLY, default=_default(one), annotation=_annotation(one)
+            one.tool_name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_annotation(one)
         )
         for one in verb.of("tool")
     ]
@@ -116,13 +116,9 @@ def _tool(verb: Verb, memory: LazyRouter) -> Tool:
     return tool
 
 
-def _default(one: Parameter) -> Any:
-    return one.default if one.arg.tool_default is NOT_GIVEN else one.arg.tool_default
-
-
 def _annotation(one: Parameter) -> Any:
     """The type as pydantic reads it: with bounds and choices, and with what hosts send instead."""
-    arg, default = one.arg, _default(one)
+    arg, default = one.arg, one.default
     outer: dict[str, Any] = {"description": arg.words}
     if arg.also:
         outer["validation_alias"] = AliasChoices(*dict.fromkeys((one.tool_name, *arg.also)))

@@ -1,4 +1,4 @@
-"""The verb that serves agents over MCP."""
+"""The commands that serve: a hub, and agents over MCP."""
 
 from __future__ import annotations
 
@@ -7,10 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from kingly_memory.cli.output import Output
-from kingly_memory.cli.place import place_of
+from kingly_memory.cli.place import place_of, token_of
 from kingly_memory.extras import require
 from kingly_memory.models import RemoteUse
-from kingly_memory.settings import Settings, mcp_token
+from kingly_memory.settings import Settings, hub_token, mcp_token
+
+
+def hub(options: Namespace, out: Output) -> int:
+    """Serve until stopped. The token is that of --token-file or KINGLY_HUB_TOKEN; `--home` is the hub's own."""
+    require("hub", "`kingly-memory hub`")
+    from kingly_memory.hub.serve import run_hub  # starlette and numpy, which no other command needs
+
+    run_hub(
+        Path(options.home) if options.home else None,
+        options.host,
+        options.port,
+        token=token_of(options) or hub_token(),
+        tokens_file=Path(options.tokens_file) if options.tokens_file else None,
+        as_json=out.as_json,
+    )
+    return 0
 
 
 def mcp(options: Namespace, out: Output) -> int:

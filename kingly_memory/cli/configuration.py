@@ -1,22 +1,37 @@
-"""The verb for configuration: ours, or the part of a host's file that makes it use us."""
+"""The commands about configuration: our settings, and the files of hosts."""
 
 from __future__ import annotations
 
+import platform
+import re
+import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kingly_memory import intake
-from kingly_memory.cli import upkeep
-from kingly_memory.cli.output import Output
+from kingly_memory.cli.output import Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import DEFAULT_ENDPOINT
+from kingly_memory.remote_names import UNNAMED, RemotePlace
+from kingly_memory.settings import (
+    DEFAULT_ENDPOINT,
+    HOME_FOLDER,
+    Place,
+    Settings,
+    nearest_project,
+    said,
+    token_variable,
+    user_data_folder,
+    written,
+)
+from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
     from kingly_memory.hosts.config import Wish
@@ -28,7 +43,7 @@ def config(options: Namespace, out: Output) -> int:
         given = [name for name in ("write", "remove", "path", "url", "absolute") if getattr(options, name)]
         if given:
             raise InvalidInput(given[0], "goes with a host, as in `kingly-memory config claude-code --write`")
-        return upkeep.config(options, out)
+        return _settings(options, out)
     return _remove(options, out) if options.remove else _host_config(options, out)
 
 
@@ -162,3 +177,78 @@ def _variables(options: Namespace) -> Iterator[tuple[str, str]]:
 def _absolute(path: str) -> str:
     """A path that means the same from everywhere."""
     return str(Path(path).expanduser().absolute())
+
+
+def _settings(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    rows = [*_place_rows(options, place), *_setting_rows(place.home)]
+    settings = [{"name": name, "value": value, "from": source} for name, value, source in rows]
+    shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
+    out.show({"settings": settings}, table(shown, ("SETTING", "VALUE", "FROM")))
+    return 0
+
+
+def version(options: Namespace, out: Output) -> int:
+    versions = {"version": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    out.show(versions, [f"kingly-memory {__version__}"])
+    return 0
+
+
+Setting = tuple[str, Any, str]
+
+
+def _place_rows(options: Namespace, place: Place) -> Iterator[Setting]:
+    """Each part of the place with its source: what an empty environment would not give comes from the environment."""
+    bare = Place.resolve(environment={})
+    yield "home", str(place.home), _home_source(options, place)
+    yield "project", place.project, _source(options.project, "--project", place.project == bare.project, "folder name")
+    yield "agent", place.agent, _source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
+    remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
+    yield "remote", remotes, _source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
+    tokens = [(one.label, source) for one in _shown(place) if (source := _token_source(options, one)) is not None]
+    who = ", ".join(label for label, _ in tokens) if place.others else "set"
+    yield "token", who if tokens else None, ", ".join(source for _, source in tokens) or "default"
+
+
+def _shown(place: Place) -> tuple[RemotePlace, ...]:
+    """Every remote with the token that it is shown; the token of none, too."""
+    return place.remotes or (RemotePlace(place.label, None, place.token, place.token_file),)
+
+
+def _token_source(options: Namespace, one: RemotePlace) -> str | None:
+    """The option or variable that a remote's token comes from; None when it has none."""
+    if one.token is None and one.token_file is None:
+        return None
+    return token_variable(one) or "--token-file"
+
+
+def _shown_remote(place: Place, one: RemotePlace) -> str:
+    """Without its secrets, and with its name where it has one."""
+    address = _without_secrets(one.address or "")
+    return address if one.label == UNNAMED and not place.others else f"{one.label}={address}"
+
+
+def _without_secrets(remote: str) -> str:
+    """The address without its password and its query, which may hold a key."""
+    return re.sub(r"\?.*", "?***", re.sub(r"//[^/@]*@", "//***@", remote))
+
+
+def _home_source(options: Namespace, place: Place) -> str:
+    folder = nearest_project(Path.cwd())
+    if options.home:
+        return "--home"
+    if folder is not None and place.home == folder / HOME_FOLDER:
+        return "nearest project folder"
+    return "user data folder" if place.home == user_data_folder() / "memory" else "KINGLY_HOME"
+
+
+def _source(given: object, option: str, is_default: bool, default: str, variable: str = "KINGLY_PROJECT") -> str:
+    if given:
+        return option
+    return default if is_default else variable
+
+
+def _setting_rows(home: Path) -> Iterator[Setting]:
+    settings, told = Settings.from_environment(home=home), said(home=home)
+    for one in fields(Settings):
+        yield one.name, written(getattr(settings, one.name)), told[one.name].by if one.name in told else "default"

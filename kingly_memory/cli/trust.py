@@ -1,4 +1,4 @@
-"""The verb that says which settings files of projects are obeyed."""
+"""`trust` says which settings files of projects are obeyed."""
 
 from __future__ import annotations
 

@@ -1,0 +1,315 @@
+"""`search`: on this machine alone where nothing else need be asked, else everywhere; and what is shown."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kingly_memory import intake
+from kingly_memory.api.declare import checked
+from kingly_memory.api.search_verbs import SAY_WHAT
+from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, width, wrapped
+from kingly_memory.cli.place import arguments, place_of, reading, routing
+from kingly_memory.errors import InvalidInput
+from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Source
+from kingly_memory.settings import Place
+
+if TYPE_CHECKING:
+    from kingly_memory.retrieval.verification import VerifiedMemory
+
+USUAL_LIMIT = 10
+SOURCE_LIMIT_BYTES = 1_048_576
+_INDENT = " " * 6
+
+
+def search(options: Namespace, out: Output) -> int:
+    in_mode = (options.mode, options.min_confidence, options.min_similarity) != (None, None, None)
+    if options.limit is not None and (options.verify or in_mode):
+        intake.count("limit", options.limit, most=min(intake.MOST_IN_A_MODE, intake.MOST_VERIFIED))
+    place = place_of(options, out)
+    said = arguments(options.command.verb, options, place)
+    text = checked("query", said.pop("query"), SAY_WHAT)
+    if options.verify or options.source:
+        return _search_verified(options, place, text, said, out)
+    limit = USUAL_LIMIT if options.limit is None else options.limit
+    wanted = {**said, "limit": limit, "detail": options.detail or "full"}
+    results = None if in_mode else _searched_here(options, place, text, wanted, out)
+    if results is None:
+        # No warnings: the results themselves say who did not answer.
+        here = place.alone() if options.local else place
+        with routing(here, by_meaning=not options.prefer_speed, reads=True) as router:
+            results = router.search(text, top_k=options.limit if in_mode else None, **wanted)
+    told = results.to_json()
+    if options.explain:
+        for shown, hit in zip(told["hits"], results, strict=True):
+            shown["scores"] = {name: round(value, 4) for name, value in hit.scores.items()}
+    if options.budget_tokens is None and options.detail == "full":
+        from kingly_memory.retrieval.snippets import disclose
+
+        results = replace(results, shown=disclose(results.hits, Detail.FULL, asked=()).shown)
+    lines = search_lines(results, datetime.now(UTC), explain=options.explain, budget=options.budget_tokens)
+    out.show(told, lines)
+    return 0
+
+
+def _searched_here(
+    options: Namespace, place: Place, text: str, wanted: Mapping[str, Any], out: Output
+) -> Results | None:
+    """The answer of this machine when that is all there is to ask; None when the remote should be asked."""
+    asks_nobody = options.local or not options.include_semantic
+    of_a_router = {"mode", "min_confidence", "min_similarity", "prefer_speed", "include_semantic"}
+    with reading(place, out, meaning=not options.prefer_speed) as reader:
+        offline = reader.offline_reasons()
+        alone = asks_nobody or not place.has_remote or offline is not None
+        if not alone and not options.prefer_speed:
+            return None
+        results = reader.search(text, **{name: value for name, value in wanted.items() if name not in of_a_router})
+        reader.note_used([hit.memory.id for hit in results if not hit.archived])
+    if not alone and not results:
+        return None
+    if offline is None or asks_nobody:
+        return results
+    return replace(results, source=Source.LOCAL_FALLBACK, failures=offline)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+_EXCLUDED: Mapping[str, str] = {
+    "low_confidence": "less sure than was asked for (--min-confidence sets the bar)",
+    "anti_pattern": "about what failed and why, which this mode leaves out",
+    "low_similarity": "too unlike the question",
+    "beyond_top_k": "for want of room (--limit makes more)",
+    "beyond_budget": "for want of tokens (--budget-tokens makes more)",
+}
+_VIEWS: Mapping[Detail, str] = {Detail.FULL: "whole", Detail.PASSAGE: "as a passage", Detail.TITLE: "by title"}
+_OFFLINE = "offline: "
+"""How the reason begins for a remote that was not asked at all."""
+
+
+def search_lines(results: Results, now: datetime, *, explain: bool = False, budget: int | None = None) -> Iterator[str]:
+    """The answer, best first, under what says how it was found. `explain` says of each hit what made its place,
+    `budget` what it takes of so many tokens."""
+    layers = ", ".join(
+        f"{name} {duration(report.took_ms / 1000)}{' (cut short)' if report.cut else ''}"
+        for name, report in results.layers.items()
+    )
+    yield f"{counted(len(results), 'hit')} in {duration(results.took_ms / 1000)}, {results.source}: {layers}"
+    yield from notes(results.failures, results.asked, results.repaired)
+    if results.mode not in (None, RetrievalMode.SIMILARITY):
+        yield f"  mode {results.mode}: {results.mode_reason}; in that mode's order"
+    yield from _left_out(results.excluded)
+    if results.shown:
+        counts = Counter(results.shown[hit.memory.id].view for hit in results)
+        told = ", ".join(f"{counts[view]} {how}" for view, how in _VIEWS.items() if counts[view]) or "none"
+        yield f"  shown: {told}" + ("; `get KEY_OR_ID` shows all of one" if counts.keys() - {Detail.FULL} else "")
+    if budget is not None:
+        used = sum(_spent(results, hit) for hit in results)
+        yield f"  budget: {used:,} of {budget:,} tokens, as a program is told the hits: with ids, types, dates and tags"
+    if explain:
+        yield from _legend(results)
+    for hit in results:
+        yield ""
+        yield from _hit_lines(results, hit, now)
+        if budget is not None:
+            yield f"      counts {counted(_spent(results, hit), 'token')}"
+        if explain:
+            yield from _explanation(results, hit)
+
+
+def notes(failures: Mapping[str, str], asked: str | None, repaired: Mapping[str, str]) -> Iterator[str]:
+    """What the answer lacks, and what was looked up instead of what was said."""
+    for name, reason in failures.items():
+        yield f"  {name} is {reason}" if reason.startswith(_OFFLINE) else f"  {name} did not answer: {reason}"
+    if asked is not None:
+        yield f"  of all that was said, this was looked up: {shortened(one_line(asked), width())}"
+    for word, instead in repaired.items():
+        yield f"  looked for {instead!r} instead of {word!r}"
+
+
+def _left_out(excluded: Mapping[str, int]) -> Iterator[str]:
+    if excluded:
+        told = ", ".join(f"{count:,} {_EXCLUDED.get(reason, reason)}" for reason, count in excluded.items())
+        yield f"  left out: {told}"
+
+
+def _hit_lines(results: Results, hit: Hit, now: datetime) -> Iterator[str]:
+    """A hit in two lines, or with as much of its text as is shown; then what else is known of it."""
+    memory, shown = hit.memory, results.shown.get(hit.memory.id)
+    kind = f"{memory.type} (archived)" if hit.archived else memory.type
+    is_copy = memory.origin is Origin.REMOTE and hit.layers == ("local",)
+    where = "a copy from the remote" if is_copy else "+".join(hit.layers)
+    about = [kind, ago(memory.created_at, now), where, memory.key or memory.id]
+    if shown is not None:
+        tokens = counted(shown.tokens, "token")
+        views = {Detail.FULL: tokens, Detail.PASSAGE: f"part of {tokens}", Detail.TITLE: f"{tokens} to read"}
+        about.append(views[shown.view])
+    head = one_line(_begun(hit)) if shown is None else one_line(shown.title or "")
+    if head:
+        yield shortened(f"{hit.relevance:.2f}  {head}", width())
+        yield f"{_INDENT}{' · '.join(about)}"
+    else:
+        yield f"{hit.relevance:.2f}  {' · '.join(about)}"
+    if shown is not None and shown.text:
+        from textwrap import wrap
+
+        for line in harmless(shown.text).splitlines():
+            yield from wrap(line, width(), initial_indent=" " * 8, subsequent_indent=" " * 8)
+    repeats = len(results.folded.get(memory.id, ())) + results.more_folded.get(memory.id, 0)
+    if repeats:
+        yield f"{_INDENT}{repeats + 1} alike (--no-fold shows each)"
+    if (verdict := results.verdicts.get(memory.id)) is not None:
+        yield from wrapped(f"{verdict['status']} ({verdict['confidence']:.2f}): {verdict['reason']}", _INDENT)
+
+
+def _begun(hit: Hit | VerifiedMemory) -> str:
+    memory = hit.memory
+    return (f"{memory.title}: {memory.content}" if memory.title else memory.content)[:1000]
+
+
+def _spent(results: Results, hit: Hit) -> int:
+    from kingly_memory.retrieval.snippets import spent
+
+    one = hit.memory.id
+    return spent(hit, results.shown[one], results.folded.get(one, ()), results.more_folded.get(one, 0))
+
+
+# --- --explain --------------------------------------------------------------------------------------------------------
+
+_SHARES = ("local", "remote")
+_MODES_OWN = frozenset({"recency", "success", "score", "boosted", "penalty", "failure_first"})
+_PHRASES: Mapping[str, str] = {
+    "bm25": "{:.2f} for its words (BM25)",
+    "context": "{:.2f} lent by what was said beside it",
+    "lift": "× {:.2f} for a name that the question has too",
+    "similarity": "{:.2f} alike in its letters",
+    "cosine": "{:.2f} alike by vectors",
+    "words": "{:.2f} by its words",
+    "vectors": "{:.2f} near in meaning",
+    "key": "its key is the question",
+    "local": "{:.2f} on this machine",
+    "remote": "{:.2f} on the remote",
+}
+"""What each figure says. `similarity` is in a mode's score what relevance is to a hit."""
+
+
+def _legend(results: Results) -> Iterator[str]:
+    """What the figures below are."""
+    if not len(results):
+        return
+    if any({"local", "remote"} <= hit.scores.keys() for hit in results):
+        yield "  relevance: how well a hit answers, 0 to 1, from what each layer says of it"
+    else:
+        yield "  relevance: how well a hit answers, 0 to 1; the best one's is the share of the question that it holds"
+    if results.mode is not None:
+        yield "  score: relevance (as similarity) and what else counts in this mode, each with its weight"
+        yield "  hits stand by the last figure of their score, but for those that are put first or stand in groups"
+
+
+def _explanation(results: Results, hit: Hit) -> Iterator[str]:
+    """The figures of one hit, and what they did."""
+    if results.mode is not None:
+        yield from _in_mode(results.mode, hit)
+    if hit.memory.id in results.clusters:
+        yield f"      in group {results.clusters[hit.memory.id]}, of hits that are alike"
+    phrases = {name: _PHRASES.get(name, f"{name} {{:.2f}}").format(value) for name, value in hit.scores.items()}
+    shares = [phrases[name] for name in _SHARES if name in phrases]
+    made_of = f", from {' and '.join(shares)}" if shares else ""
+    told = ", ".join(text for name, text in phrases.items() if name not in _MODES_OWN and name not in _SHARES)
+    yield f"      relevance {hit.relevance:.2f}{made_of}{f': {told}' if told else ''}"
+
+
+def _in_mode(mode: RetrievalMode, hit: Hit) -> Iterator[str]:
+    from kingly_memory.retrieval.modes import MODES
+
+    scores = hit.scores
+    figures = {
+        "similarity": hit.relevance,
+        "recency": scores["recency"],
+        "success": scores["success"],
+        "confidence": hit.memory.confidence,
+    }
+    weights = MODES[mode].weights._asdict()
+    parts = (f"{weights[name]:.2f} × {figure:.2f} {name}" for name, figure in figures.items() if weights[name])
+    yield f"      score {scores['score']:.2f} = {' + '.join(parts)}"
+    if scores["boosted"] > scores["score"]:
+        lift = scores["boosted"] / scores["score"]
+        yield f"      × {lift:g} = {scores['boosted']:.2f}, since it says exactly what was asked"
+    worth = round(scores["boosted"], 2)
+    left = round(scores["boosted"] - scores.get("penalty", 0.0), 2)
+    if left < worth:  # both as they are printed, so that they add up
+        yield f"      − {worth - left:.2f} = {left:.2f}, for being like hits above it"
+    if "failure_first" in scores:
+        yield "      put first, since it tells of a failure"
+
+
+# --- --verify ---------------------------------------------------------------------------------------------------------
+
+_BASIS: Mapping[str, str] = {
+    "ground_truth": "held against what was given",
+    "cross_verify": "held against each other",
+    "none": "held against nothing",
+}
+
+
+def _search_verified(options: Namespace, place: Place, text: str, said: dict[str, Any], out: Output) -> int:
+    if not options.verify:
+        raise InvalidInput("source", "goes with --verify")
+    if options.prefer_speed or options.detail is not None or options.budget_tokens is not None:
+        raise InvalidInput("verify", "does not go with --prefer-speed, --detail or --budget-tokens; leave those out")
+    if options.explain:
+        raise InvalidInput("explain", "does not go with --verify, which says of each memory why already; leave it out")
+    limit, mode = said.pop("limit"), said.get("mode")
+    in_mode = (mode, options.min_confidence, options.min_similarity) != (None, None, None)
+    for name in ("prefer_speed", "detail", "budget_tokens"):
+        del said[name]
+    top_k = limit if in_mode or limit is not None else USUAL_LIMIT
+    sources = [_source(name) for name in options.source or ()]
+    with routing(place.alone() if options.local else place, out, by_meaning=True, reads=True) as router:
+        results = router.search_verified(text, top_k, sources or None, **said)
+    told = results.metadata
+    lines = [_verified(told), *notes(told["failures"], told["asked"], told["repaired"])]
+    if told.get("mode") not in (None, RetrievalMode.SIMILARITY):
+        lines.append(f"  mode {told['mode']}: {told['mode_reason']}")
+    lines += _left_out(told.get("excluded", {}))
+    now = datetime.now(UTC)
+    for one in results:
+        lines += ["", *_judged(one, now, len(told["folded"].get(one.memory.id, ())))]
+    out.show(results.to_json(), lines)
+    return 0
+
+
+def _verified(said: Mapping[str, Any]) -> str:
+    basis, count = said["verification_method"], said["total_candidates"]
+    if not count:
+        return "nothing was found that could be checked"
+    how = "with no other to hold it against" if basis == "cross_verify" and count == 1 else _BASIS[basis]
+    shown = ", ".join(f"{several} {status}" for status, several in said["counts"].items() if several)
+    return f"{counted(count, 'candidate')} {how}: {shown}"
+
+
+def _judged(one: VerifiedMemory, now: datetime, repeats: int) -> Iterator[str]:
+    memory, verdict = one.memory, one.verification
+    indent = " " * 14
+    yield shortened(f"{verdict.status.value:12}  {one_line(_begun(one))}", width())
+    by = "" if verdict.judge == "none" else f"by {verdict.judge}: "
+    yield from wrapped(by + verdict.reason, indent, f"{verdict.confidence:12.2f}  ")
+    if verdict.contradicting_source:
+        yield shortened(f"{'against':>12}  {one_line(verdict.contradicting_source)}", width())
+    about = [f"relevance {one.retrieval_score:.2f}", memory.type, ago(memory.created_at, now), memory.key or memory.id]
+    yield indent + " · ".join([*about, *([f"{repeats + 1} alike (--no-fold shows each)"] if repeats else [])])
+
+
+def _source(name: str) -> str:
+    try:
+        with Path(name).open("rb") as file:
+            read = file.read(SOURCE_LIMIT_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput("source", f"{name} cannot be read ({error.strerror})") from None
+    if len(read) > SOURCE_LIMIT_BYTES:
+        raise InvalidInput("source", f"{name} has more than {SOURCE_LIMIT_BYTES:,} bytes; give the part that matters")
+    return read.decode(errors="replace")

@@ -1,0 +1,102 @@
+"""What the commands about a piece of work print: contexts, tasks, confidence, thoughts, links."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kingly_memory.cli.memories import receipt_lines, summary
+from kingly_memory.cli.output import Output, ago, counted, facts, one_line, table
+from kingly_memory.cli.place import place_of, routing
+from kingly_memory.models import JsonObject, Memory, Receipt, RemoteUse
+
+if TYPE_CHECKING:
+    from kingly_memory.cognition.confidence import Assessment, Routing
+    from kingly_memory.cognition.context import WorkingContext
+    from kingly_memory.cognition.links import Link
+    from kingly_memory.cognition.thoughts import Thought
+
+
+def confidence(options: Namespace, out: Output) -> int:
+    place = place_of(options, out)
+    # It reads like a question: a remote that is named for this command alone does not get the task's text.
+    with routing(place, reads=place.remote_use is RemoteUse.ONCE) as router:
+        assessment = router.assess_confidence(" ".join(options.task), context_id=options.context_id)
+    out.show(assessment.to_json(), _assessment_lines(assessment))
+    return 0
+
+
+def thoughts(options: Namespace, out: Output) -> int:
+    with routing(place_of(options, out), reads=True) as router:
+        found = router.thoughts(options.chain_id)
+    rows = [(str(one.position), one.thought_type, one_line(one.content)) for one in found]
+    out.show({"chain_id": options.chain_id, "thoughts": [one.to_json() for one in found]}, table(rows))
+    return 0
+
+
+def record_lines(receipt: Receipt, _: Namespace) -> list[str]:
+    return receipt_lines(receipt)
+
+
+def route_lines(found: Routing, _: Namespace) -> list[str]:
+    rows = [(one.name, f"{one.score:.2f}", str(one.successes), str(one.failures)) for one in found.ranked]
+    return table(rows, ("CANDIDATE", "SCORE", "SUCCESSES", "FAILURES"))
+
+
+def think_lines(thought: Thought, _: Namespace) -> list[str]:
+    return [f"thought {thought.position} of chain {thought.chain_id}", *receipt_lines(thought.receipt)]
+
+
+def link_lines(made: Link, options: Namespace) -> list[str]:
+    return [f"linked: {options.source} {made.link_type} {options.target}"]
+
+
+def links_lines(found: tuple[Link, ...], _: Namespace) -> list[str]:
+    rows = [(one.source, str(one.link_type), one.target, f"{one.strength:g}") for one in found]
+    return table(rows, ("FROM", "TYPE", "TO", "STRENGTH")) if rows else ["no links"]
+
+
+def context_lines(found: WorkingContext, _: Namespace) -> Iterator[str]:
+    now = datetime.now(UTC)
+    used = "nothing was noted in the last half hour" if found.last_updated is None else ago(found.last_updated, now)
+    yield from facts(
+        [
+            ("context", found.context_id),
+            ("at hand", counted(len(found), "memory")),
+            ("last used", used),
+            ("source", found.source.value + (f" ({found.reason})" if found.reason else "")),
+        ]
+    )
+    known = {memory.id for memory in found.items}
+    at_hand = (*found.items, *(one for one in found.remote if one.id not in known))
+    yield from (f"  {summary(memory)}" for memory in at_hand)
+    yield from _link_lines(found.related or (), {memory.id: memory for memory in at_hand})
+
+
+def _link_lines(related: Iterable[JsonObject], at_hand: Mapping[str, Memory]) -> Iterator[str]:
+    """A link between two that are at hand is told of each of them, and shown once."""
+    shown: set[tuple[str, str, str]] = set()
+    for one in related:
+        this, other, kind = one["linked_to"], one["id"] or one["remote_id"], one["link_type"]
+        source, target = (this, other) if one["direction"] == "outgoing" else (other, this)
+        if (source, target, kind) in shown:
+            continue
+        shown.add((source, target, kind))
+        if other in at_hand:
+            yield f"  {kind}: {summary(at_hand[source])} → {summary(at_hand[target])}"
+        else:
+            yield f"  {kind}: {one_line(one.get('title') or one.get('content') or other)}"
+
+
+def _assessment_lines(assessment: Assessment) -> Iterator[str]:
+    low, high = assessment.interval
+    yield f"confidence {assessment.confidence:.2f}"
+    for name, value in assessment.factors.items():
+        yield f"  {value:+.3f}  {name.replace('_', ' ')}"
+    if not assessment.memory_informed:
+        yield "no similar task is known; record what comes of this one: kingly-memory task record"
+        return
+    yield f"such tasks succeed in {low:.0%} to {high:.0%} of cases (90 % interval)"
+    yield from table([(one.status, f"{one.relevance:.2f}", one.task) for one in assessment.evidence])
