@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,96 +85,71 @@ class FakeRemote:
         return [call for call in self.calls if call.name == name]
 
     async def connect(self) -> RemoteInfo:
-        lost = await self._begin("connect", {}, self._call_timeout_s)
-        _end(lost)
-        return RemoteInfo(server="fake", honours_keys=self._honours_keys)
+        async with self._call("connect"):
+            return RemoteInfo(server="fake", honours_keys=self._honours_keys)
 
     async def store(self, memory: Memory, *, idempotency_key: str, remote_id: str | None, repeated: bool) -> str:
-        arguments = {
-            "memory": memory,
-            "idempotency_key": idempotency_key,
-            "remote_id": remote_id,
-            "repeated": repeated,
-        }
-        lost = await self._begin("store", arguments, self._call_timeout_s)
-        chosen = self._keep(memory, idempotency_key, remote_id)
-        _end(lost)
-        return chosen
+        said = {"memory": memory, "idempotency_key": idempotency_key, "remote_id": remote_id, "repeated": repeated}
+        async with self._call("store", **said):
+            return self._keep(memory, idempotency_key, remote_id)
 
     async def record_thought(
         self, memory: Memory, *, parent_remote_id: str | None, idempotency_key: str, repeated: bool
     ) -> str:
-        arguments = {
-            "memory": memory,
-            "parent_remote_id": parent_remote_id,
-            "idempotency_key": idempotency_key,
-            "repeated": repeated,
-        }
-        lost = await self._begin("record_thought", arguments, self._call_timeout_s)
-        chosen = self._keep(memory, idempotency_key, None)
-        _end(lost)
-        return chosen
+        parent = {"parent_remote_id": parent_remote_id}
+        said = {"memory": memory, **parent, "idempotency_key": idempotency_key, "repeated": repeated}
+        async with self._call("record_thought", **said):
+            return self._keep(memory, idempotency_key, None)
 
     async def link(self, link: RemoteLink, *, idempotency_key: str, repeated: bool) -> None:
-        arguments = {"link": link, "idempotency_key": idempotency_key, "repeated": repeated}
-        lost = await self._begin("link", arguments, self._call_timeout_s)
-        if not (self._honours_keys and idempotency_key in self._known_keys):
-            self._known_keys[idempotency_key] = idempotency_key
-            self.links = [*(one for one in self.links if not _same_link(one, link)), link]
-            self.effects.append(idempotency_key)
-        _end(lost)
+        async with self._call("link", link=link, idempotency_key=idempotency_key, repeated=repeated):
+            if not (self._honours_keys and idempotency_key in self._known_keys):
+                self._known_keys[idempotency_key] = idempotency_key
+                self.links = [*(one for one in self.links if one[:3] != link[:3]), link]
+                self.effects.append(idempotency_key)
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
-        arguments = {"memory": memory, "remote_id": remote_id, "idempotency_key": idempotency_key}
-        lost = await self._begin("forget", arguments, self._call_timeout_s)
-        dropped = [known for known, held in self.memories.items() if known == remote_id or held.id == memory.id]
-        for known in dropped:
-            del self.memories[known]
-            self.effects.append(idempotency_key)
-        _end(lost)
-        return remote_id or self._known_keys.get(memory.id)
+        async with self._call("forget", memory=memory, remote_id=remote_id, idempotency_key=idempotency_key):
+            dropped = [known for known, held in self.memories.items() if known == remote_id or held.id == memory.id]
+            for known in dropped:
+                del self.memories[known]
+                self.effects.append(idempotency_key)
+            return remote_id or self._known_keys.get(memory.id)
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float
     ) -> list[RemoteHit]:
-        wanted_types = None if types is None else tuple(types)
-        arguments = {"text": text, "limit": limit, "types": wanted_types, "timeout_s": timeout_s}
-        lost = await self._begin("search", arguments, timeout_s)
-        wanted = words(text)
-        found = [
-            _hit(remote_id, memory, relevance)
-            for remote_id, memory in self.memories.items()
-            if (relevance := _overlap(wanted, memory.content)) > 0
-            and (wanted_types is None or memory.type in wanted_types)
-        ]
-        _end(lost)
-        return sorted([*found, *self.elsewhere], key=lambda hit: -hit.relevance)[:limit]
+        wanted = None if types is None else tuple(types)
+        async with self._call("search", timeout_s, text=text, limit=limit, types=wanted, timeout_s=timeout_s):
+            asked = words(text)
+            found = [
+                _hit(remote_id, memory, len(shared) / len(asked))
+                for remote_id, memory in self.memories.items()
+                if (shared := asked & words(memory.content)) and (wanted is None or memory.type in wanted)
+            ]
+            return sorted([*found, *self.elsewhere], key=lambda hit: -hit.relevance)[:limit]
 
     async def working_memory(self, context_id: str | None, *, timeout_s: float) -> list[RemoteHit]:
-        arguments = {"context_id": context_id, "timeout_s": timeout_s}
-        lost = await self._begin("working_memory", arguments, timeout_s)
-        found = [
-            _hit(remote_id, memory, 0.0)
-            for remote_id, memory in self.memories.items()
-            if memory.type is MemoryType.WORKING and context_id in (None, memory.scope.context_id)
-        ]
-        _end(lost)
-        return [*found, *self.working_elsewhere]
+        async with self._call("working_memory", timeout_s, context_id=context_id, timeout_s=timeout_s):
+            found = [
+                _hit(remote_id, memory, 0.0)
+                for remote_id, memory in self.memories.items()
+                if memory.type is MemoryType.WORKING and context_id in (None, memory.scope.context_id)
+            ]
+            return [*found, *self.working_elsewhere]
 
     async def linked(self, remote_ids: Sequence[str], *, timeout_s: float) -> list[JsonObject]:
-        lost = await self._begin("linked", {"remote_ids": list(remote_ids), "timeout_s": timeout_s}, timeout_s)
-        found = [
-            {
-                "link_type": one.link_type,
-                "source_memory_id": one.source_id,
-                "target_memory_id": one.target_id,
-                "strength": one.strength,
-            }
-            for one in self.links
-            if {one.source_id, one.target_id} & set(remote_ids)
-        ]
-        _end(lost)
-        return found
+        async with self._call("linked", timeout_s, remote_ids=list(remote_ids), timeout_s=timeout_s):
+            return [
+                {
+                    "link_type": one.link_type,
+                    "source_memory_id": one.source_id,
+                    "target_memory_id": one.target_id,
+                    "strength": one.strength,
+                }
+                for one in self.links
+                if {one.source_id, one.target_id} & set(remote_ids)
+            ]
 
     async def aclose(self) -> None:
         self.closed = True
@@ -187,31 +163,22 @@ class FakeRemote:
             self.effects.append(idempotency_key)
         return chosen
 
-    async def _begin(self, name: str, arguments: dict[str, Any], timeout_s: float) -> RemoteError | None:
-        """Record the call and let it fail before its effect; returns the error that comes after it."""
+    @asynccontextmanager
+    async def _call(self, name: str, deadline_s: float | None = None, /, **arguments: Any) -> AsyncIterator[None]:
+        """Record the call and let it fail before its effect, or after it."""
         self.calls.append(FakeCall(name, arguments))
         if self.down:
             raise RemoteUnavailable("the fake is down")
-        if self._released is not None and not await self._clock.wait(self._released, timeout_s):
-            raise RemoteUnavailable(f"no answer within {timeout_s:g} s", timed_out=True)
+        within_s = self._call_timeout_s if deadline_s is None else deadline_s
+        if self._released is not None and not await self._clock.wait(self._released, within_s):
+            raise RemoteUnavailable(f"no answer within {within_s:g} s", timed_out=True)
         outcome = self._outcomes.popleft() if self._outcomes else None
         if isinstance(outcome, RemoteError):
             raise outcome
-        return outcome.error if isinstance(outcome, Lost) else None
-
-
-def _end(lost: RemoteError | None) -> None:
-    if lost is not None:
-        raise lost
+        yield
+        if isinstance(outcome, Lost):
+            raise outcome.error
 
 
 def _hit(remote_id: str, memory: Memory, relevance: float) -> RemoteHit:
     return RemoteHit(remote_id, memory.content, relevance, memory.id, memory.to_json())
-
-
-def _same_link(one: RemoteLink, other: RemoteLink) -> bool:
-    return (one.source_id, one.target_id, one.link_type) == (other.source_id, other.target_id, other.link_type)
-
-
-def _overlap(wanted: set[str], content: str) -> float:
-    return len(wanted & words(content)) / len(wanted) if wanted else 0.0

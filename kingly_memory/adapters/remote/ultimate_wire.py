@@ -50,7 +50,6 @@ _KIND_OF_RECORD: Mapping[str, str] = {
     CONFIDENCE_ASSESSMENT: "reflection",
 }
 _SCORES = ("hybrid_score", "similarity", "semantic_score", "keyword_relevance_score")
-_TITLE_LIMIT = 512
 _LATEST_S = 253_402_300_799
 """The last second of the year 9999."""
 _MOST_TAGS = 64
@@ -195,12 +194,10 @@ def project_tag(project: str) -> str:
 
 def _context_data(memory: Memory, supersedes: str | None) -> JsonObject:
     """The record without its content, which the server keeps beside it; without its metadata too where that is much."""
-    record = memory.to_json()
-    del record["content"]
     data = {
-        **record,
+        **wire.record_of(memory),
         "context_id": memory.scope.context_id,
-        "timestamp": round(memory.updated_at.timestamp() * 1000),
+        "timestamp": wire.timestamp_of(memory),
         "source": wire.SOURCE,
         **({} if supersedes is None else {"supersedes": supersedes}),
     }
@@ -222,7 +219,7 @@ def body_of(reply: Any) -> Mapping[str, Any]:
 
 def named(reply: Any, field: str) -> str:
     """An id that a reply must name. Raises RemoteUnavailable without one: the outcome is unknown."""
-    found = _text(body_of(reply).get(field))
+    found = wire.text_of(body_of(reply).get(field))
     if found is None:
         raise RemoteUnavailable(f"the reply names no {field}", reached=True)
     return found
@@ -237,7 +234,7 @@ def entries(reply: Any) -> list[Mapping[str, Any]]:
 
     def readable(entry: Any) -> Mapping[str, Any] | None:
         """One with an id and words, whosever memory it is."""
-        if not isinstance(entry, Mapping) or _text(entry.get("memory_id")) is None:
+        if not isinstance(entry, Mapping) or wire.text_of(entry.get("memory_id")) is None:
             return None
         return entry if wire.is_content(entry.get("content")) else None
 
@@ -249,15 +246,14 @@ def hit(entry: Mapping[str, Any], project: str, level: MemoryType | None = None)
 
     Filters reach only half of a search there, so that each hit is looked at again. `level` is the one asked for.
     """
-    remote_id, content = _text(entry.get("memory_id")), entry.get("content")
+    remote_id, content = wire.text_of(entry.get("memory_id")), entry.get("content")
     if remote_id is None or not wire.is_content(content) or is_dropped(entry):
         return None
     tags = tags_there(entry)
     projects = _after(tags, PROJECT_TAG)
     if projects and project_tag(project).removeprefix(PROJECT_TAG) not in projects:
         return None
-    figures = (_figure(entry.get(name)) for name in _SCORES)
-    relevance = next((_share(one) for one in figures if one is not None), 0.0)
+    relevance = wire.share(wire.first_figure(entry, _SCORES, 0.0))
     memory_id = next(iter(_after(tags, MEMORY_TAG)), None)
     return RemoteHit(remote_id, content, relevance, memory_id, _record(entry, tags, project, level))
 
@@ -270,13 +266,14 @@ def _record(
     if isinstance(said_level, str) and said_level in set[str](MemoryType):
         level = MemoryType(said_level)
     revisions = (one for one in _after(tags, REVISION_TAG) if re.fullmatch(r"[1-9][0-9]{0,8}", one))
-    importance, confidence = _figure(entry.get("importance")), _figure(entry.get("confidence"))
+    title = wire.text_of(entry.get("description"))
+    importance, confidence = wire.figure(entry.get("importance")), wire.figure(entry.get("confidence"))
     said = {
         "type": level,
         "significance": None if importance is None else significance_of(importance),
-        "confidence": None if confidence is None else _share(confidence),
+        "confidence": None if confidence is None else wire.share(confidence),
         "tags": [tag for tag in tags if not tag.startswith(OUR_TAGS)][:_MOST_TAGS],
-        "title": _title(entry.get("description")),
+        "title": title if wire.is_content(title) else None,
         "created_at": _moment(entry.get("created_at")),
         "scope": {"project": project, "context_id": next(iter(_after(tags, CONTEXT_TAG)), None)},
         "revision": next((int(one) for one in revisions), None),
@@ -295,11 +292,7 @@ def in_context(hit: RemoteHit, context_id: str) -> RemoteHit | None:
 
 def merged(hits: Iterable[RemoteHit | None], types: frozenset[MemoryType] | None) -> list[RemoteHit]:
     """Best first, once each, of those types only."""
-    found: dict[str, RemoteHit] = {}
-    wanted = (one for one in hits if one is not None and (types is None or one.record.get("type") in types))
-    for one in sorted(wanted, key=lambda one: -one.relevance):
-        found.setdefault(one.remote_id, one)
-    return list(found.values())
+    return wire.ranked(hit for hit in hits if hit is not None and (types is None or hit.record.get("type") in types))
 
 
 def is_of(entry: Mapping[str, Any], memory: Memory, *, any_revision: bool) -> bool:
@@ -321,13 +314,13 @@ def tags_there(entry: Mapping[str, Any]) -> tuple[str, ...]:
             tags = read(tags)
         except NotJson:
             return ()
-    texts = (_text(tag) for tag in tags) if isinstance(tags, list) else ()
+    texts = (wire.text_of(tag) for tag in tags) if isinstance(tags, list) else ()
     return tuple(text.strip().lower() for text in texts if text is not None)
 
 
 def significance_of(importance: float) -> float:
     """From 1-10 to 0-1."""
-    return _share(round((importance - 1.0) / 9.0, 9))
+    return wire.share(round((importance - 1.0) / 9.0, 9))
 
 
 def links(reply: Any, asked_id: str) -> list[JsonObject]:
@@ -351,33 +344,11 @@ def _after(tags: Iterable[str], prefix: str) -> list[str]:
     return [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix) and len(tag) > len(prefix)]
 
 
-def _title(value: Any) -> str | None:
-    text = _text(value)
-    return None if text is None or not text.strip() or len(text) > _TITLE_LIMIT else text
-
-
 def _moment(value: Any) -> str | None:
     """A time as ISO text: the server says it so, or in Unix seconds."""
     if isinstance(value, str):
-        return _text(value)
-    seconds = _figure(value)
+        return wire.text_of(value)
+    seconds = wire.figure(value)
     if seconds is None or not 0 <= seconds <= _LATEST_S:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def _share(figure: float) -> float:
-    return min(max(figure, 0.0), 1.0)
-
-
-def _figure(value: Any) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    return None
-
-
-def _text(value: Any) -> str | None:
-    """A text fit to be an id, a tag or a title: printable, and not long."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    return value if isinstance(value, str) and 0 < len(value) <= _TITLE_LIMIT + 32 and value.isprintable() else None
