@@ -29,7 +29,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("app",),
     ("portal",),
     ("blocking",),
-    ("hub", "hosts"),
+    ("hub", "hosts", "seeds"),
     ("server",),
     ("cli",),
 )
