@@ -26,12 +26,12 @@ MOST_LINES = 2_000
 LIMIT_BYTES = 512 * 1024
 """So much of a file's end is read; one that has become longer is begun anew."""
 _GLANCE_BYTES = 16 * 1024
-"""So much of a file's end is read to see whose it is, and of when."""
+"""So much of a file's end is read to see whose it is, and when it was written last."""
 _LINE_BYTES = 8 * 1024
 _MOST_IDS = 100
 _ID_LENGTH = 64
 _LATEST_S = 1e11
-"""Later moments are none: the year 5138."""
+"""No later moment is believed: the year 5138."""
 _LEFT_ALONE = (OSError, StoreUntrusted)
 """What is wrong with the folder or a file keeps no hook from its work: `doctor` says it."""
 
@@ -45,7 +45,7 @@ class _Entry(NamedTuple):
 
 
 class InjectionFiles:
-    """The log of one project. Makes no home."""
+    """The log of one project: see `ports.InjectionLog`. Makes no home."""
 
     def __init__(self, home: Path, project: str) -> None:
         self._path = home / FOLDER
@@ -53,49 +53,43 @@ class InjectionFiles:
         self._mark = f"{_digest(project)[:16]}-"
 
     def note(self, session: str, memory_ids: Sequence[str], at_s: float) -> None:
-        """See `InjectionLog`."""
         for first in range(0, len(memory_ids), _MOST_IDS):
-            self._append(session, {"session": session, "at": at_s, "ids": [*memory_ids[first : first + _MOST_IDS]]})
+            self._append(session, at_s, ids=[*memory_ids[first : first + _MOST_IDS]])
 
     def clear(self, session: str, at_s: float) -> None:
-        """See `InjectionLog`. Nothing is written where nothing was put in."""
+        """Nothing is written where nothing was put in."""
         if self.of(session):
-            self._append(session, {"session": session, "at": at_s, "ids": [], "cleared": True})
+            self._append(session, at_s, cleared=True)
+
+    def hear(self, session: str, at_s: float) -> None:
+        """Nothing is written where nothing was put in since the last time."""
+        heard_s = self.heard(session)
+        if any(entry.ids and entry.at_s > heard_s for entry in self._entries(session)):
+            self._append(session, at_s, heard=True)
 
     def of(self, session: str) -> dict[str, float]:
-        """See `InjectionLog`."""
         found: dict[str, float] = {}
         for entry in self._entries(session):
-            if entry.cleared:
-                found = {}
+            found = {} if entry.cleared else found
             found.update(dict.fromkeys(entry.ids, entry.at_s))
         return found
 
     def ever(self, session: str) -> dict[str, float]:
-        """See `InjectionLog`."""
         return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
 
-    def hear(self, session: str, at_s: float) -> None:
-        """See `InjectionLog`. Nothing is written where nothing was put in since the last time."""
-        entries = self._entries(session)
-        heard_s = _heard_s(entries)
-        if any(entry.ids and entry.at_s > heard_s for entry in entries):
-            self._append(session, {"session": session, "at": at_s, "ids": [], "heard": True})
-
     def heard(self, session: str) -> float:
-        """See `InjectionLog`."""
-        return _heard_s(self._entries(session))
+        return max((entry.at_s for entry in self._entries(session) if entry.heard), default=0.0)
 
     def sessions(self) -> dict[str, float]:
-        """See `InjectionLog`."""
+        found: dict[str, float] = {}
         with suppress(*_LEFT_ALONE), self._opened() as folder:
-            named = [name for name in _names(folder) if name.startswith(self._mark)][:MOST_SESSIONS]
-            last = ((name, _last(name, folder)) for name in named)
-            return {one.session: one.at_s for name, one in last if one is not None and self._name(one.session) == name}
-        return {}
+            for name in [one for one in _names(folder) if one.startswith(self._mark)][:MOST_SESSIONS]:
+                with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
+                    last = _read(file, _GLANCE_BYTES)[-1:]
+                    found |= {one.session: one.at_s for one in last if self._name(one.session) == name}
+        return found
 
     def drop(self, session: str) -> None:
-        """See `InjectionLog`."""
         with suppress(*_LEFT_ALONE), self._opened() as folder:
             os.unlink(self._name(session), dir_fd=folder)
 
@@ -104,11 +98,13 @@ class InjectionFiles:
             return [one for one in _read(file, LIMIT_BYTES) if one.session == session]
         return []
 
-    def _append(self, session: str, entry: dict[str, object]) -> None:
-        line = json.dumps(entry).encode() + b"\n"
+    def _append(self, session: str, at_s: float, **said: object) -> None:
+        line = json.dumps({"session": session, "at": at_s, "ids": [], **said}).encode() + b"\n"
         how = os.O_RDWR | os.O_APPEND | os.O_CREAT
         with suppress(*_LEFT_ALONE):
-            self._make()
+            check_folder(self._path.parent)
+            with suppress(FileExistsError):
+                self._path.mkdir(mode=0o700)
             with self._opened() as folder:
                 with _file(self._name(session), how, folder) as file:
                     size = os.fstat(file).st_size
@@ -120,20 +116,13 @@ class InjectionFiles:
                 if not size:
                     _tidy(folder)
 
-    def _make(self) -> None:
-        check_folder(self._path.parent)
-        with suppress(FileExistsError):
-            self._path.mkdir(mode=0o700)
-
     @contextmanager
     def _opened(self) -> Iterator[int]:
         """The folder, if it is ours and closed to others. Raises OSError, StoreUntrusted."""
         check_folder(self._path.parent)
         descriptor = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | CAREFULLY)
         try:
-            status = os.fstat(descriptor)
-            if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-                raise PermissionError("others may write to it")
+            _check_ours(descriptor, 0o077)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -148,45 +137,31 @@ def _file(name: str, how: int, folder: int) -> Iterator[int]:
     """A file of the folder, if it is one and ours. Raises OSError, StoreUntrusted."""
     descriptor = opened(name, how, folder)
     try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise PermissionError("it is no file of ours")
+        _check_ours(descriptor, 0o022)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _last(name: str, folder: int) -> _Entry | None:
-    with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
-        return next(iter(reversed(_read(file, _GLANCE_BYTES))), None)
-    return None
+def _check_ours(descriptor: int, forbidden: int) -> None:
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid() or status.st_mode & forbidden:
+        raise PermissionError("it is not ours alone")
 
 
 def _read(file: int, most: int) -> list[_Entry]:
-    """What the end of the file says, oldest first."""
+    """What the end of the file says, oldest first. A line that has lost its beginning or its end says nothing."""
     size = os.fstat(file).st_size
-    lines = os.pread(file, most, max(size - most, 0)).splitlines()[-MOST_LINES:]
-    entries = (_entry(line) for line in lines if len(line) <= _LINE_BYTES)
-    return [one for one in entries if one is not None]
-
-
-def _entry(line: bytes) -> _Entry | None:
-    """None for what is no entry; a line that has lost its beginning or its end is none."""
-    try:
-        given = json.loads(line)
-        session, at_s, ids = given["session"], given["at"], given["ids"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    if not isinstance(session, str) or type(at_s) not in (int, float) or not isinstance(ids, list):
-        return None
-    known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
-    if not 0 <= at_s < _LATEST_S:
-        return None
-    return _Entry(session, at_s, known, given.get("cleared") is True, given.get("heard") is True)
-
-
-def _heard_s(entries: Sequence[_Entry]) -> float:
-    return max((entry.at_s for entry in entries if entry.heard), default=0.0)
+    found: list[_Entry] = []
+    for line in os.pread(file, most, max(size - most, 0)).splitlines()[-MOST_LINES:]:
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            given = json.loads(line) if len(line) <= _LINE_BYTES else {}
+            session, at_s, ids = given["session"], given["at"], given["ids"]
+            is_sound = isinstance(session, str) and type(at_s) in (int, float) and isinstance(ids, list)
+            if is_sound and 0 <= at_s < _LATEST_S:
+                known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
+                found.append(_Entry(session, at_s, known, given.get("cleared") is True, given.get("heard") is True))
+    return found
 
 
 def _tidy(folder: int) -> None:
@@ -200,9 +175,9 @@ def _tidy(folder: int) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def _names(folder: int) -> list[str]:
-    return os.listdir(folder)  # of a descriptor: it stays the folder that was looked at
-
-
 def _digest(*words: str) -> str:
     return sha256("\0".join(words).encode(errors="replace")).hexdigest()
+
+
+def _names(folder: int) -> list[str]:
+    return os.listdir(folder)  # of a descriptor: it stays the folder that was looked at

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kingly_memory import topics
@@ -14,8 +15,8 @@ from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import StoreReader
 from kingly_memory.router import thread_lookup
-from kingly_memory.router.thread_lookup import ATTENTION, number
-from kingly_memory.router.threads.reading import active_s
+from kingly_memory.router.thread_lookup import ATTENTION, number, weighed
+from kingly_memory.router.threads.reading import active_s, is_in_use
 
 
 class Seen(NamedTuple):
@@ -36,57 +37,41 @@ class Threads:
     attention: Mapping[str, JsonObject]
 
 
-class _Talk:
-    """What the memories of one context say of its thread. No memory is held for longer than it is looked at."""
+@dataclass(slots=True)
+class _Thread:
+    """What the memories of a thread say of it. No memory is held for longer than it is looked at."""
 
-    def __init__(self) -> None:
-        self.last_s = self.last_protected_s = float("-inf")
-        self.is_pinned = False
-        self.words: Counter[str] = Counter()
-        self.seen: list[Seen] = []
-
-    def see(self, subject: Subject) -> None:
-        memory = subject.memory
-        self.last_s = max(self.last_s, active_s(subject))
-        self.is_pinned |= subject.pinned
-        topics.count(self.words, f"{memory.title or ''} {memory.content}")
-        if subject.is_protected:
-            self.last_protected_s = max(self.last_protected_s, active_s(subject))
-        else:
-            self.seen.append(Seen(memory.id, memory.revision, subject.mark))
-
-    def is_active(self, archived_at: float | None) -> bool:
-        """See `reading.is_in_use`."""
-        return archived_at is None or bool(self.seen) or self.last_protected_s > archived_at
+    last_s: float = -math.inf
+    is_active: bool = False
+    is_pinned: bool = False
+    words: Counter[str] = field(default_factory=Counter)
+    seen: list[Seen] = field(default_factory=list)
 
 
 def read(reader: StoreReader, project: str, subjects: Iterable[Subject]) -> Threads:
-    talks: dict[str, _Talk] = {}
+    facets = thread_lookup.threads(
+        reader, project, [one.context_id for one in reader.threads.talks(project, -math.inf)]
+    )
+    found: dict[str, _Thread] = {}
     for subject in subjects:
-        context_id = subject.memory.scope.context_id
-        if context_id is not None:
-            talks.setdefault(context_id, _Talk()).see(subject)
-    facets = thread_lookup.threads(reader, project, talks)
-    together: dict[str, list[_Talk]] = {}
-    for context_id, talk in talks.items():
-        together.setdefault(thread_lookup.root(context_id, facets), []).append(talk)
-    attention = thread_lookup.facets(reader, ATTENTION, project, together)
-    active: list[Thread] = []
-    memories: dict[str, tuple[Seen, ...]] = {}
-    for thread_id, several in together.items():
-        facet, heavy = facets.get(thread_id, {}), attention.get(thread_id, {})
-        if not any(one.is_active(number(facet, "archived_at")) for one in several):
+        memory = subject.memory
+        if memory.scope.context_id is None:
             continue
-        weight = number(heavy, "weight")
-        words = sum((one.words for one in several), Counter[str]())
-        thread = Thread(
-            thread_id,
-            last_active=max(one.last_s for one in several),
-            weight=1.0 if weight is None or weight < 0 else weight,
-            pinned=heavy.get("pinned") is True or any(one.is_pinned for one in several),
-            topic=topics.topic(words),
-            changed_at=number(facet, "changed_at"),
-        )
-        active.append(thread)
-        memories[thread_id] = tuple(seen for one in several for seen in one.seen)
+        thread_id = thread_lookup.root(memory.scope.context_id, facets)
+        thread = found.setdefault(thread_id, _Thread())
+        thread.last_s = max(thread.last_s, active_s(subject))
+        thread.is_active |= is_in_use(subject, number(facets.get(thread_id, {}), "archived_at"))
+        thread.is_pinned |= subject.pinned
+        topics.count(thread.words, f"{memory.title or ''} {memory.content}")
+        if not subject.is_protected:
+            thread.seen.append(Seen(memory.id, memory.revision, subject.mark))
+    attention = thread_lookup.facets(reader, ATTENTION, project, found)
+    active: list[Thread] = []
+    for thread_id, thread in found.items():
+        heavy = weighed([attention.get(thread_id, {})])
+        if thread.is_active:
+            pinned, changed_at = heavy.pinned or thread.is_pinned, number(facets.get(thread_id, {}), "changed_at")
+            topic = topics.topic(thread.words)
+            active.append(Thread(thread_id, thread.last_s, heavy.weight, pinned, topic, changed_at))
+    memories = {one.id: tuple(found[one.id].seen) for one in active}
     return Threads(tuple(active), memories, facets, attention)
