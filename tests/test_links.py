@@ -118,9 +118,9 @@ SAID = st.tuples(ENDS, ENDS, st.sampled_from(list(LinkType)[:3]), st.sampled_fro
 def test_however_often_what_is_linked_both_ends_know_the_same_links(said: list[tuple[Any, ...]]) -> None:
     shelf, wanted, ids = Shelf({}, {}), dict[tuple[Any, ...], float](), dict[tuple[Any, ...], str]()
     for source, target, kind, strength in said:
-        written = links.write(shelf, source, target, links.draft(kind.value, strength), NOON)
-        assert written.is_news == (wanted.get((source, target, kind)) != strength)
-        assert ids.setdefault((source, target, kind), written.link.id) == written.link.id
+        link, is_news = links.write(shelf, source, target, links.draft(kind.value, strength), NOON)
+        assert is_news == (wanted.get((source, target, kind)) != strength)
+        assert ids.setdefault((source, target, kind), link.id) == link.id
         wanted[source, target, kind] = strength
     for end in "abc":
         there = {(one.source, one.target, one.link_type): one for one in links.of(shelf, end)}

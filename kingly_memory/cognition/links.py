@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -59,15 +59,7 @@ class Link:
     created_at: datetime
 
     def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "source": self.source,
-            "target": self.target,
-            "link_type": self.link_type.value,
-            "strength": self.strength,
-            "description": self.description,
-            "created_at": self.created_at.isoformat(),
-        }
+        return {**asdict(self), "link_type": self.link_type.value, "created_at": self.created_at.isoformat()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Link:
@@ -98,28 +90,19 @@ class LinkDraft:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A link as it is kept, and whether anything about it is new."""
-
-    link: Link
-    is_news: bool
-
-
 def draft(link_type: object = "related", strength: object = 1.0, description: object = None) -> LinkDraft:
     """Check what a caller says of a link. Raises InvalidInput."""
-    return LinkDraft(
-        _link_type(link_type), intake.share("strength", strength), intake.label("description", description)
-    )
+    said_type, said_strength = intake.choice("link_type", link_type, LinkType), intake.share("strength", strength)
+    return LinkDraft(said_type, said_strength, intake.label("description", description))
 
 
-def write(transaction: Transaction, source: MemoryId, target: MemoryId, said: LinkDraft, now: datetime) -> Written:
-    """Put the link beside both ends, which the caller has looked up; a repeat gives the same link its new strength.
-
-    Raises InvalidInput for an end that has `MOST_LINKS` others.
-    """
-    before = {end: of(transaction, end) for end in (source, target)}
-    earlier = next((one for one in before[source] if one.joins(source, target, said.link_type)), None)
+def write(
+    transaction: Transaction, source: MemoryId, target: MemoryId, said: LinkDraft, now: datetime
+) -> tuple[Link, bool]:
+    """Put the link beside both ends, which the caller has looked up, and say whether anything about it is new; a repeat
+    gives the same link its new strength. Raises InvalidInput for an end that has `MOST_LINKS` others."""
+    beside = {end: of(transaction, end) for end in (source, target)}
+    earlier = next((one for one in beside[source] if one.joins(source, target, said.link_type)), None)
     link = Link(
         id=earlier.id if earlier else new_id(now),
         source=source,
@@ -129,31 +112,29 @@ def write(transaction: Transaction, source: MemoryId, target: MemoryId, said: Li
         description=said.description,
         created_at=earlier.created_at if earlier else now,
     )
-    if all(link in before[end] for end in (source, target)):
-        return Written(link, is_news=False)
-    kept = {
-        end: _others(transaction, link, before[end], field, end)
-        for field, end in (("source", source), ("target", target))
-    }
-    for end, others in kept.items():
+    if all(link in beside[end] for end in (source, target)):
+        return link, False
+    for field, end in (("source", source), ("target", target)):
+        others = [one for one in beside[end] if not one.joins(source, target, said.link_type)]
+        if len(others) >= MOST_LINKS:  # what was linked to an end that was erased makes room
+            others = [one for one in others if transaction.row(one.other_end(end)) is not None]
+        if len(others) >= MOST_LINKS:
+            problem = f"{end} has {MOST_LINKS} links, and no more are kept beside one memory"
+            raise InvalidInput(field, f"{problem}; link a memory that sums up some")
         _set_beside(transaction, end, [*others, link])
-    return Written(link, is_news=True)
+    return link, True
 
 
 def sever(transaction: Transaction, memory_id: MemoryId) -> None:
     """Take away every link that begins or ends at a memory, from beside both of its ends."""
-    for one in of(transaction, memory_id):
-        other = one.other_end(memory_id)
-        _set_beside(transaction, other, [each for each in of(transaction, other) if each.id != one.id])
-    transaction.set_facet(FACET, memory_id, None)
+    remove(transaction, memory_id, [one.id for one in of(transaction, memory_id)])
 
 
 def remove(transaction: Transaction, memory_id: MemoryId, link_ids: Collection[str]) -> None:
     """Take away those of a memory's links, from beside both of their ends."""
-    gone = [one for one in of(transaction, memory_id) if one.id in link_ids]
-    for one in gone:
-        for end in (one.source, one.target):
-            _set_beside(transaction, end, [each for each in of(transaction, end) if each.id != one.id])
+    there = of(transaction, memory_id)
+    for end in {memory_id, *(one.other_end(memory_id) for one in there if one.id in link_ids)}:
+        _set_beside(transaction, end, [one for one in of(transaction, end) if one.id not in link_ids])
 
 
 def find(transaction: Transaction, source: str, link_id: str) -> Link | None:
@@ -198,36 +179,20 @@ def linked_of(
         for link in sorted(links, key=lambda one: -one.strength):
             other = shown(link.other_end(memory_id)) if len(linked) < limit else None
             if other is not None:
-                linked.append(_linked(other, link))
+                one = {
+                    "id": other.id,
+                    "key": other.key,
+                    "title": other.title,
+                    "content": other.content[:SHORTENED],
+                    "type": other.type.value,
+                    "link_type": link.link_type.value,
+                    "direction": OUTGOING if other.id == link.target else INCOMING,
+                    "strength": link.strength,
+                }
+                linked.append(one)
         if linked:
             found[memory_id] = tuple(linked)
     return found
-
-
-def _linked(other: Memory, link: Link) -> JsonObject:
-    return {
-        "id": other.id,
-        "key": other.key,
-        "title": other.title,
-        "content": other.content[:SHORTENED],
-        "type": other.type.value,
-        "link_type": link.link_type.value,
-        "direction": OUTGOING if other.id == link.target else INCOMING,
-        "strength": link.strength,
-    }
-
-
-def _others(transaction: Transaction, link: Link, before: Iterable[Link], field: str, end: MemoryId) -> list[Link]:
-    """The other links beside an end. Only when there is no room are those left out whose other end was erased."""
-    others = [one for one in before if not one.joins(link.source, link.target, link.link_type)]
-    if len(others) >= MOST_LINKS:
-        others = [one for one in others if transaction.row(one.other_end(end)) is not None]
-    if len(others) >= MOST_LINKS:
-        raise InvalidInput(
-            field,
-            f"{end} has {MOST_LINKS} links, and no more are kept beside one memory; link a memory that sums up some",
-        )
-    return others
 
 
 def _set_beside(transaction: Transaction, memory_id: str, links: Sequence[Link]) -> None:
@@ -242,10 +207,3 @@ def _links(facet: JsonObject | None) -> Iterator[Link]:
             yield Link.from_json(data)
         except (KeyError, TypeError, ValueError):
             continue
-
-
-def _link_type(value: object) -> LinkType:
-    known = [one.value for one in LinkType]
-    if isinstance(value, str) and value in known:
-        return LinkType(value)
-    raise InvalidInput("link_type", f"{intake.shown(value)!r} is unknown; choose one of {', '.join(known)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from kingly_memory import intake
 from kingly_memory.cognition.owners import digest
@@ -40,36 +40,18 @@ class Thought:
     receipt: Receipt
 
     def to_json(self) -> JsonObject:
-        return {
-            "id": self.id,
-            "chain_id": self.chain_id,
-            "thought_type": self.thought_type,
-            "parent_id": self.parent_id,
-            "position": self.position,
-            "content": self.content,
-            "receipt": self.receipt.to_json(),
-        }
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**said, "receipt": self.receipt.to_json()}
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """The facet `chain:<owner>`: the last thought that was stored, and the position it has."""
 
     last: MemoryId
     position: int
 
-    def to_json(self) -> JsonObject:
-        return {"last": self.last, "position": self.position}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Chain | None:
-        """The chain that `to_json` wrote; None for anything else."""
-        last, position = (data or {}).get("last"), (data or {}).get("position")
-        return cls(MemoryId(last), position) if isinstance(last, str) and isinstance(position, int) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A validated thought without a place. It names no chain to begin a new one, or to go on in its parent's."""
 
     draft: Draft
@@ -78,8 +60,7 @@ class Step:
     parent_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where in which chain a thought comes to stand."""
 
     chain_id: str
@@ -124,7 +105,7 @@ def place(transaction: Transaction, said: Step, project: str, now: datetime, fou
     """
     parent = None if said.parent_id is None else _parent(transaction, said, project)
     chain_id = said.chain_id or (None if parent is None else parent.metadata["chain_id"]) or str(new_id(now))
-    chain = Chain.from_json(transaction.facet(FACET, owner(project, chain_id))) or found
+    chain = _chain(transaction.facet(FACET, digest(project, chain_id))) or found
     if chain is None:
         return Place(chain_id, None if parent is None else parent.id, 1)
     if chain.position >= MOST_THOUGHTS:
@@ -138,20 +119,14 @@ def placed(said: Step, where: Place) -> Draft:
     return replace(
         said.draft,
         tags=intake.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + where.chain_id)),
-        metadata={
-            "record": RECORD,
-            "thought_type": said.thought_type,
-            "chain_id": where.chain_id,
-            "parent_id": where.parent_id,
-            "position": where.position,
-        },
+        metadata={"record": RECORD, "thought_type": said.thought_type, **where._asdict()},
     )
 
 
 def note(transaction: Transaction, project: str, where: Place, memory_id: MemoryId) -> None:
     """The thought is stored, and is the last of its chain."""
     chain = Chain(memory_id, where.position)
-    transaction.set_facet(FACET, owner(project, where.chain_id), chain.to_json())
+    transaction.set_facet(FACET, digest(project, where.chain_id), chain._asdict())
 
 
 def thought(memory: Memory, receipt: Receipt) -> Thought:
@@ -195,8 +170,8 @@ def follows(child: Memory, parent: Memory) -> bool:
 
 
 def is_noted(reader: MemoryReader, project: str, chain_id: str) -> bool:
-    """True when this home has recorded a thought of that chain."""
-    name = owner(project, chain_id)
+    """True when this home has recorded a thought of that chain, which belongs to a project, whichever agent thinks."""
+    name = digest(project, chain_id)
     return name in reader.facets(FACET, [name])
 
 
@@ -205,9 +180,10 @@ def end_of(memories: Sequence[Memory]) -> Chain | None:
     return Chain(memories[-1].id, max(memory.metadata["position"] for memory in memories)) if memories else None
 
 
-def owner(project: str, chain_id: str) -> str:
-    """Which facet a chain has: a chain belongs to a project, whichever agent thinks."""
-    return digest(project, chain_id)
+def _chain(facet: Mapping[str, Any] | None) -> Chain | None:
+    """None for what cannot be read."""
+    last, position = (facet or {}).get("last"), (facet or {}).get("position")
+    return Chain(MemoryId(last), position) if isinstance(last, str) and isinstance(position, int) else None
 
 
 def _parent(transaction: Transaction, said: Step, project: str) -> Memory:

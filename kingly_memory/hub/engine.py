@@ -200,7 +200,7 @@ class Engine:
             before = links.between(tx, source, target, said.link_type)
             if before is not None and not _first_time(tx, before.id, request.idempotency_key):
                 return before
-            link = links.write(tx, source, target, said, now).link
+            link, _ = links.write(tx, source, target, said, now)
             if before is None:
                 _first_time(tx, link.id, request.idempotency_key)
             return link

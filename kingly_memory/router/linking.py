@@ -35,13 +35,13 @@ def link(source: str, target: str, said: LinkDraft, context: WriteContext) -> Ca
         ends = (_end(transaction, "source", source, context), _end(transaction, "target", target, context))
         if ends[0] == ends[1]:
             raise InvalidInput("target", "is the source itself; a link joins two memories")
-        written = links.write(transaction, *ends, said, context.now)
+        link, is_news = links.write(transaction, *ends, said, context.now)
         routes = context.routes
         once = routes.known if routes is not None and routes.use is RemoteUse.ONCE else ()
         remotes = known_remotes.remotes_of(transaction, context.project)
         for remote in dict.fromkeys([*remotes, *(route.name for route in once)]):
-            outbox.want_link(transaction, remote, written.link, context.now_s, is_news=written.is_news)
-        return written.link
+            outbox.want_link(transaction, remote, link, context.now_s, is_news=is_news)
+        return link
 
     return change
 
