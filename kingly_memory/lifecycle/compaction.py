@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
@@ -27,8 +28,7 @@ DAY_S = 86_400.0
 NORMAL = "normal"
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(NamedTuple):
     """How hard to compact. Threads with a similarity above `merge_threshold` are merged."""
 
     name: str
@@ -40,12 +40,9 @@ class Strategy:
 
 COMPACTION_STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        one.name: one
-        for one in (
-            Strategy("gentle", 0.95, 30, 50, 0.95),
-            Strategy(NORMAL, 0.85, 14, 30, 0.90),
-            Strategy("aggressive", 0.75, 7, 15, 0.80),
-        )
+        "gentle": Strategy("gentle", 0.95, 30, 50, 0.95),
+        NORMAL: Strategy(NORMAL, 0.85, 14, 30, 0.90),
+        "aggressive": Strategy("aggressive", 0.75, 7, 15, 0.80),
     }
 )
 
@@ -132,7 +129,7 @@ class Compaction:
         return Tally.of(self.left)
 
     def to_json(self, *, dry_run: bool, after: Tally | None = None) -> JsonObject:
-        """The report. `after` is what came of it, where that is not what was planned."""
+        """The report. `after` is what came of it, where that is not as it was planned."""
         return {
             "strategy": self.strategy.name,
             "dry_run": dry_run,
@@ -148,55 +145,36 @@ def compact(threads: Iterable[Thread], how: Strategy, now_s: float) -> Compactio
     before = Tally.of(active.values())
     actions: list[Action] = []
     for merge in tuple(_merges(active, how, now_s)):
-        kept, gone = merge.threads
-        active[kept] = _merged(active[kept], active.pop(gone))
+        kept, gone = active[merge.threads[0]], active.pop(merge.threads[1])
+        active[kept.id] = replace(  # not lighter than either, and active when either was
+            kept,
+            last_active=max(kept.last_active, gone.last_active),
+            weight=max(kept.weight, gone.weight),
+            topic=joined(kept.topic, gone.topic),
+        )
         actions.append(merge)
-    for thread in _idle(active.values(), how, now_s):
-        del active[thread.id]
-        actions.append(ArchiveThread(thread.id, Reason.AGE))
-    active = {one.id: _lighter(one, how, now_s) for one in active.values()}
-    for thread in _excess(active.values(), how):
-        del active[thread.id]
-        actions.append(ArchiveThread(thread.id, Reason.CAPACITY))
+    for thread in tuple(active.values()):
+        if not thread.pinned and now_s - thread.last_active > how.archive_age_days * DAY_S:
+            del active[thread.id]
+            actions.append(ArchiveThread(thread.id, Reason.AGE))
+        elif not thread.pinned and thread.changed_at != now_s:
+            active[thread.id] = replace(thread, weight=thread.weight * how.weight_decay, changed_at=now_s)
+    # Of equal weights the one that was idle the longest goes first.
+    lightest = sorted(active.values(), key=lambda one: (one.pinned, one.weight, one.last_active, one.id))
+    for thread in lightest[: max(len(active) - how.max_active_threads, 0)]:
+        if not thread.pinned:
+            del active[thread.id]
+            actions.append(ArchiveThread(thread.id, Reason.CAPACITY))
     return Compaction(how, now_s, tuple(actions), before, tuple(active.values()))
 
 
 def _merges(active: Mapping[str, Thread], how: Strategy, now_s: float) -> Iterator[MergeThreads]:
-    """The older thread goes on, unless only the younger one is pinned."""
+    """The most alike first, and no thread twice. The older one goes on, unless only the younger one is pinned."""
     taken: set[str] = set()
     free = [one for one in active.values() if one.changed_at != now_s]
     found = alike(((one.id, one.topic) for one in free), how.merge_threshold)
     for similarity, *ends in sorted(found, key=lambda pair: (-pair[0], pair[1:])):
         kept, gone = sorted((active[end] for end in ends), key=lambda one: (not one.pinned, one.last_active, one.id))
-        if gone.pinned or not taken.isdisjoint(ends):
-            continue
-        taken.update(ends)
-        yield MergeThreads((kept.id, gone.id), similarity)
-
-
-def _merged(kept: Thread, gone: Thread) -> Thread:
-    """Not lighter than either, and active when either was."""
-    return replace(
-        kept,
-        last_active=max(kept.last_active, gone.last_active),
-        weight=max(kept.weight, gone.weight),
-        topic=joined(kept.topic, gone.topic),
-    )
-
-
-def _idle(threads: Iterable[Thread], how: Strategy, now_s: float) -> list[Thread]:
-    limit_s = how.archive_age_days * DAY_S
-    return [one for one in threads if not one.pinned and now_s - one.last_active > limit_s]
-
-
-def _lighter(thread: Thread, how: Strategy, now_s: float) -> Thread:
-    if thread.pinned or thread.changed_at == now_s:
-        return thread
-    return replace(thread, weight=thread.weight * how.weight_decay, changed_at=now_s)
-
-
-def _excess(threads: Collection[Thread], how: Strategy) -> list[Thread]:
-    """Of equal weights the one that was idle the longest goes first."""
-    excess = max(len(threads) - how.max_active_threads, 0)
-    unpinned = [one for one in threads if not one.pinned]
-    return sorted(unpinned, key=lambda one: (one.weight, one.last_active, one.id))[:excess]
+        if not gone.pinned and taken.isdisjoint(ends):
+            taken.update(ends)
+            yield MergeThreads((kept.id, gone.id), similarity)

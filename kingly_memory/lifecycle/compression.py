@@ -93,23 +93,6 @@ class CompressedMemory:
             **{name: list(texts) for name, texts in more.items() if texts},
         }
 
-    def to_json(self) -> JsonObject:
-        return {
-            "summary": self.summary,
-            "original_length": self.original_length,
-            "compressed_length": self.compressed_length,
-            "compression_ratio": round(self.compression_ratio, 4),
-            "compression_factor": round(self.compression_factor, 4),
-            "key_facts": list(self.key_facts),
-            "constraints": list(self.constraints),
-            "patterns": list(self.patterns),
-            "decisions": list(self.decisions),
-            "level": self.level.value,
-            "summary_by": self.summariser.value,
-            "reason": self.reason,
-            "full_content": self.full_content,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class CompressionConfig:

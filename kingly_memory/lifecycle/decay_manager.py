@@ -7,7 +7,7 @@ Unlike the rest of this room it may look at the clock: wherever `now` is left ou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -26,8 +26,6 @@ from kingly_memory.lifecycle.decay import (
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
-
-MOST_FORGOTTEN = 1_000_000
 
 
 def utc_now() -> datetime:
@@ -190,14 +188,12 @@ class DecayManager:
     def get_strength(self, memory_id: str) -> MemoryStrength:
         """The strength that is kept. When there is none, one that fades from the memory's own last use is begun and
         kept: what was never looked at is not young."""
-        stored = self._storage.get_memory_strength(memory_id)
-        if stored is not None:
-            return stored
-        begun = self._begun(memory_id)
-        if begun is None:
+        known = self._known(memory_id)
+        if known is None:
             raise InvalidInput("memory_id", f"no memory has the id {memory_id!r}; list those there are")
-        self._storage.update_memory_strength(begun)
-        return begun
+        if self._storage.get_memory_strength(memory_id) is None:
+            self._storage.update_memory_strength(known)
+        return known
 
     def record_access(self, memory_id: str) -> None:
         strength = self.get_strength(memory_id)
@@ -218,12 +214,8 @@ class DecayManager:
 
     def get_recoverable_memories(self, project_id: str | None, agent: str | None) -> list[tuple[str, float]]:
         """The weak ones that a use brings back, with their strengths, weakest first. Writes nothing."""
-        rules = self._rules
-        return [
-            (memory_id, strength)
-            for memory_id, strength in self._weakest_first(project_id, agent)
-            if rules.forget_threshold <= strength < rules.weak_below
-        ]
+        least, below = self._rules.forget_threshold, self._rules.weak_below
+        return [one for one in self._weakest_first(project_id, agent) if least <= one[1] < below]
 
     def smart_forget(
         self,
@@ -242,25 +234,18 @@ class DecayManager:
         kept too.
         """
         least = share("threshold", threshold)
-        planned = self._plan(project_id, agent, least)
-        if target_count is not None:
-            planned = planned[: count("target_count", target_count, least=0, most=MOST_FORGOTTEN)]
-        if dry_run:
-            return planned
-        return [memory_id for memory_id in planned if self._forgotten(memory_id, least)]
-
-    def _plan(self, project_id: str | None, agent: str | None, threshold: float) -> list[str]:
-        faded = self.get_forgettable_memories(project_id, agent, threshold)
         everything = self._storage.get_all_memory_ids(project_id, agent)
         facts = {one: known for one in everything if (known := self._storage.get_memory_facts(one)) is not None}
         there = Counter(known.category for known in facts.values())
-        going = []
-        for memory_id in faded:
+        planned = []
+        for memory_id in self.get_forgettable_memories(project_id, agent, least):
             known = facts.get(memory_id)
             if known is not None and there[known.category] > 1 and not self._is_protected(memory_id, known):
                 there[known.category] -= 1
-                going.append(memory_id)
-        return going
+                planned.append(memory_id)
+        if target_count is not None:
+            planned = planned[: count("target_count", target_count, least=0, most=2**62)]
+        return planned if dry_run else [memory_id for memory_id in planned if self._forgotten(memory_id, least)]
 
     def _is_protected(self, memory_id: str, facts: MemoryFacts) -> bool:
         stored = self._storage.get_memory_strength(memory_id)
@@ -268,7 +253,7 @@ class DecayManager:
         return facts.pinned or importance >= PROTECTED_FROM
 
     def _forgotten(self, memory_id: str, threshold: float) -> bool:
-        strength = self._storage.get_memory_strength(memory_id) or self._begun(memory_id)
+        strength = self._known(memory_id)
         if strength is None or strength.current_strength(self._now(), self._rules) >= threshold:
             return False  # another process has taken it away or used it since
         try:
@@ -280,24 +265,18 @@ class DecayManager:
         return True
 
     def _weakest_first(self, project_id: str | None, agent: str | None) -> list[tuple[str, float]]:
+        """One that another process has taken away meanwhile is left out."""
         now = self._now()
-        found = [
-            (strength.memory_id, strength.current_strength(now, self._rules))
-            for strength in self._strengths(project_id, agent)
-        ]
+        known = (self._known(memory_id) for memory_id in self._storage.get_all_memory_ids(project_id, agent))
+        found = [(one.memory_id, one.current_strength(now, self._rules)) for one in known if one is not None]
         return sorted(found, key=lambda one: (one[1], one[0]))
 
-    def _strengths(self, project_id: str | None, agent: str | None) -> Iterator[MemoryStrength]:
-        """One that another process has taken away meanwhile is left out."""
-        for memory_id in self._storage.get_all_memory_ids(project_id, agent):
-            strength = self._storage.get_memory_strength(memory_id) or self._begun(memory_id)
-            if strength is not None:
-                yield strength
-
-    def _begun(self, memory_id: str) -> MemoryStrength | None:
-        facts = self._storage.get_memory_facts(memory_id)
+    def _known(self, memory_id: str) -> MemoryStrength | None:
+        """The strength that is kept, else one that fades from the memory's own last use; None for no memory."""
+        stored = self._storage.get_memory_strength(memory_id)
+        facts = self._storage.get_memory_facts(memory_id) if stored is None else None
         if facts is None:
-            return None
+            return stored
         return MemoryStrength(
             memory_id,
             decay_half_life_days=self._default_half_life,

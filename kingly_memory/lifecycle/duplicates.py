@@ -181,7 +181,7 @@ def groups(alike: Sequence[tuple[Subject, Statement]], threshold: float) -> Iter
                 share, into = found, other_id
         if share and may_be_merged(subject):
             reason, figures = "another memory says the same", {"similarity": share}
-            merged[into].append((subject, Merge(into, reason, figures, first[into].memory.revision)))
+            merged[into].append((subject, Merge(reason, figures, into=into, revision=first[into].memory.revision)))
             continue
         if share:
             twins[subject.memory.id] = into

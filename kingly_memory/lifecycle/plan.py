@@ -40,6 +40,7 @@ from kingly_memory.lifecycle.policies import (
     Keep,
     LifecycleRules,
     Merge,
+    Move,
     Promote,
     Subject,
     Summarise,
@@ -92,7 +93,7 @@ class Decision:
             "memory_id": self.memory_id,
             "policy": self.policy,
             "does": type(self.verdict).__name__.lower(),
-            **({"to": self.verdict.to.value} if isinstance(self.verdict, Promote | Demote) else {}),
+            **({"to": self.verdict.to.value} if isinstance(self.verdict, Move) else {}),
             **({"into": self.verdict.into} if isinstance(self.verdict, Merge) else {}),
             "reason": self.verdict.reason,
             "figures": {name: round(value, 4) for name, value in self.verdict.figures.items()},
@@ -311,7 +312,7 @@ class _Crowd:
         now_s, placement, memory = self._now_s, subject.placed(self._rules), subject.memory
         verdict = policies.tiered(subject, now_s, self._rules)
         decision = _decision(subject, TIERS, verdict)
-        tier = verdict.to if isinstance(verdict, Promote | Demote) else placement.tier
+        tier = verdict.to if isinstance(verdict, Move) else placement.tier
         is_settled = isinstance(verdict, Keep) and not placement.is_cooling(now_s)
         resident = _Resident(
             keep=decision,
@@ -336,7 +337,7 @@ class _Crowd:
         """All moves, downward from FAST and then upward from GLACIAL. `categories` counts what is there."""
         for one in self._overflow(Tier.FAST, lambda one: one.may_step_down):
             self._tiers[Tier.MEDIUM].append(replace(one, importance=one.importance_below, may_leave=False))
-            verdict: Verdict = Demote(Tier.MEDIUM, *self._why(one, Tier.FAST))
+            verdict: Verdict = Demote(*self._why(one, Tier.FAST), to=Tier.MEDIUM)
             self._moves.append((Tier.FAST, replace(one.keep, verdict=verdict)))
         leaving = [(tier, one) for tier in (Tier.MEDIUM, Tier.SLOW) for one in self._overflow(tier, _may_leave)]
         self.summaries = sum(count > 1 for count in _together(leaving).values())
@@ -351,7 +352,7 @@ class _Crowd:
                 if tier is not Tier.GLACIAL and one.may_be_told and together[one.heading] > 1:
                     agent, topic = one.heading
                     figures = {**verdict.figures, "significance": one.significance}
-                    verdict = Summarise(topic, verdict.reason, figures, agent)
+                    verdict = Summarise(verdict.reason, figures, topic=topic, agent=agent)
             self._moves.append((tier, replace(one.keep, verdict=verdict)))
         return [decision for _, decision in sorted(self._moves, key=_turn)]
 

@@ -94,69 +94,55 @@ class LifecycleRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class Verdict:
+    """What a policy wants, why, and by which figures."""
+
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+class Keep(Verdict):
     """Leave it as it is."""
 
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
 
-
-@dataclass(frozen=True, slots=True)
-class Promote:
-    """Move it one tier up."""
-
-    to: Tier
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Demote:
-    """Move it one tier down."""
-
-    to: Tier
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Verdict):
     """Take it out of sight; `restore` brings it back."""
 
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
+
+class Expire(Verdict):
+    """Erase it: only for working memories and copies of what the remote holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(Verdict):
+    """Move it to the next tier."""
+
+    to: Tier
+
+
+class Promote(Move):
+    """One tier up."""
+
+
+class Demote(Move):
+    """One tier down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge(Verdict):
     """Merge it into a memory that says the same; its own text is kept in the archive. `revision` is that of the other
     one when the two were compared."""
 
     into: MemoryId
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
     revision: int | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Summarise:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarise(Verdict):
     """Archive it behind a summary that is linked to it. Those with the same `topic` and `agent` share one."""
 
     topic: str
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
     agent: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Expire:
-    """Erase it: only for working memories and copies of what the remote holds."""
-
-    reason: str
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-
-Verdict = Keep | Promote | Demote | Archive | Merge | Summarise | Expire
 
 
 # --- the policies ---------------------------------------------------------------------------------------------------
@@ -223,7 +209,7 @@ def tiered(subject: Subject, now_s: float, rules: TierRules = tiers.SEEDS_TIERS)
     if merit is not None and higher is not None:
         if placement.is_held(now_s, upward=True):
             return Keep("it has earned a promotion, and has changed direction lately", merit[1])
-        return Promote(higher, *merit)
+        return Promote(*merit, to=higher)
     ttl_s = rules.configs[tier].ttl_seconds
     settled_s = max(subject.faded_since_s, placement.moved_at or subject.faded_since_s)
     idle_s = max(now_s - max(settled_s, subject.usage.last_used or settled_s), 0.0)
@@ -241,7 +227,7 @@ def tiered(subject: Subject, now_s: float, rules: TierRules = tiers.SEEDS_TIERS)
     if lower is not None:
         if placement.is_held(now_s, upward=False):
             return Keep("it should step down, and has changed direction lately", figures)
-        return Demote(lower, reason, figures)
+        return Demote(reason, figures, to=lower)
     if subject.is_protected:
         return Keep("it is protected from the archive", figures)
     if subject.memory.type is MemoryType.WORKING:
@@ -263,7 +249,7 @@ def _merit(subject: Subject, placement: Placement, rules: TierRules) -> tuple[st
     return None
 
 
-def moved(subject: Subject, verdict: Promote | Demote, now_s: float, rules: TierRules) -> Placement:
+def moved(subject: Subject, verdict: Move, now_s: float, rules: TierRules) -> Placement:
     """The facet once the verdict is carried out."""
     accesses = subject.usage.accesses
     return tiers.moved(subject.placed(rules), verdict.to, now_s, accesses=accesses, reason=verdict.reason)

@@ -20,7 +20,7 @@ from kingly_memory.intake import Imported
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import Decision, Policies
-from kingly_memory.lifecycle.policies import Archive, Demote, Expire, Merge, Promote, Subject, Summarise, Verdict
+from kingly_memory.lifecycle.policies import Archive, Expire, Merge, Move, Promote, Subject, Summarise, Verdict
 from kingly_memory.lifecycle.tiers import Placement
 from kingly_memory.models import JsonObject, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
@@ -201,7 +201,7 @@ def _carried_out(
     if isinstance(verdict, Expire):
         _erase(transaction, one, remotes)
         return {"id": memory_id, "did": ERASED}
-    if isinstance(verdict, Promote | Demote):
+    if isinstance(verdict, Move):
         before = transaction.facet("tier", memory_id)
         after = policies.moved(one, verdict, sweep.context.now_s, rules.tiers).to_json()
         transaction.set_facet("tier", memory_id, after)

@@ -402,7 +402,7 @@ def test_what_slow_has_no_room_for_leaves_behind_a_summary() -> None:
     run = consolidated([*full, *least, kept])
     assert [one.memory_id for one in run.decisions] == [one.memory.id for one in least]
     figures = {"importance": 0.35, "max_items": 200, "significance": 0.35}
-    assert set(map(repr, verdicts(run).values())) == {repr(Summarise("deploy", CROWDED, figures, "ada"))}
+    assert set(map(repr, verdicts(run).values())) == {repr(Summarise(CROWDED, figures, topic="deploy", agent="ada"))}
     assert (run.after.tiers[Tier.SLOW], run.after.tiers[Tier.GLACIAL], run.summaries) == (200, 1, 1)
 
 

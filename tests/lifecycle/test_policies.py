@@ -228,7 +228,7 @@ def test_nothing_rises_above_fast() -> None:
 
 def test_merit_says_why_and_by_which_figure() -> None:
     verdict = decided(placed(0.5, Tier.GLACIAL, accesses=9, accesses_at_move=2))
-    assert verdict == Promote(Tier.SLOW, "it was used often since it last moved", {"accesses": 7})
+    assert verdict == Promote("it was used often since it last moved", {"accesses": 7}, to=Tier.SLOW)
 
 
 @pytest.mark.requirement("ARG-021")
