@@ -251,8 +251,7 @@ def _merit(subject: Subject, placement: Placement, rules: TierRules) -> tuple[st
 
 def moved(subject: Subject, verdict: Move, now_s: float, rules: TierRules) -> Placement:
     """The facet once the verdict is carried out."""
-    accesses = subject.usage.accesses
-    return tiers.moved(subject.placed(rules), verdict.to, now_s, accesses=accesses, reason=verdict.reason)
+    return tiers.moved(subject.placed(rules), verdict.to, now_s, accesses=subject.usage.accesses)
 
 
 # --- what has faded -------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -21,7 +20,6 @@ from kingly_memory.settings import Settings
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
-KEPT_TRANSITIONS = 10
 USUAL_RELEVANCE = 0.5
 """What is predicted, and what is found, of a memory when nobody says (seed 003). Left at that, no surprise exceeds 0.5:
 the threshold of 0.6 is passed only by memories that were ranked low and proved useful."""
@@ -116,31 +114,20 @@ def below(tier: Tier) -> Tier | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
-    """One move. `at` in Unix seconds."""
-
-    at: float
-    source: Tier
-    target: Tier
-    reason: str
-
-    @property
-    def is_upward(self) -> bool:
-        return _ORDER[self.target] < _ORDER[self.source]
-
-
-@dataclass(frozen=True, slots=True)
 class Placement:
     """The facet `tier:<id>`. All times in Unix seconds.
 
     The counts grow for as long as the memory lives; a move changes none of them and only notes where they stood, so
     that what earned one promotion does not earn the next. `surprise` (0 to 1) is the moving average; `surprises`
-    counts the uses that were more useful than predicted. `moved_at` is None until the first move. The latest
-    transitions are kept, oldest first. The default is where the seed puts what it is told to remember.
+    counts the uses that were more useful than predicted. `moved_at` is None until the first move. `rising` is the
+    direction of the last one, and `turned_at` when the direction last changed. The default is where the seed puts what
+    it is told to remember.
     """
 
     tier: Tier = Tier.SLOW
     moved_at: float | None = None
+    rising: bool | None = None
+    turned_at: float | None = None
     reinforced_at: float | None = None
     surprise: float = 0.0
     surprises: int = 0
@@ -148,52 +135,35 @@ class Placement:
     accesses_at_move: int = 0
     surprises_at_move: int = 0
     successes_at_move: int = 0
-    history: tuple[Transition, ...] = ()
 
     def is_cooling(self, now_s: float) -> bool:
         """Whether it has just moved. A move far in the future, because a clock was set back, cools nothing."""
         return self.moved_at is not None and abs(now_s - self.moved_at) < COOLDOWN_S
 
     def is_held(self, now_s: float, *, upward: bool) -> bool:
-        """Whether a move that way would be the second change of direction in too short a time.
-
-        Three moves lead from end to end, so the latest turn is always among the transitions that are kept.
-        """
-        if not self.history or self.history[-1].is_upward == upward:
-            return False
-        turns = [two.at for one, two in pairwise(self.history) if one.is_upward != two.is_upward]
-        return bool(turns) and abs(now_s - max(turns)) < TURN_COOLDOWN_S
+        """Whether a move that way would be the second change of direction in too short a time."""
+        is_turn = self.rising is not None and self.rising != upward
+        return is_turn and self.turned_at is not None and abs(now_s - self.turned_at) < TURN_COOLDOWN_S
 
     def to_json(self) -> JsonObject:
-        history = [
-            {"at": one.at, "from": one.source.value, "to": one.target.value, "reason": one.reason}
-            for one in self.history
-        ]
-        return {
-            "tier": self.tier.value,
-            "moved_at": self.moved_at,
-            "reinforced_at": self.reinforced_at,
-            "surprise": self.surprise,
-            **{name: getattr(self, name) for name in _COUNTS},
-            "history": history,
-        }
+        return {**asdict(self), "tier": self.tier.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placement:
         """Rebuild what `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+        if data["rising"] not in (None, True, False):
+            raise ValueError("a facet holds something that is no direction")
+        times: dict[str, Any] = {name: None if data[name] is None else finite(data[name]) for name in _TIMES}
         return cls(
             tier=Tier(data["tier"]),
-            moved_at=None if data["moved_at"] is None else finite(data["moved_at"]),
-            reinforced_at=None if data["reinforced_at"] is None else finite(data["reinforced_at"]),
+            **times,
             surprise=finite(data["surprise"]),
             **{name: int(finite(data[name])) for name in _COUNTS},
-            history=tuple(
-                Transition(finite(one["at"]), Tier(one["from"]), Tier(one["to"]), str(one["reason"]))
-                for one in data["history"]
-            ),
+            rising=data["rising"],
         )
 
 
+_TIMES = ("moved_at", "turned_at", "reinforced_at")
 _COUNTS = ("surprises", "successes", "accesses_at_move", "surprises_at_move", "successes_at_move")
 
 
@@ -250,17 +220,18 @@ def reinforced(placement: Placement, at_s: float) -> Placement:
     return replace(placement, reinforced_at=latest)
 
 
-def moved(placement: Placement, to: Tier, at_s: float, *, accesses: int, reason: str) -> Placement:
+def moved(placement: Placement, to: Tier, at_s: float, *, accesses: int) -> Placement:
     """After a move, which begins a cooldown. `accesses` are the memory's uses so far."""
-    transition = Transition(at_s, placement.tier, to, reason)
+    rising = _ORDER[to] < _ORDER[placement.tier]
     return replace(
         placement,
         tier=to,
         moved_at=at_s,
+        rising=rising,
+        turned_at=placement.turned_at if placement.rising in (None, rising) else at_s,
         accesses_at_move=accesses,
         surprises_at_move=placement.surprises,
         successes_at_move=placement.successes,
-        history=(*placement.history, transition)[-KEPT_TRANSITIONS:],
     )
 
 

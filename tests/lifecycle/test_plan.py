@@ -29,7 +29,7 @@ from kingly_memory.lifecycle.policies import (
     Usage,
     Verdict,
 )
-from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TIER_CONFIGS, Placement, TierRules, Transition, surprised
+from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TIER_CONFIGS, Placement, TierRules, surprised
 from kingly_memory.models import MemoryType, Scope, Standing, Tier
 from tests.lifecycle import samples
 from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S, memory, placed
@@ -463,13 +463,10 @@ def test_what_steps_down_from_a_crowded_fast_has_a_day_in_medium() -> None:
 
 @pytest.mark.requirement("ARG-023")
 def test_a_crowded_fast_does_not_make_a_memory_change_direction_again() -> None:
-    turned = (
-        Transition(NOON_S - 3 * DAY_S, Tier.FAST, Tier.MEDIUM, "so"),
-        Transition(NOON_S - 2 * DAY_S, Tier.MEDIUM, Tier.FAST, "so"),
-    )
-    held = crowd(Tier.FAST, 5, 0.79, moved_at=NOON_S - 2 * DAY_S, history=turned)
+    moved_s = NOON_S - 2 * DAY_S
+    held = crowd(Tier.FAST, 5, 0.79, moved_at=moved_s, rising=True, turned_at=moved_s)
     assert consolidated(held, SMALL).decisions == ()
-    free = [replace(one, placement=replace(one.placed(SEEDS_TIERS), history=turned[1:])) for one in held]
+    free = [replace(one, placement=replace(one.placed(SEEDS_TIERS), turned_at=None)) for one in held]
     assert len(consolidated(free, SMALL).decisions) == 2
 
 

@@ -32,7 +32,6 @@ from kingly_memory.lifecycle.tiers import (
     TIER_CONFIGS,
     Placement,
     TierRules,
-    Transition,
     below,
     moved,
     reinforced,
@@ -340,7 +339,7 @@ def test_a_move_in_the_far_future_binds_nobody_when_the_clock_is_right_again() -
 def test_a_second_change_of_direction_waits_for_ten_days() -> None:
     placement = Placement(Tier.SLOW)
     for day, to in enumerate([Tier.MEDIUM, Tier.SLOW]):
-        placement = moved(placement, to, NOON_S + day * DAY_S, accesses=0, reason="so")
+        placement = moved(placement, to, NOON_S + day * DAY_S, accesses=0)
     one = replace(placed(0.9, Tier.SLOW, accesses=9), placement=placement)
     turned_s = NOON_S + DAY_S
     assert [went(one, turned_s + days * DAY_S) for days in (1, 9.99, 10)] == [None, None, Tier.MEDIUM]
@@ -402,21 +401,25 @@ DAYS = st.builds(
 QUIET = st.builds(Day, st.just(0), st.just(0), st.just(0), st.sampled_from([HOUR_S, DAY_S, 5 * DAY_S]))
 
 
-def path(one: Subject, days: Sequence[Day]) -> list[Transition]:
-    """The moves that the days lead to. The placement remembers only the latest, so they are collected."""
+def path(one: Subject, days: Sequence[Day]) -> list[tuple[float, Tier, Tier]]:
+    """The moves that the days lead to: when, from where, and where to."""
     now_s, moves = NOON_S, []
     for day in days:
         one = day.lived(one, now_s)
         verdict = decided(one, now_s)
         if isinstance(verdict, Promote | Demote):
+            moves.append((now_s, placement_of(one).tier, verdict.to))
             one = replace(one, placement=policies.moved(one, verdict, now_s, SEEDS_TIERS))
-            moves.append(placement_of(one).history[-1])
         now_s += day.until_next_s
     return moves
 
 
-def turns(moves: Sequence[Transition]) -> list[float]:
-    return [two.at for one, two in pairwise(moves) if one.is_upward != two.is_upward]
+def is_upward(move: tuple[float, Tier, Tier]) -> bool:
+    return list(Tier).index(move[2]) < list(Tier).index(move[1])
+
+
+def turns(moves: Sequence[tuple[float, Tier, Tier]]) -> list[float]:
+    return [two[0] for one, two in pairwise(moves) if is_upward(one) != is_upward(two)]
 
 
 @pytest.mark.requirement("ARG-023", "ARG-032")
@@ -426,8 +429,8 @@ def test_whatever_happens_a_memory_moves_once_a_day_and_turns_once_in_ten(
 ) -> None:
     moves = path(placed(significance, tier), days)
     order = list(Tier)
-    assert all(abs(order.index(move.source) - order.index(move.target)) == 1 for move in moves)
-    assert all(two.at - one.at >= DAY_S for one, two in pairwise(moves))
+    assert all(abs(order.index(move[1]) - order.index(move[2])) == 1 for move in moves)
+    assert all(two[0] - one[0] >= DAY_S for one, two in pairwise(moves))
     assert all(two - one >= 10 * DAY_S for one, two in pairwise(turns(moves)))
 
 
@@ -446,5 +449,5 @@ def test_what_nobody_uses_rises_once_for_what_was_and_then_only_sinks(
     significance: float, tier: Tier, before: Day, quiet: list[Day]
 ) -> None:
     moves = path(placed(significance, tier), [before, *quiet])
-    assert sum(move.is_upward for move in moves) <= 1
-    assert all(not move.is_upward for move in moves[1:])
+    assert sum(map(is_upward, moves)) <= 1
+    assert all(not is_upward(move) for move in moves[1:])
