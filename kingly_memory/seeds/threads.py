@@ -6,7 +6,7 @@ Its six tools are those of the MCP server (`--tools ai`); `memory.threads` and `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 COMPACTION_STRATEGIES: dict[str, dict[str, float]] = {
-    name: {key: value for key, value in asdict(one).items() if key != "name"}
+    name: {key: value for key, value in one._asdict().items() if key != "name"}
     for name, one in compaction.COMPACTION_STRATEGIES.items()
 }
 """A copy: changing it changes no compaction."""
