@@ -132,14 +132,16 @@ class Question:
         """What the memory's title, content and tags hold of the terms, each in its first `read` characters."""
         times: dict[int, float] = {}
         following: set[int] = set()
-        by_chance, length = False, 0.0
+        by_chance, length, beginnings = False, 0.0, self._beginnings
         fields = ((memory.title, TITLE), (memory.content, BODY), (" ".join(memory.tags[:TAGS_READ]), TAGS))
         for text, column in fields:
             if not text:
                 continue
             said = words(without_marks(text[:read]))
             length += len(said) * max(len(text) / read, 1.0)
-            asked = {place: found for place, word in enumerate(said) if (found := self._meant(word)) is not None}
+            # Nearly all words differ from every term in their first letters.
+            likely = [place for place, word in enumerate(said) if word[:SHARED] in beginnings]
+            asked = {place: found for place in likely if (found := self._meant(said[place])) is not None}
             before, behind = None, 0
             for place, (at, share) in asked.items():
                 if not share:
@@ -160,10 +162,7 @@ class Question:
         return Own(score, held, by_chance)
 
     def _meant(self, word: str) -> tuple[int, float] | None:
-        """Which term a word is, and what it counts for it: 0 when only the stem is the same, by chance. Nearly all
-        words differ from every term in their first letters, which is told without looking them up."""
-        if word[:SHARED] not in self._beginnings:
-            return None
+        """Which term a word is, and what it counts for it: 0 when only the stem is the same, by chance."""
         if word not in self._known:
             at = self._by_stem.get(stem(word))
             longer = (
