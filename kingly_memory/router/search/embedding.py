@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
@@ -20,12 +20,10 @@ from kingly_memory.router.search.meaning import Trail, VectorSearch
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
 
-BATCH = 64
-"""Memories whose vectors are written in one transaction."""
-BITE = 16
-"""Memories embedded without a pause: some milliseconds, for which they hold the interpreter."""
+BATCH, BITE = 64, 16
+"""Memories whose vectors are written in one transaction; and of these, those that are embedded without a pause: that
+takes some milliseconds, for which they hold the interpreter."""
 PAUSE_S = 0.002
-"""Between two such bites, for searches and stores that wait for the interpreter."""
 EVERY_S = 5.0
 """How often it is looked for what other processes have stored."""
 PREPARE_S = 0.5
@@ -79,24 +77,25 @@ class Embedding:
         await asyncio.wait({preparing}, timeout=PREPARE_S)
 
     async def run(self) -> None:
-        """Work for as long as the router is open."""
-        await self._clock.sleep(COLLECT_S)
+        """Work for as long as the router is open. Whatever prevents it, the words are searched all the same, and the
+        next round tries again."""
         rounds = 0
         while True:
+            await self._clock.sleep(COLLECT_S)
+            self._wanted.clear()
             if rounds % ROUNDS_FROM_THE_START == 0:
                 self._trail.restart()
             rounds += 1
-            await self._catch_up_if_possible()
-            if await self._clock.wait(self._wanted, EVERY_S):
-                await self._quiet()
-
-    async def _quiet(self) -> None:
-        """Until nothing was stored for a moment, but not for ever: vectors must not slow a run of stores down."""
-        for _ in range(int(EVERY_S / COLLECT_S)):
-            self._wanted.clear()
-            await self._clock.sleep(COLLECT_S)
-            if not self._wanted.is_set():
-                return
+            try:
+                async with self._turn:
+                    await self._catch_up()
+                self._complaint = None
+            except Exception as error:  # noqa: BLE001  # a background task's top
+                complaint = f"{type(error).__name__}: {error}"
+                if complaint != self._complaint:
+                    log.warning("memories are not found by their meaning for now: %s", complaint)
+                self._complaint = complaint
+            await self._clock.wait(self._wanted, EVERY_S)
 
     async def complete(self) -> None:
         """Until every memory that is stored has its vector and all of them are in memory. Raises StoreError."""
@@ -116,19 +115,6 @@ class Embedding:
         """Let go of the thread; a batch that is under way is finished, and nothing after it is begun."""
         self._vectors.is_stopped = True
         self._thread.shutdown(wait=True, cancel_futures=True)
-
-    async def _catch_up_if_possible(self) -> None:
-        """Whatever prevents it, the words are searched all the same, and the next round tries again."""
-        try:
-            async with self._turn:
-                await self._catch_up()
-        except Exception as error:  # noqa: BLE001  # a background task's top
-            complaint = f"{type(error).__name__}: {error}"
-            if complaint != self._complaint:
-                log.warning("memories are not found by their meaning for now: %s", complaint)
-            self._complaint = complaint
-        else:
-            self._complaint = None
 
     async def _catch_up(self) -> None:
         """What is there already is read first, so that searches have it while the rest is made."""
@@ -192,45 +178,31 @@ class Embedding:
 
     def _write(self, memories: Sequence[Memory], gone: Sequence[str] = ()) -> None:
         made: list[tuple[Memory, Sequence[float]]] = []
-        for bite in _pieces(memories, BITE):
-            time.sleep(PAUSE_S)
+        for start in range(0, len(memories), BITE):
+            bite = memories[start : start + BITE]
+            time.sleep(PAUSE_S)  # for searches and stores that wait for the interpreter
             made += zip(bite, self._vectors.embedder.embed([searchable(memory) for memory in bite]), strict=True)
-        changes = [_keep(self._vectors.facet, (), gone)] if gone else []
-        changes += [_keep(self._vectors.facet, made, ())] if made else []
-        for change in changes:
+        facet = self._vectors.facet
+
+        def change(transaction: Transaction) -> None:
+            """Write vectors down beside memories that are still what they were."""
+            rows = {memory.id: transaction.row(memory.id) for memory, _ in made}
+            current = [
+                (memory, vector)
+                for memory, vector in made
+                if (row := rows[memory.id]) is not None and row.memory.revision == memory.revision
+            ]
+            renewed = [memory.id for memory, _ in current if transaction.facet(facet, memory.id) is not None]
+            if renewed:
+                # SQLite reuses the place of a deleted last row, which others have read past. So something else
+                # takes that place first.
+                transaction.set_facet(TURN, facet, None)
+                transaction.set_facet(TURN, facet, {"turn": True})
+            for memory_id in (*renewed, *(one for one in gone if transaction.row(one) is None)):
+                transaction.set_facet(facet, memory_id, None)
+            for memory, vector in current:
+                value = {**packed(vector), "revision": memory.revision, "project": memory.scope.project}
+                transaction.set_facet(facet, memory.id, value)
+
+        if made or gone:
             self._store.write(change).result()
-
-
-def _pieces(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(whole), size):
-        yield whole[start : start + size]
-
-
-def _keep(
-    facet: str, made: Sequence[tuple[Memory, Sequence[float]]], gone: Sequence[str]
-) -> Callable[[Transaction], None]:
-    """A change that writes vectors down beside memories that are still what they were."""
-
-    def change(transaction: Transaction) -> None:
-        current = [(memory, vector) for memory, vector in made if _is_current(transaction, memory)]
-        renewed = [memory.id for memory, _ in current if transaction.facet(facet, memory.id) is not None]
-        if renewed:
-            _take_the_last_position(transaction, facet)
-        for memory_id in (*renewed, *(one for one in gone if transaction.row(one) is None)):
-            transaction.set_facet(facet, memory_id, None)
-        for memory, vector in current:
-            value = {**packed(vector), "revision": memory.revision, "project": memory.scope.project}
-            transaction.set_facet(facet, memory.id, value)
-
-    return change
-
-
-def _is_current(transaction: Transaction, memory: Memory) -> bool:
-    row = transaction.row(memory.id)
-    return row is not None and row.memory.revision == memory.revision
-
-
-def _take_the_last_position(transaction: Transaction, facet: str) -> None:
-    """Else a vector that is removed from there and written anew would get the same one, which others have read past."""
-    transaction.set_facet(TURN, facet, None)
-    transaction.set_facet(TURN, facet, {"turn": True})
