@@ -12,8 +12,7 @@ from typing import Any
 
 from kingly_memory.adapters.local import parsing, rows, sql
 from kingly_memory.adapters.local.connections import Connections
-from kingly_memory.adapters.local.matching import Page
-from kingly_memory.adapters.local.shortlist import Shortlist
+from kingly_memory.adapters.local.matching import Matching
 from kingly_memory.adapters.local.thread_rows import ThreadRows
 from kingly_memory.adapters.local.vector_rows import VectorRows
 from kingly_memory.adapters.local.vocabulary import KnownWords
@@ -43,7 +42,7 @@ class Reader:
         self._connections = connections
         self.vectors = VectorRows(connections)
         self.threads = ThreadRows(connections)
-        self._shortlist = Shortlist(self._all)
+        self._matching = Matching(self._all, self._rows_at, connections.until)
         self._words = KnownWords()
 
     def row(self, memory_id: str) -> Row | None:
@@ -116,9 +115,7 @@ class Reader:
     ) -> Matches:
         if not terms:
             return Matches(())
-        page = Page(self._shortlist, self._rows_at, self._connections.until, query, limit, offset, deadline_s)
-        page.fill(terms, rows_with)
-        return page.matches()
+        return self._matching.matches(query, terms, limit, offset=offset, deadline_s=deadline_s, rows_with=rows_with)
 
     def passages(
         self, query: Query, terms: Sequence[str], limit: int, deadline_s: float
@@ -132,7 +129,7 @@ class Reader:
     def holding(self, query: Query, term: str, limit: int, deadline_s: float) -> list[Row]:
         found: list[int] = []
         with self._connections.until(deadline_s):
-            found += self._shortlist.latest(query, [term], limit)
+            found += self._matching.latest(rows.match_expression(query, rows.any_term([term])), limit)
         return self.rows_at(found, time.monotonic())
 
     def containing(self, query: Query, pieces: Sequence[str], limit: int, deadline_s: float) -> Matches:
