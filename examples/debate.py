@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord
-from kingly_memory.cognition.continuum import MemoryEntry, MemoryTier
-from kingly_memory.cognition.stream import MemoryEvent
+from kingly_memory.cognition.continuum import MemoryTier
+from kingly_memory.router.agents.debate import Debate
 from kingly_memory.testing import ManualClock
 
 AGENTS = ("ana", "bo", "cy")
@@ -76,67 +75,47 @@ async def remember_earlier_times(memory: MemoryRouter) -> None:
         await continuum.store(f"Minutes of week {week}: all is well", MemoryTier.SLOW, 0.3, topic="minutes")
 
 
-async def begin(memory: MemoryRouter, script: Script) -> list[MemoryEntry]:
+async def begin(debate: Debate) -> None:
     """Phase 0: what the slower tiers and earlier debates know of the topic."""
-    known = await memory.continuum.retrieve(script.topic, [MemoryTier.SLOW, MemoryTier.MEDIUM], limit=3)
-    for entry in known:
+    known = await debate.begin()
+    for entry in known.memories:
         print(f"  knows ({entry.tier}): {entry.content}")
-    for debate in await memory.consensus.find_similar(script.topic, limit=1):
-        print(f"  settled before: {debate.consensus.conclusion}")
-        for dissent in debate.dissents:
+    for earlier in known.debates[:1]:
+        print(f"  settled before: {earlier.consensus.conclusion}")
+        for dissent in earlier.dissents:
             print(f"  {dissent.agent} did not agree: {dissent.content}")
-    return known
 
 
-async def argue(memory: MemoryRouter, script: Script) -> list[MemoryEntry]:
+async def argue(debate: Debate, script: Script) -> None:
     """Phase 2: critiques are kept in FAST; each round hears them, and says how useful they were."""
     usefulness = {one.text: one.usefulness for critiques in script.rounds for one in critiques}
-    heard: dict[str, MemoryEntry] = {}
-    for number, critiques in enumerate(script.rounds, start=1):
+    for critiques in script.rounds:
         for one in critiques:
-            await memory.continuum.store(one.text, MemoryTier.FAST, 0.8, source=one.agent, topic=script.topic)
-            # In its own stream too, but of so little weight that no tier near at hand says it twice.
-            await memory.stream(one.agent).record(MemoryEvent(one.text, kind="critique", significance=0.2))
-        for entry in await memory.continuum.retrieve(script.topic, [MemoryTier.FAST], strategy="fast_first"):
-            if entry.topic != script.topic:
-                continue
-            said = {"predicted_relevance": entry.similarity or 0.0, "actual_usefulness": usefulness[entry.content]}
-            surprise = await memory.continuum.update_surprise_score(entry, said)
-            heard[entry.id] = entry
-            print(f"  round {number}, {entry.source}: {entry.content}{' (a surprise)' if surprise else ''}")
-    return list(heard.values())
+            await debate.criticise(one.agent, one.text)
+        for entry in await debate.hear():
+            surprise = await debate.judge(entry, usefulness[entry.content])
+            told = " (a surprise)" if surprise else ""
+            print(f"  round {debate.rounds}, {entry.source}: {entry.content}{told}")
 
 
-async def conclude(memory: MemoryRouter, script: Script, referenced: Sequence[MemoryEntry]) -> None:
+async def conclude(debate: Debate, script: Script) -> None:
     """Phase 7: the outcome to SLOW, what was referred to has served, and room is made where there is none."""
-    await memory.continuum.store(
-        f"{script.topic} {script.conclusion}", MemoryTier.SLOW, 0.7, source="debate", topic=script.topic
-    )
     agreeing = [agent for agent in AGENTS if agent != script.dissenter]
-    record = ConsensusRecord(
-        script.topic,
-        script.conclusion,
-        confidence=0.8,
-        agreeing_agents=agreeing,
-        participating_agents=AGENTS,
-        rounds=len(script.rounds),
-        key_claims=[entry.content for entry in referenced],
-    )
-    debate_id = await memory.consensus.store_consensus(record)
-    await memory.consensus.store_dissent(DissentRecord(debate_id, script.dissenter, script.objection))
-    served = await memory.continuum.update_outcome(referenced, success=True)
+    dissents = {script.dissenter: script.objection}
+    done = await debate.conclude(script.conclusion, agreeing=agreeing, dissents=dissents, confidence=0.8)
     print(f"  {' and '.join(agreeing)} agree: {script.conclusion}")
-    print(f"  {served} memories have served")
-    if await memory.continuum.needs_consolidation():
-        result = await memory.continuum.consolidate_memories()
-        print(f"  a tier was full: {result.promoted} up, {result.demoted} down, {result.archived} to the archive")
+    print(f"  {done.served} memories have served")
+    if done.consolidation is not None:
+        moves = done.consolidation
+        print(f"  a tier was full: {moves.promoted} up, {moves.demoted} down, {moves.archived} to the archive")
 
 
-async def debate(memory: MemoryRouter, script: Script) -> None:
+async def hold(memory: MemoryRouter, script: Script) -> None:
     print(script.topic)
-    known = await begin(memory, script)
-    heard = await argue(memory, script)
-    await conclude(memory, script, [*known, *heard])
+    debate = memory.debate(script.topic)
+    await begin(debate)
+    await argue(debate, script)
+    await conclude(debate, script)
 
 
 async def main(home: str) -> None:
@@ -144,9 +123,9 @@ async def main(home: str) -> None:
     still = ManualClock()  # FAST is left after a minute of idleness, which a busy machine may need for this
     async with MemoryRouter.open(home, remote=False, project="debates", settings=settings, clock=still) as memory:
         await remember_earlier_times(memory)
-        await debate(memory, FIRST)
+        await hold(memory, FIRST)
     async with MemoryRouter.open(home, remote=False, project="debates", settings=settings, clock=still) as memory:
-        await debate(memory, SECOND)
+        await hold(memory, SECOND)
         [critique] = await memory.stream("ana").events()
         print(f"ana remembers: {critique.content}")
 

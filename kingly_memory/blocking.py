@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kingly_memory.retrieval.verification import VerifiedResults
     from kingly_memory.router.agents.consensus import ConsensusMemory
     from kingly_memory.router.agents.continuum import ContinuumMemory
+    from kingly_memory.router.agents.debate import Concluded, Debate, KnownBefore
     from kingly_memory.router.agents.stream import MemoryStream
     from kingly_memory.router.attention.verbs import Attention, Focused, Pinned, Rated, Unfocused, Unpinned
     from kingly_memory.router.condition import ArchivePage
@@ -245,6 +246,59 @@ class SyncConsensusMemory(Face):
         `cognition.consensus` makes the digest. Raises InvalidInput for what is no digest.
         """
         return self._call(lambda: self._awaiting.get_dissent_for_topic(topic_hash))
+
+
+class SyncDebate(Face):
+    """`Debate` for code that does not await: the same methods and results."""
+
+    _awaiting: Debate
+
+    @property
+    def topic(self) -> str:
+        return self._awaiting.topic
+
+    @property
+    def rounds(self) -> int:
+        return self._awaiting.rounds
+
+    def begin(self, limit: int = 3) -> KnownBefore:
+        """Phase 0: what the slower tiers know of the topic, `limit` memories at most, and earlier debates like it. What
+        comes in counts as referred to. Raises InvalidInput.
+        """
+        return self._call(lambda: self._awaiting.begin(limit=limit))
+
+    def criticise(self, agent: str, text: str, importance: float = 0.8) -> MemoryEntry:
+        """Phase 2: keep a critique in FAST, and in the agent's own stream. Raises InvalidInput, StoreError."""
+        return self._call(lambda: self._awaiting.criticise(agent, text, importance=importance))
+
+    def hear(self, limit: int = 5) -> list[MemoryEntry]:
+        """Phase 2: the critiques of this topic that are at hand, best first; each call is a round."""
+        return self._call(lambda: self._awaiting.hear(limit=limit))
+
+    def judge(self, entry: MemoryEntry, usefulness: float) -> float:
+        """Phase 2: say how useful (0 to 1) a critique was that was heard; more than it promised is a surprise, whose
+        average (0 to 1) is answered. Raises InvalidInput, StoreError.
+        """
+        return self._call(lambda: self._awaiting.judge(entry, usefulness))
+
+    def conclude(
+        self,
+        conclusion: str,
+        *,
+        agreeing: Sequence[str] = (),
+        dissents: Mapping[str, str] | None = None,
+        confidence: float = 0.5,
+        success: bool = True,
+    ) -> Concluded:
+        """Phase 7: the outcome goes to SLOW and into the memory of debates, with the objection of each agent that
+        dissents. What came in and was heard has served, and a tier that is too full is consolidated. Raises
+        InvalidInput, StoreError.
+        """
+        return self._call(
+            lambda: self._awaiting.conclude(
+                conclusion, agreeing=agreeing, dissents=dissents, confidence=confidence, success=success
+            )
+        )
 
 
 class SyncContinuumMemory(Face):
@@ -932,6 +986,12 @@ class SyncMemoryRouter(Portal):
     def consensus(self) -> SyncConsensusMemory:
         """What the project's debates came to, and who would not agree: docs/consensus.md."""
         return SyncConsensusMemory(self._awaiting.consensus, self._call)
+
+    def debate(self, topic: str) -> SyncDebate:
+        """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/consensus.md.
+        Nothing is stored before the first critique. Raises InvalidInput.
+        """
+        return SyncDebate(self._awaiting.debate(topic), self._call)
 
     @property
     def continuum(self) -> SyncContinuumMemory:

@@ -51,6 +51,11 @@ FACES = (
     Face("SyncThreads", "kingly_memory.router.threads.verbs:Threads"),
     Face("SyncMemoryStream", "kingly_memory.router.agents.stream:MemoryStream", attributes={"agent": "str"}),
     Face("SyncConsensusMemory", "kingly_memory.router.agents.consensus:ConsensusMemory"),
+    Face(
+        "SyncDebate",
+        "kingly_memory.router.agents.debate:Debate",
+        attributes={"topic": "str", "rounds": "int"},
+    ),
     Face("SyncContinuumMemory", "kingly_memory.router.agents.continuum:ContinuumMemory"),
     Face(
         "SyncMemoryRouter",

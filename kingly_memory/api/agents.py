@@ -22,6 +22,7 @@ from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking
 from kingly_memory.router.agents.consensus import ConsensusMemory
 from kingly_memory.router.agents.continuum import ContinuumMemory
+from kingly_memory.router.agents.debate import Debate
 from kingly_memory.router.agents.memory import AgentMemory
 from kingly_memory.router.agents.stream import MemoryStream
 
@@ -220,6 +221,11 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
     def consensus(self) -> ConsensusMemory:
         """What the project's debates came to, and who would not agree: docs/consensus.md."""
         return ConsensusMemory(self._engine)
+
+    def debate(self, topic: str) -> Debate:
+        """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/consensus.md.
+        Nothing is stored before the first critique. Raises InvalidInput."""
+        return Debate(topic, self.continuum, self.consensus, self.stream)
 
     @cached_property
     def continuum(self) -> ContinuumMemory:
