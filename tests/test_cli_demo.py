@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kingly_memory.cli import demo, demo_hub
-from kingly_memory.cli.demo_texts import LEARNT, LEARNT_OFFLINE, Told
+from kingly_memory.cli import demo
 from kingly_memory.cli.output import Output
 from kingly_memory.hub.process import HubDidNotStart, HubProcess
 from tests.cli_runner import environment, process
@@ -109,15 +108,15 @@ def test_a_backlog_that_arrived_twice_is_not_called_a_success(
     hub = HubProcess(tmp_path / "hub")
     story = demo._Story(Output(True), hub)
     receipt = type("Receipt", (), {"id": "1"})
-    told = Told("text")
     outcomes = [({"1": ["text"]}, True), ({"1": ["text", "text"]}, False), ({"1": ["old"]}, False), ({}, False)]
     for held, arrived in outcomes:
-        monkeypatch.setattr(demo_hub, "held", lambda *_, held=held: held)
-        assert story.count([(told, receipt)]) is arrived  # type: ignore[list-item]
+        monkeypatch.setattr(demo, "held", lambda *_, held=held: held)
+        assert story.count([("text", receipt)]) is arrived  # type: ignore[list-item]
 
 
 def test_the_demo_has_enough_to_tell() -> None:
-    assert len(LEARNT) == 40
-    assert any(told.significance <= 0.3 for told in LEARNT)
-    assert {told.key for told in LEARNT if told.key} & {told.key for told in LEARNT_OFFLINE}
-    assert len({told.content for told in LEARNT + LEARNT_OFFLINE}) == len(LEARNT) + len(LEARNT_OFFLINE)
+    learnt, offline = demo.TEXTS["learnt"], demo.TEXTS["learnt_offline"]
+    assert len(learnt) == 40
+    assert any(one.get("significance", 0.6) <= 0.3 for one in learnt)
+    assert {one["key"] for one in learnt if "key" in one} & {one["key"] for one in offline if "key" in one}
+    assert len({one["content"] for one in learnt + offline}) == len(learnt) + len(offline)

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import tempfile
+import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from http.client import HTTPConnection
+from importlib.resources import files
 from pathlib import Path
 from statistics import median
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
 
 from kingly_memory.blocking import SyncMemoryRouter
-from kingly_memory.cli import demo_hub
-from kingly_memory.cli.demo_texts import ASKED, ASKED_AFTERWARDS, ASKED_OFFLINE, LEARNT, LEARNT_OFFLINE, Told
 from kingly_memory.cli.memories import receipt_lines
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import warnings_on
 from kingly_memory.cli.search import search_lines
-from kingly_memory.cli.signals import ended_by_signals
 from kingly_memory.extras import require
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt
 from kingly_memory.settings import Settings
 
 PROJECT = "harbour-board"
-HITS = 2
-WAIT_S = 2.0
-SYNC_LIMIT_S = 20.0
+TEXTS: JsonObject = json.loads(files("kingly_memory.cli").joinpath("demo_texts.json").read_text(encoding="utf-8"))
+"""What a small team remembers of its work on the departures board of an invented ferry harbour, and asks of it."""
 
 _NEXT = """
 Next, in a folder of your own:
@@ -44,41 +48,40 @@ def demo(options: Namespace, out: Output) -> int:
     require("hub", "`kingly-memory demo`")
     began = time.monotonic()
     with ExitStack() as stack:
-        stack.enter_context(ended_by_signals())
+        stack.enter_context(_ended_by_signals())
         stack.enter_context(warnings_on(None))  # the story tells of the outage itself
-        folder = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="kingly-demo-", ignore_cleanup_errors=True))
-        )
-        hub = HubProcess(folder / "hub")
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kingly-demo-", ignore_cleanup_errors=True))
+        hub = HubProcess(Path(folder) / "hub")
         stack.callback(hub.kill)
         story = _Story(out, hub)
         story.start_hub("A hub starts: the remote memory server, here as a process of its own.")
-        with SyncMemoryRouter.open(folder / "memory", hub.url, project=PROJECT, settings=Settings()) as memory:
+        with SyncMemoryRouter.open(Path(folder) / "memory", hub.url, project=PROJECT, settings=Settings()) as memory:
             arrived = _told(story, memory)
     took_s = time.monotonic() - began
     lines = [f"\nDone in {duration(took_s)}. All of it happened in a temporary folder that is gone now.", _NEXT]
-    story.tell("finished", {"took_s": round(took_s, 2), "exactly_once": arrived}, lines)
+    story.tell("finished", {"took_s": round(took_s, 2), "exactly_once": arrived}, lines, indent="")
     return 0 if arrived else 1
 
 
 def _told(story: _Story, memory: SyncMemoryRouter) -> bool:
     """The story between the first start of the hub and the end. True when the backlog arrived exactly once."""
+    learnt = TEXTS["learnt"]
     story.chapter("An agent stores what its team learns. When a store returns, the memory is safe on this machine.")
-    story.store_one(memory, LEARNT[1])
-    story.store_one(memory, LEARNT[-2])
-    story.store_many(memory, [told for told in LEARNT if told not in (LEARNT[1], LEARNT[-2])])
+    story.store_one(memory, learnt[1])
+    story.store_one(memory, learnt[-2])
+    story.store_many(memory, [one for one in learnt if one not in (learnt[1], learnt[-2])])
     story.sync(memory)
     story.chapter("It searches. This machine and the hub answer together.")
-    story.search(memory, ASKED)
+    story.search(memory, TEXTS["asked"])
     story.kill_hub()
     story.chapter("The agent goes on as if nothing had happened.")
-    backlog = story.store_many(memory, LEARNT_OFFLINE)
-    story.search(memory, ASKED_OFFLINE)
+    backlog = story.store_many(memory, TEXTS["learnt_offline"])
+    story.search(memory, TEXTS["asked_offline"])
     story.start_hub("The hub comes back at the same address.")
     story.sync(memory)
     arrived = story.count(backlog)
     story.chapter("Search is hybrid again, and what was learnt meanwhile is there.")
-    story.search(memory, ASKED_AFTERWARDS)
+    story.search(memory, TEXTS["asked_afterwards"])
     return arrived
 
 
@@ -96,8 +99,8 @@ class _Story:
             self._out.say(f"\n{self._chapters}. {heading}")
             self._out.flush()
 
-    def tell(self, step: str, facts: JsonObject, lines: Iterable[str]) -> None:
-        self._out.show({"step": step, **facts}, lines)
+    def tell(self, step: str, facts: JsonObject, lines: Iterable[str], indent: str = "   ") -> None:
+        self._out.show({"step": step, **facts}, (f"{indent}{line}" for line in lines))
         self._out.flush()
 
     def start_hub(self, heading: str) -> None:
@@ -106,65 +109,96 @@ class _Story:
         self._hub.start()
         took_s = time.monotonic() - began
         facts = {"url": self._hub.url, "pid": self._hub.pid, "took_s": round(took_s, 2)}
-        line = f"{self._hub.url} listens after {duration(took_s)} (process {self._hub.pid})"
-        self.tell("hub_started", facts, _indented([line]))
+        self.tell("hub_started", facts, [f"{self._hub.url} listens after {duration(took_s)} (process {self._hub.pid})"])
 
     def kill_hub(self) -> None:
         self.chapter("The hub is killed: SIGKILL, no warning, nothing said good-bye.")
         pid = self._hub.pid
         self._hub.kill()
-        self.tell("hub_killed", {"pid": pid, "signal": "SIGKILL"}, _indented([f"process {pid} is gone"]))
+        self.tell("hub_killed", {"pid": pid, "signal": "SIGKILL"}, [f"process {pid} is gone"])
 
-    def store_one(self, memory: SyncMemoryRouter, told: Told) -> None:
+    def store_one(self, memory: SyncMemoryRouter, told: JsonObject) -> None:
         """One store with its receipt, which waits for the hub so that there is something to see."""
-        receipt = _stored(memory, told, wait=WAIT_S)
-        self.tell("stored", receipt.to_json(), _indented([f'"{told.content}"', *_indented(receipt_lines(receipt))]))
+        receipt = _stored(memory, told, wait=2.0)
+        lines = [f'"{told["content"]}"', *(f"   {line}" for line in receipt_lines(receipt))]
+        self.tell("stored", receipt.to_json(), lines)
 
-    def store_many(self, memory: SyncMemoryRouter, learnt: Sequence[Told]) -> list[tuple[Told, Receipt]]:
-        """Store them one after the other, timed, and return those that the hub should get."""
-        receipts, times = [], []
+    def store_many(self, memory: SyncMemoryRouter, learnt: Sequence[JsonObject]) -> list[tuple[str, Receipt]]:
+        """Store them one after the other, timed. Returns the text and the receipt of those that the hub should get."""
+        meant, times = [], []
         for told in learnt:
             began = time.monotonic()
-            receipts.append((told, _stored(memory, told)))
+            receipt = _stored(memory, told)
             times.append(time.monotonic() - began)
-        meant = [(told, receipt) for told, receipt in receipts if told.significance > REMOTE_ABOVE]
-        facts = {"memories": len(receipts), "for_the_hub": len(meant), "median_ms": round(median(times) * 1000, 2)}
-        line = (
-            f"{counted(len(receipts), 'memory')} stored, {duration(median(times))} each; {len(meant)} are for the hub"
-        )
-        self.tell("stored_many", facts, _indented([line]))
+            if told.get("significance", 1.0) > REMOTE_ABOVE:
+                meant.append((told["content"], receipt))
+        facts = {"memories": len(times), "for_the_hub": len(meant), "median_ms": round(median(times) * 1000, 2)}
+        stored = f"{counted(len(times), 'memory')} stored, {duration(median(times))} each"
+        self.tell("stored_many", facts, [f"{stored}; {len(meant)} are for the hub"])
         return meant
 
     def search(self, memory: SyncMemoryRouter, queries: Iterable[str]) -> None:
         for query in queries:
-            results = memory.search(query, limit=HITS)
-            lines = [f"? {query}", *_indented(line for line in search_lines(results, datetime.now(UTC)) if line)]
-            self.tell("searched", {"query": query, **results.to_json()}, _indented(lines))
+            results = memory.search(query, limit=2)
+            found = (f"   {line}" for line in search_lines(results, datetime.now(UTC)) if line)
+            self.tell("searched", {"query": query, **results.to_json()}, [f"? {query}", *found])
 
     def sync(self, memory: SyncMemoryRouter) -> None:
         began = time.monotonic()
-        report = memory.sync(timeout=SYNC_LIMIT_S)
+        report = memory.sync(timeout=20.0)
         took_s = time.monotonic() - began
         line = f"sync: the hub is {report.link}, {report.pending} waiting, {report.dead} refused ({duration(took_s)})"
-        self.tell("synced", {**report.to_json(), "took_s": round(took_s, 3)}, _indented([line]))
+        self.tell("synced", {**report.to_json(), "took_s": round(took_s, 3)}, [line])
 
-    def count(self, backlog: Sequence[tuple[Told, Receipt]]) -> bool:
+    def count(self, backlog: Sequence[tuple[str, Receipt]]) -> bool:
         """Ask the hub itself what it holds. True when each memory of the backlog is there once, with its last words."""
-        held = demo_hub.held(self._hub.url, PROJECT)
-        once = [held.get(receipt.id) == [told.content] for told, receipt in backlog]
-        copies = sum(map(len, held.values()))
-        facts = {"held": copies, "different": len(held), "backlog": len(backlog), "exactly_once": sum(once)}
+        there = held(self._hub.url)
+        once = [there.get(receipt.id) == [content] for content, receipt in backlog]
+        copies = sum(map(len, there.values()))
+        facts = {"held": copies, "different": len(there), "backlog": len(backlog), "exactly_once": sum(once)}
         lines = [
-            f"asked the hub: it holds {counted(copies, 'memory')}, {len(held)} different ones",
+            f"asked the hub: it holds {counted(copies, 'memory')}, {len(there)} different ones",
             f"of the {len(backlog)} from the outage, {sum(once)} arrived exactly once",
         ]
-        self.tell("counted", facts, _indented(lines))
-        return all(once) and copies == len(held)
+        self.tell("counted", facts, lines)
+        return all(once) and copies == len(there)
 
 
-def _stored(memory: SyncMemoryRouter, told: Told, wait: float | None = None) -> Receipt:
-    return memory.store(told.content, key=told.key, type=told.type, significance=told.significance, wait=wait)
+def _stored(memory: SyncMemoryRouter, told: dict[str, Any], wait: float | None = None) -> Receipt:
+    return memory.store(**{"type": "semantic", "significance": 0.6, **told}, wait=wait)
 
 
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (f"   {line}" for line in lines)
+def held(url: str) -> dict[str, list[str]]:
+    """The texts that the hub holds for the project by our id, asked over the wire as any client would."""
+    address = urlsplit(url)
+    connection = HTTPConnection(str(address.hostname), address.port, timeout=5.0)
+    try:
+        params = {"query": "everything", "limit": 1_000, "threshold": -1}
+        body = json.dumps({"method": "search_semantic_memories", "params": params})
+        connection.request("POST", "/mcp/call", body, {"Kingly-Project": PROJECT})
+        reply = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    texts: dict[str, list[str]] = {}
+    for one in reply["memories"]:
+        wrapped = json.loads(one["content"])
+        texts.setdefault(str(wrapped["metadata"]["id"]), []).append(str(wrapped["content"]))
+    return texts
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as Ctrl-C does: by leaving every block, so that child processes go too."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
