@@ -44,17 +44,30 @@ def config(options: Namespace, out: Output) -> int:
         if given:
             raise InvalidInput(given[0], "goes with a host, as in `kingly-memory config claude-code --write`")
         return _settings(options, out)
-    return _remove(options, out) if options.remove else _host_config(options, out)
+    from kingly_memory.hosts.config import SERVER, Wish, installed_command, project_of, snippets
+    from kingly_memory.hosts.config_files import printed, remove, write
 
-
-def _host_config(options: Namespace, out: Output) -> int:
-    from kingly_memory.hosts.config import project_of, snippets
-    from kingly_memory.hosts.config_files import printed, write
-
+    start, now = Path.cwd(), datetime.now(UTC)
+    path = Path(options.path).expanduser() if options.path else None
+    if options.remove:
+        if options.write:
+            raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
+        found = snippets(options.host, Wish(("kingly-memory",)), start=start, path=path)
+        taken = remove(found, project=project_of(start), now=now)
+        rows = [{**_row(one), "deleted": one.deleted} for one in taken]
+        out.show({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
+        return 0
     # A remote that cannot be used is refused here, and not where the host starts; its token may be put there later.
     place_of(Namespace(**{**vars(options), "token_file": None}), out)
-    wish = _wish(options)
-    found = snippets(options.host, wish, start=Path.cwd(), path=_path(options))
+    command = installed_command()
+    wish = Wish(
+        command=command,
+        shared=command if options.absolute else (SERVER,),
+        variables=dict(_variables(options)),
+        options=() if options.token_file is None else ("--token-file", _absolute(options.token_file)),
+        url=options.url,
+    )
+    found = snippets(options.host, wish, start=start, path=path)
     shared = next((one.path for one in found if one.is_shared), None)
     if shared is not None and not options.absolute:
         _check_paths(shared, options, out)
@@ -64,33 +77,14 @@ def _host_config(options: Namespace, out: Output) -> int:
             require("mcp", "`kingly-memory mcp`, which the host starts,")
         except ExtraMissing as missing:  # the hooks work without it, and it can be installed later
             out.note(str(missing))
-    if not options.write:
+    if options.write:
+        rows = [_row(one) for one in write(found, host=options.host, project=project_of(start), now=now)]
+        out.show({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
+    else:
         files: list[JsonObject] = [{"path": str(one.path), "content": one.content} for one in found]
         lines = (line for one in found for line in (f"{one.path}:", *printed(one).split("\n"), ""))
         out.show({"host": options.host, "files": files}, lines)
-        return 0
-    rows = [_row(one) for one in write(found, host=options.host, project=project_of(Path.cwd()), now=datetime.now(UTC))]
-    out.show({"host": options.host, "files": rows}, (line for row in rows for line in _written_lines(row)))
     return 0
-
-
-def _remove(options: Namespace, out: Output) -> int:
-    from kingly_memory.hosts.config import Wish, project_of, snippets
-    from kingly_memory.hosts.config_files import remove
-
-    if options.write:
-        raise InvalidInput("remove", "does the contrary of --write; leave one of them out")
-    found = snippets(options.host, Wish(("kingly-memory",)), start=Path.cwd(), path=_path(options))
-    rows = [
-        {**_row(one), "deleted": one.deleted}
-        for one in remove(found, project=project_of(Path.cwd()), now=datetime.now(UTC))
-    ]
-    out.show({"host": options.host, "files": rows}, (line for row in rows for line in _removed_lines(row)))
-    return 0
-
-
-def _path(options: Namespace) -> Path | None:
-    return Path(options.path).expanduser() if options.path else None
 
 
 def _check_paths(file: Path, options: Namespace, out: Output) -> None:
@@ -149,19 +143,6 @@ def _written_lines(row: JsonObject) -> Iterator[str]:
         yield f"  as it was: {row['backup']}"
 
 
-def _wish(options: Namespace) -> Wish:
-    from kingly_memory.hosts.config import SERVER, Wish, installed_command
-
-    command = installed_command()
-    return Wish(
-        command=command,
-        shared=command if options.absolute else (SERVER,),
-        variables=dict(_variables(options)),
-        options=() if options.token_file is None else ("--token-file", _absolute(options.token_file)),
-        url=options.url,
-    )
-
-
 def _variables(options: Namespace) -> Iterator[tuple[str, str]]:
     """The options of every command that were given, as what a host sets for us."""
     if options.home is not None:
@@ -181,74 +162,50 @@ def _absolute(path: str) -> str:
 
 def _settings(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    rows = [*_place_rows(options, place), *_setting_rows(place.home)]
-    settings = [{"name": name, "value": value, "from": source} for name, value, source in rows]
+    settings, told = Settings.from_environment(home=place.home), said(home=place.home)
+    rows = [
+        *_place_rows(options, place),
+        *(
+            (one.name, written(getattr(settings, one.name)), told[one.name].by if one.name in told else "default")
+            for one in fields(Settings)
+        ),
+    ]
     shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]
-    out.show({"settings": settings}, table(shown, ("SETTING", "VALUE", "FROM")))
+    data = [{"name": name, "value": value, "from": source} for name, value, source in rows]
+    out.show({"settings": data}, table(shown, ("SETTING", "VALUE", "FROM")))
     return 0
+
+
+def _place_rows(options: Namespace, place: Place) -> Iterator[tuple[str, Any, str]]:
+    """Each part of the place with its source: what an empty environment would not give comes from the environment."""
+
+    def source(given: object, option: str, is_default: bool, default: str, variable: str) -> str:
+        return option if given else default if is_default else variable
+
+    bare, folder = Place.resolve(environment={}), nearest_project(Path.cwd())
+    home = "user data folder" if place.home == user_data_folder() / "memory" else "KINGLY_HOME"
+    if folder is not None and place.home == folder / HOME_FOLDER:
+        home = "nearest project folder"
+    yield "home", str(place.home), "--home" if options.home else home
+    is_bare = place.project == bare.project
+    yield "project", place.project, source(options.project, "--project", is_bare, "folder name", "KINGLY_PROJECT")
+    yield "agent", place.agent, source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
+    remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
+    yield "remote", remotes, source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
+    several = place.remotes or (RemotePlace(place.label, None, place.token, place.token_file),)
+    tokens = [one for one in several if one.token is not None or one.token_file is not None]
+    who = ", ".join(one.label for one in tokens) if place.others else "set"
+    sources = ", ".join(token_variable(one) or "--token-file" for one in tokens)
+    yield "token", who if tokens else None, sources or "default"
+
+
+def _shown_remote(place: Place, one: RemotePlace) -> str:
+    """Without its password and its query, which may hold a key, and with its name where it has one."""
+    address = re.sub(r"\?.*", "?***", re.sub(r"//[^/@]*@", "//***@", one.address or ""))
+    return address if one.label == UNNAMED and not place.others else f"{one.label}={address}"
 
 
 def version(options: Namespace, out: Output) -> int:
     versions = {"version": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     out.show(versions, [f"kingly-memory {__version__}"])
     return 0
-
-
-Setting = tuple[str, Any, str]
-
-
-def _place_rows(options: Namespace, place: Place) -> Iterator[Setting]:
-    """Each part of the place with its source: what an empty environment would not give comes from the environment."""
-    bare = Place.resolve(environment={})
-    yield "home", str(place.home), _home_source(options, place)
-    yield "project", place.project, _source(options.project, "--project", place.project == bare.project, "folder name")
-    yield "agent", place.agent, _source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
-    remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
-    yield "remote", remotes, _source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
-    tokens = [(one.label, source) for one in _shown(place) if (source := _token_source(options, one)) is not None]
-    who = ", ".join(label for label, _ in tokens) if place.others else "set"
-    yield "token", who if tokens else None, ", ".join(source for _, source in tokens) or "default"
-
-
-def _shown(place: Place) -> tuple[RemotePlace, ...]:
-    """Every remote with the token that it is shown; the token of none, too."""
-    return place.remotes or (RemotePlace(place.label, None, place.token, place.token_file),)
-
-
-def _token_source(options: Namespace, one: RemotePlace) -> str | None:
-    """The option or variable that a remote's token comes from; None when it has none."""
-    if one.token is None and one.token_file is None:
-        return None
-    return token_variable(one) or "--token-file"
-
-
-def _shown_remote(place: Place, one: RemotePlace) -> str:
-    """Without its secrets, and with its name where it has one."""
-    address = _without_secrets(one.address or "")
-    return address if one.label == UNNAMED and not place.others else f"{one.label}={address}"
-
-
-def _without_secrets(remote: str) -> str:
-    """The address without its password and its query, which may hold a key."""
-    return re.sub(r"\?.*", "?***", re.sub(r"//[^/@]*@", "//***@", remote))
-
-
-def _home_source(options: Namespace, place: Place) -> str:
-    folder = nearest_project(Path.cwd())
-    if options.home:
-        return "--home"
-    if folder is not None and place.home == folder / HOME_FOLDER:
-        return "nearest project folder"
-    return "user data folder" if place.home == user_data_folder() / "memory" else "KINGLY_HOME"
-
-
-def _source(given: object, option: str, is_default: bool, default: str, variable: str = "KINGLY_PROJECT") -> str:
-    if given:
-        return option
-    return default if is_default else variable
-
-
-def _setting_rows(home: Path) -> Iterator[Setting]:
-    settings, told = Settings.from_environment(home=home), said(home=home)
-    for one in fields(Settings):
-        yield one.name, written(getattr(settings, one.name)), told[one.name].by if one.name in told else "default"
