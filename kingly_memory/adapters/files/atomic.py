@@ -20,10 +20,11 @@ def replacing(path: Path) -> Iterator[TextIO]:
     The file has mode 0600, is UTF-8 with plain line feeds, and is on the disk before it gets its name. Raises
     InvalidInput when the folder does not take it, and for a device or a pipe, which would be gone.
     """
+    mode = stat.S_IFREG
     with suppress(OSError, ValueError):  # a link may lead to a device, as /dev/stdout does
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # for a folder the system says that it is one
-            raise InvalidInput("file", f"{path} is a device or a pipe; name a file")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # for a folder the system says that it is one
+        raise InvalidInput("file", f"{path} is a device or a pipe; name a file")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     except (OSError, ValueError) as error:
