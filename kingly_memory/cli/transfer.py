@@ -20,11 +20,10 @@ from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:
-    from kingly_memory.app.reading import LocalReader
     from kingly_memory.blocking import SyncMemoryRouter
 
 BATCH = 200
@@ -41,18 +40,40 @@ Exported = Iterable[tuple[Memory, Standing]]
 def export(options: Namespace, out: Output) -> int:
     if options.layout not in (jsonl.FORMAT, kingly_layout.FORMAT, ai_threads.FORMAT):
         raise InvalidInput("layout", f"{options.layout[:40]!r} is unknown; choose jsonl, kingly or ai")
-    place = place_of(options, out)
+    place, target = place_of(options, out), options.file
+    if options.layout != jsonl.FORMAT and target in (None, "-"):
+        raise InvalidInput("file", f"name the folder that the files of --layout {options.layout} are written to")
     with reading(place, out) as reader:
         if options.layout == ai_threads.FORMAT:
-            return _export_threads(reader, options.file, out)
-        kept = reader.export()
-        if options.layout == kingly_layout.FORMAT:
-            return _export_views(reader, options.file, place, out)
-        if options.file in (None, "-"):
-            for memory, standing in kept:
+            path = Path(target)
+            counts = ai_layout.write(path, reader.threads(), reader.focus())
+            threads, focus = path / ai_threads.THREADS, path / ai_threads.FOCUS
+            lines = [f"{threads}: {counted(counts[ai_threads.THREADS], 'thread')}"]
+            if focus.is_file():
+                lines.append(f"{focus}: {counted(counts[ai_threads.FOCUS], 'topic')} in focus")
+            out.show({"folder": target, "files": counts}, lines)
+        elif options.layout == kingly_layout.FORMAT:
+            counts = kingly_layout.write(
+                Path(target),
+                (memory for memory, standing in reader.export() if standing is Standing.LIVE),
+                project=place.project,
+                now=datetime.now(UTC),
+                remote_id=lambda memory: reader.remote_ids([memory.id]).get(memory.id),
+            )
+            lines = [f"{Path(target) / name}: {counted(count, 'entry')}" for name, count in counts.items()]
+            out.show({"folder": target, "files": counts}, lines)
+        elif target in (None, "-"):
+            for memory, standing in reader.export():
                 out.write_utf8(jsonl.line(memory, standing) + "\n")
-            return 0
-        return _export_file(kept, Path(options.file), out)
+        else:
+            written = 0
+            with replacing(Path(target)) as file:
+                for memory, standing in reader.export():
+                    file.write(jsonl.line(memory, standing) + "\n")
+                    written += 1
+            told = f"{counted(written, 'memory')} written to {Path(target)}"
+            out.show({"file": str(Path(target)), "memories": written}, [told])
+    return 0
 
 
 def import_path(options: Namespace, out: Output) -> int:
@@ -115,19 +136,17 @@ class Tally:
         return ai_threads.FORMAT in self.format.split("+")
 
     def to_json(self) -> JsonObject:
+        of_threads = {"threads": self.threads, "focus_set": self.focus_set, "future_times": self.ahead}
         return {
             "format": self.format,
             "stored": self.stored,
             "revised": self.revised,
             "unchanged": self.unchanged,
             "kept": self.kept,
-            **(self._of_threads() if self.has_threads else {}),
+            **(of_threads if self.has_threads else {}),
             "problems": [{"path": str(one.path), "place": one.place, "message": one.reason} for one in self.problems],
             "took_s": round(time.monotonic() - self.began, 3),
         }
-
-    def _of_threads(self) -> JsonObject:
-        return {"threads": self.threads, "focus_set": self.focus_set, "future_times": self.ahead}
 
     def lines(self, waiting: int) -> Iterator[str]:
         took = duration(time.monotonic() - self.began)
@@ -165,47 +184,6 @@ class Progress:
     def over(self) -> None:
         if self._out.watched:
             self._out.redraw("")
-
-
-def _export_file(kept: Exported, path: Path, out: Output) -> int:
-    written = 0
-    with replacing(path) as file:
-        for memory, standing in kept:
-            file.write(jsonl.line(memory, standing) + "\n")
-            written += 1
-    out.show({"file": str(path), "memories": written}, [f"{counted(written, 'memory')} written to {path}"])
-    return 0
-
-
-def _export_threads(reader: LocalReader, folder: str | None, out: Output) -> int:
-    path = _folder(folder, ai_threads.FORMAT)
-    counts = ai_layout.write(path, reader.threads(), reader.focus())
-    lines = [f"{path / ai_threads.THREADS}: {counted(counts[ai_threads.THREADS], 'thread')}"]
-    if (path / ai_threads.FOCUS).is_file():
-        lines.append(f"{path / ai_threads.FOCUS}: {counted(counts[ai_threads.FOCUS], 'topic')} in focus")
-    out.show({"folder": folder, "files": counts}, lines)
-    return 0
-
-
-def _folder(folder: str | None, layout: str) -> Path:
-    if folder in (None, "-"):
-        raise InvalidInput("file", f"name the folder that the files of --layout {layout} are written to")
-    return Path(str(folder))
-
-
-def _export_views(reader: LocalReader, folder: str | None, place: Place, out: Output) -> int:
-    path = _folder(folder, kingly_layout.FORMAT)
-    live = (memory for memory, standing in reader.export() if standing is Standing.LIVE)
-    counts = kingly_layout.write(
-        path,
-        live,
-        project=place.project,
-        now=datetime.now(UTC),
-        remote_id=lambda memory: reader.remote_ids([memory.id]).get(memory.id),
-    )
-    lines = [f"{path / name}: {counted(count, 'entry')}" for name, count in counts.items()]
-    out.show({"folder": folder, "files": counts}, lines)
-    return 0
 
 
 def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, progress: Progress) -> None:
