@@ -15,9 +15,9 @@ import pytest
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.models import JsonObject
 from kingly_memory.settings import Settings
+from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.cli_runner import Run, process, runner
 from tests.hook_samples import event
-from tests.hostile_texts import HOSTILE_TEXTS
 from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 

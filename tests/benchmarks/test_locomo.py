@@ -14,7 +14,7 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import MemoryType, Origin
 from tests.cli_runner import ROOT
-from tests.file_samples import LIMIT, parted
+from tests.files.samples import LIMIT, parted
 
 SAMPLE = {
     "sample_id": "conv-1",

@@ -22,7 +22,7 @@ from kingly_memory.observe import Event, MemoryStored
 from kingly_memory.router.attention.verbs import Pinned
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, held, router_over
-from tests.thread_samples import THREAD_ID
+from tests.threads.samples import THREAD_ID
 
 AT = datetime(2026, 2, 1, 8, 30, tzinfo=UTC)
 YEARS_S = 2_000 * 86_400.0

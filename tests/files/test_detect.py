@@ -9,7 +9,7 @@ import pytest
 from kingly_memory.adapters.files import reading
 from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.errors import InvalidInput
-from tests.file_samples import LIMIT, parted
+from tests.files.samples import LIMIT, parted
 
 
 @pytest.mark.parametrize(

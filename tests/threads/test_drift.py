@@ -20,7 +20,7 @@ from kingly_memory.attention.drift import (
     telling_of,
 )
 from kingly_memory.writing import words
-from tests.thread_samples import TOPICS
+from tests.threads.samples import TOPICS
 
 
 def said(*names: str) -> list[Said]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,13 +12,7 @@ from kingly_memory.models import Query
 from kingly_memory.router.thread_lookup import MOST_TITLED
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
-from tests.thread_samples import TOPICS
-
-
-@pytest.fixture
-async def memory(store: PromptStore) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, ManualClock()) as router:
-        yield router
+from tests.threads.samples import TOPICS
 
 
 async def talk(memory: MemoryRouter, *names: str) -> None:

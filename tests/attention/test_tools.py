@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.mcp_sessions import Session, session
-from tests.thread_samples import THREAD_ID
+from tests.threads.samples import THREAD_ID
 
 TEXT = "User prefers dark mode and vi keybindings"
 SIX = {"ai_focus", "ai_unfocus", "ai_pin", "ai_suggestions", "ai_rate_context", "ai_compact"}

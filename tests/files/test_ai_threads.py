@@ -29,7 +29,7 @@ from kingly_memory.router.threads.transfer import exported_focus, exported_threa
 from kingly_memory.testing import ManualClock
 from kingly_memory.thread_files import ExportedThread, ImportedFocus, ImportedThread
 from tests.cli_runner import Run, runner
-from tests.file_samples import LIMIT
+from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
 
 PINNED = "thread_20260201_083000_abc123"

@@ -8,7 +8,7 @@ import pytest
 
 from kingly_memory import Settings, SyncMemoryRouter
 from tests.cli_runner import Run, runner
-from tests.thread_samples import THREAD_ID
+from tests.threads.samples import THREAD_ID
 
 QUICK = Settings(durability="process", closing_s=0.0)
 

@@ -14,7 +14,7 @@ from kingly_memory.adapters.files import ai_threads
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import Standing
 from kingly_memory.testing import ManualClock
-from tests.file_samples import LIMIT
+from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
 
 HOUR_S = 3_600.0

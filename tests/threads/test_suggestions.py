@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,11 +28,11 @@ from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
-from tests.router_bench import PromptStore, router_over
-from tests.thread_samples import TOPICS
+from tests.router_bench import PromptStore
+from tests.threads.conftest import LASTING
+from tests.threads.samples import TOPICS, talk
 
 NOW_S = 1_000 * 86_400.0
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
 
 
 def suggest(*threads: Digest, pairs: tuple[Pair, ...] = (), related: tuple[str, ...] = ()) -> Suggestions:
@@ -241,17 +241,6 @@ def test_advice_rests_on_pressure_and_utilisation_together() -> None:
 
 
 # --- through the router -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock, settings=LASTING) as router:
-        yield router
-
-
-async def talk(memory: MemoryRouter, name: str, *texts: str) -> None:
-    for text in texts:
-        await memory.store(text, context_id=name)
 
 
 @pytest.mark.requirement("SMT-020")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from kingly_memory import MemoryRouter
+from kingly_memory.models import JsonObject
+from tests.router_bench import PromptStore
 
 THREAD_ID = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
 """The ids of the threads that are begun here, in the form of the seed."""
@@ -62,3 +67,12 @@ TOPICS = {
         "The recruiter asks for feedback on each candidate",
     ),
 }
+
+
+async def talk(memory: MemoryRouter, name: str, *texts: str, **said: Any) -> list[str]:
+    """The ids of what was said in that context."""
+    return [(await memory.store(text, context_id=name, **said)).id for text in texts]
+
+
+def put(store: PromptStore, name: str, whose: str, facet: JsonObject | None) -> None:
+    store.write(lambda transaction: transaction.set_facet(name, whose, facet)).result()

@@ -14,7 +14,7 @@ from kingly_memory.adapters.files import notes
 from kingly_memory.adapters.files.notes import split
 from kingly_memory.intake import Draft
 from kingly_memory.models import MemoryType, Origin
-from tests.file_samples import LIMIT, parted
+from tests.files.samples import LIMIT, parted
 
 
 @pytest.fixture

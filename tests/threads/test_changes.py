@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ from tests.router_bench import CALM, PromptStore, router_over
 
 DAY_S = 86_400.0
 OURS = ("thread", "attention", "ratings", "context")
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as router:
-        yield router
 
 
 def desk(clock: ManualClock) -> WriteContext:

@@ -17,7 +17,7 @@ from kingly_memory.adapters.files.detect import Format, source
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from tests.file_samples import LIMIT, NOON, as_draft, from_a_file, memories, parted
+from tests.files.samples import LIMIT, NOON, as_draft, from_a_file, memories, parted
 
 
 def memory(content: str, *, type: MemoryType = MemoryType.SEMANTIC, **changes: Any) -> Memory:

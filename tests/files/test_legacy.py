@@ -11,7 +11,7 @@ import pytest
 from kingly_memory.adapters.files import legacy
 from kingly_memory.intake import Imported
 from kingly_memory.models import MemoryType
-from tests.file_samples import LIMIT, parted
+from tests.files.samples import LIMIT, parted
 
 FILE = Path("memory.json")
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)

@@ -6,7 +6,7 @@ import asyncio
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory import MemoryRouter, Settings
+from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Query, Standing
@@ -25,27 +25,12 @@ from kingly_memory.router.threads import changes
 from kingly_memory.router.threads.seen import threads_of
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
-from tests.thread_samples import TOPICS
+from tests.threads.conftest import LASTING
+from tests.threads.samples import TOPICS, put, talk
 
 DAY_S = 86_400.0
 NOW_S = 1e9
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
 OURS = re.compile(r"thread_\d{8}_\d{6}_[0-9a-f]{6}")
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock, settings=LASTING) as router:
-        yield router
-
-
-async def talk(memory: MemoryRouter, name: str, *texts: str, **said: Any) -> list[str]:
-    """The ids of what was said."""
-    return [(await memory.store(text, context_id=name, **said)).id for text in texts]
-
-
-def put(store: PromptStore, name: str, whose: str, facet: JsonObject | None) -> None:
-    store.write(lambda transaction: transaction.set_facet(name, whose, facet)).result()
 
 
 def facet(store: PromptStore, name: str, context_id: str) -> JsonObject | None:

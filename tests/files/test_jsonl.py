@@ -14,7 +14,7 @@ from kingly_memory.adapters.files import jsonl
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, MemoryType, Origin, Standing
-from tests.file_samples import LIMIT, as_draft, from_a_file, memories, parted
+from tests.files.samples import LIMIT, as_draft, from_a_file, memories, parted
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from kingly_memory.models import JsonObject
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import Session, session
-from tests.thread_samples import TOPICS
+from tests.threads.samples import TOPICS
 
 
 async def fill(client: Session, *names: str, context_id: str | None = None) -> None:

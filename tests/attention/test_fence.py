@@ -15,7 +15,7 @@ from kingly_memory.attention.pertinence import LEAST, asked, common, pertinence,
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
 from kingly_memory.writing import estimated_tokens
-from tests.hostile_texts import CLOSING, HOSTILE_TEXTS, RENDERING
+from tests.attention.hostile_texts import CLOSING, HOSTILE_TEXTS, RENDERING
 
 NONCE = "f" * 32
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,20 +18,10 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
-from tests.thread_samples import TOPICS
+from tests.threads.samples import TOPICS, talk
 
 HOUR_S = 3_600.0
 BESIDE = ("thread", "ratings", "attention", "context", "course", "topic")
-
-
-@pytest.fixture
-async def memory(store: PromptStore, clock: ManualClock) -> AsyncIterator[MemoryRouter]:
-    async with router_over(store, None, clock) as router:
-        yield router
-
-
-async def talk(memory: MemoryRouter, name: str, *texts: str, **said: Any) -> list[str]:
-    return [(await memory.store(text, context_id=name, **said)).id for text in texts]
 
 
 def put(store: PromptStore, name: str, context_id: str, facet: JsonObject) -> None:
