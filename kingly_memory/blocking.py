@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.known_remotes import KnownRemote
     from kingly_memory.router.learning import Lesson
     from kingly_memory.router.outbox import OutboxEntry
-    from kingly_memory.router.sender import SyncReport
+    from kingly_memory.router.remotes import SyncReport
     from kingly_memory.router.sweep import SweepReport
     from kingly_memory.router.sweep_changes import Undone
     from kingly_memory.router.threads.verbs import Threads

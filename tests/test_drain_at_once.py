@@ -380,7 +380,7 @@ async def test_who_waits_for_one_learns_of_it_while_others_of_its_lease_are_stil
     quick = await memory.get("quick")
     assert quick is not None
     [connection] = memory._engine.remotes.connections
-    waiting = asyncio.ensure_future(connection.sender.wait_for(quick.id, 4))
+    waiting = asyncio.ensure_future(connection.wait_for(quick.id, 4))
     await clock.settle()
     remote.let("quick")
     await clock.settle()

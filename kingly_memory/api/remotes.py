@@ -12,7 +12,7 @@ from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.attention import focus
 from kingly_memory.router.known_remotes import KnownRemote
 from kingly_memory.router.outbox import OutboxEntry
-from kingly_memory.router.sender import SyncReport
+from kingly_memory.router.remotes import SyncReport
 
 
 class RemoteVerbs(Family):

@@ -13,20 +13,29 @@ from math import inf
 from typing import Any, TypeVar
 
 from kingly_memory.errors import KinglyMemoryError
+from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, LinkState, Memory, RemoteUse
 from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote
-from kingly_memory.router import known_remotes
+from kingly_memory.router import known_remotes, outbox
+from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.landing import Landing
+from kingly_memory.router.link import as_shown
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, Route, Routes
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.sender import Sender, SyncReport
+from kingly_memory.router.sender import Pace, Sender
 from kingly_memory.settings import Settings
 
-log = logging.getLogger("kingly_memory.router")
+log = logging.getLogger("kingly_memory.delivery")
 T = TypeVar("T")
+
+SLOWER = 10
+"""A process that does not lead, or that has just met trouble, looks this many polls apart."""
+
+POLITE_S = 0.002
+"""Between two looks while closing."""
 
 NO_TIME = "earlier memories were not looked through in the time that there was"
 MOST_WITHHELD = 100_000
@@ -53,6 +62,26 @@ class RemotePart:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is."""
+
+    delivered: int
+    pending: int
+    dead: int
+    link: LinkState
+    reason: str | None
+
+    def to_json(self) -> JsonObject:
+        return {
+            "delivered": self.delivered,
+            "pending": self.pending,
+            "dead": self.dead,
+            "link": self.link.value,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class RemotesSynced(SyncReport):
     """What `sync` achieved at several remotes, and at each of them by its name. The link is connected when all are."""
 
@@ -64,7 +93,8 @@ class RemotesSynced(SyncReport):
 
 
 class RemoteConnection:
-    """Everything about one remote: its link, what is sent to it, and its side of searches."""
+    """Everything about one remote: its link, its side of searches, and when something is sent to it. One process per
+    home and remote delivers."""
 
     def __init__(
         self,
@@ -80,7 +110,7 @@ class RemoteConnection:
         chance: Callable[[], float],
     ) -> None:
         self.part = part
-        link = LinkKeeper(
+        self._link = LinkKeeper(
             part.route.link,
             store=store,
             clock=clock,
@@ -91,31 +121,34 @@ class RemoteConnection:
             heard_s=part.heard_s,
         )
         cache = RemoteCache(part.name, reader=store.reader, clock=clock, settings=settings)
-        self.side = RemoteSide(part.name, part.remote, link, cache, label=part.label)
-        self.sender = Sender(
+        self.side = RemoteSide(part.name, part.remote, self._link, cache, label=part.label)
+        self._sender = Sender(
             part.name,
             part.remote,
-            link,
+            self._link,
             store=store,
             clock=clock,
             settings=settings,
             events=events,
             chance=chance,
             is_for=self._is_for,
-            leads=part.leads,
-            stop_leading=part.stop_leading,
             label=part.label,
-            sends=routes.use is not RemoteUse.ASK,
         )
+        self._name = part.name
+        self._remote = part.remote
         self._routes = routes
         self._project = project
         self._store = store
         self._landing = landing
         self._clock = clock
-        self._pause_s = settings.usage_flush_s
+        self._settings = settings
         self._enrols = routes.use is RemoteUse.ENROL
         self._enrolled = asyncio.Event()
         self._undone = asyncio.Event()
+        self._sends = routes.use is not RemoteUse.ASK
+        self._leading = False
+        self._wake = asyncio.Event()
+        self._next_look_s = 0.0
 
     def begin(self) -> Future[bool]:
         """Make the remote known to the store: what is stored after this call finds the project enrolled there. See
@@ -124,30 +157,168 @@ class RemoteConnection:
             nothing: Future[bool] = Future()
             nothing.set_result(False)
             return nothing
-        said = self._routes.policy.about(self.part.label)
-        name, endpoint = self.part.name, self.part.endpoint
-        enrol = known_remotes.enrol(name, endpoint, self._project, self._now_s(), said, earlier=self._routes.earlier)
-        return self._store.write(enrol)
+        said, earlier = self._routes.policy.about(self.part.label), self._routes.earlier
+        change = known_remotes.enrol(
+            self._name, self.part.endpoint, self._project, self._now_s(), said, earlier=earlier
+        )
+        return self._store.write(change)
 
     async def run(self, begun: Future[bool]) -> None:
         """Deliver for as long as the router is open."""
         await self._enrol(begun)
         enrolling = asyncio.create_task(self._enrol_again())
         try:
-            await self.sender.run()
+            await self._guarded(self._first_contact())
+            while True:
+                self._next_look_s = self._settings.poll_s * SLOWER  # should the round meet trouble
+                await self._guarded(self._round())
+                await self._clock.wait(self._wake, self._next_look_s)
         finally:
             enrolling.cancel()
             await asyncio.wait({enrolling})
 
     async def sync(self, timeout_s: float) -> SyncReport:
-        """Send everything that waits, and earlier memories where that was asked for."""
+        """Probe now, then send everything that waits, due or not, and earlier memories where that was asked for, until
+        it is done or the time is over."""
         end_s = self._clock.monotonic() + timeout_s
-        if self._enrols and self._enrolled.is_set() and self._is_undone():
-            self._enrolled.clear()
-            self._undone.set()
+        if self._enrols and self._enrolled.is_set():
+            reader, earlier = self._store.reader, self._routes.earlier
+            if known_remotes.is_undone(reader, self._name, self._project, earlier=earlier):
+                self._enrolled.clear()
+                self._undone.set()
         is_enrolled = await self._clock.wait(self._enrolled, timeout_s)
-        report = await self.sender.sync(max(0.0, end_s - self._clock.monotonic()))
+        waited, died = self._sender.waiting(self._name), self._sender.dead(self._name)
+        work = asyncio.ensure_future(self._sync(end_s))
+        over = asyncio.Event()
+        work.add_done_callback(lambda _: over.set())
+        try:
+            if await self._clock.wait(over, max(0.0, end_s - self._clock.monotonic())):
+                await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+        report = self._report(waited, died)
         return report if is_enrolled or report.reason else replace(report, reason=NO_TIME)
+
+    def wake(self) -> None:
+        """Something was stored: look at once."""
+        self._wake.set()
+
+    async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
+        """The facet once it is at rest, or as it is when the seconds are over or the link is offline."""
+        end = self._clock.monotonic() + seconds
+        self.wake()
+        while True:
+            self._sender.settled.clear()
+            facet = self._sender.facet(self._name, memory_id)
+            left = end - self._clock.monotonic()
+            at_rest = facet is None or facet.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
+            if at_rest or left <= 0 or not self._link.is_connected:
+                return facet
+            await self._clock.wait(self._sender.settled, min(left, self._settings.poll_s / 10))
+
+    async def until_idle(self) -> None:
+        """Wait while there is something to send and a remote that takes it."""
+        while not self._link.is_kept_waiting and (self._link.is_asking or self._is_busy()):
+            self.wake()
+            await asyncio.sleep(POLITE_S)
+
+    def _is_busy(self) -> bool:
+        return (
+            self._sends
+            and self._sender.may_send
+            and (self._sender.turn.locked() or self._sender.due_outbox() is not None)
+        )
+
+    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
+        """The task must outlive any one round; the outbox keeps what was not sent."""
+        try:
+            await work
+        except Exception as error:  # this is the background task's top
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from error  # what failed was the tidying up
+            log.warning("delivery%s paused for a moment: %s: %s", self._sender.to_whom, type(error).__name__, error)
+
+    async def _first_contact(self) -> None:
+        """On opening: say hello, unless this machine knows already that nobody answers."""
+        link = self._link.current()
+        if link.state is LinkState.CONNECTED or link.unauthorised:
+            await self._link.probe(self._remote, forced=True)
+
+    async def _round(self) -> None:
+        self._wake.clear()
+        if self._link.is_connected or await self._link.probe(self._remote):
+            if self._sends and await self._lead():
+                pace = Pace(self._settings.sends_at_once)
+                while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
+                    await self._sender.send_batch(due, pace, early=False)
+        else:
+            if self._leading and self._link.current().unauthorised:  # make way for a process with a good token
+                self._leading = False
+                self.part.stop_leading()
+            self._sender.settled.set()
+        # A look costs one read, and shows what other processes stored or found out.
+        self._next_look_s = self._settings.poll_s * (1 if self._leading else SLOWER)
+        probe_s = self._link.seconds_to_probe()
+        if probe_s is not None:
+            self._next_look_s = min(self._next_look_s, max(probe_s, 0.001))
+
+    async def _lead(self) -> bool:
+        """Become or stay the one process that delivers. A new leader takes back what a dead one had leased."""
+        if self._leading or not self.part.leads():
+            return self._leading
+        self._leading = True
+        for name in self._sender.outboxes:
+            if ids := self._sender.ids(name, "leased"):
+                await self._sender.write(outbox.reclaim(name, ids, self._sender.owner, self._now_s()))
+        return True
+
+    async def _sync(self, end: float) -> None:
+        """A batch that was under way may fail after the probe, on what happened before it: then one more is due."""
+        rounds = 2 if self._sender.turn.locked() else 1
+        while rounds and await self._link.probe(self._remote, forced=True):
+            if await self._lead():
+                self._sender.paused_until_s = 0.0  # the user does not want to wait for as long as the remote has asked
+                for name in self._sender.outboxes:
+                    await self._send_all(name, end)
+            else:
+                await self._have_it_sent(end)
+            rounds = 0 if self._link.is_connected else rounds - 1
+
+    async def _send_all(self, name: str, end: float) -> None:
+        failed: frozenset[str] = frozenset()
+        pace = Pace(self._settings.sends_at_once)
+        while self._clock.monotonic() < end and self._sender.may_send:
+            batch = await self._sender.send_batch(name, pace, early=True, failed=failed, end=end)
+            if not batch.size:
+                return
+            failed |= batch.failed
+
+    async def _have_it_sent(self, end: float) -> None:
+        """Another process leads: make everything due at once, and watch it work."""
+        for name in self._sender.outboxes:
+            if ids := self._sender.ids(name, "pending"):
+                await self._sender.write(outbox.hasten(name, ids, self._now_s()))
+        while self._link.is_connected and any(map(self._sender.waiting, self._sender.outboxes)):
+            left = end - self._clock.monotonic()
+            if left <= 0:
+                return
+            await self._clock.sleep(min(left, self._settings.poll_s / 10))
+
+    def _report(self, waited: int, died: int) -> SyncReport:
+        """`waited` and `died` are how many memories were waiting and dead before."""
+        link = as_shown(self._link.current())
+        waiting, dead = self._sender.waiting(self._name), self._sender.dead(self._name)
+        reason = None
+        if waiting or link.state is LinkState.OFFLINE:
+            reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list --remote …`"
+        elif dead > died:
+            reason = "the remote refused some; see `kingly-memory outbox list --remote …`"
+        elif self._sender.waiting(self._sender.outboxes[1]):
+            reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
+        delivered = max(waited - waiting - max(dead - died, 0), 0)
+        return SyncReport(delivered, waiting, dead, link.state, reason)
 
     async def _enrol(self, begun: Future[bool]) -> None:
         """Enrol the project and make its earlier memories due, as often as it takes while the store cannot be
@@ -161,7 +332,7 @@ class RemoteConnection:
                 if not has_complained:
                     log.warning("delivery waits for the memory store: %s", error)
                 has_complained = True
-                await self._clock.sleep(self._pause_s)
+                await self._clock.sleep(self._settings.usage_flush_s)
                 begun = self.begin()
             else:
                 self._enrolled.set()
@@ -177,7 +348,7 @@ class RemoteConnection:
     async def _backfill(self) -> None:
         """Make due what an earlier policy has kept back, then the earlier memories: the backlog is done when that says
         so."""
-        name, project = self.part.name, self._project
+        name, project = self._name, self._project
         held = self._store.reader.outbox_page(name, [DeliveryState.LOCAL_ONLY.value], MOST_WITHHELD)
         ids = [memory_id for memory_id, _ in held]
         for start in range(0, len(ids), known_remotes.AT_ONCE):
@@ -195,11 +366,8 @@ class RemoteConnection:
         if due:
             log.info("earlier memories above significance %g that go to %s: %d", REMOTE_ABOVE, self.part.endpoint, due)
 
-    def _is_undone(self) -> bool:
-        return known_remotes.is_undone(self._store.reader, self.part.name, self._project, earlier=self._routes.earlier)
-
     def _is_for(self, memory: Memory) -> bool:
-        return self._routes.is_for(self.part.name, memory)
+        return self._routes.is_for(self._name, memory)
 
     def _now_s(self) -> float:
         return self._clock.now().timestamp()
@@ -224,13 +392,13 @@ class Remotes:
     def wake(self) -> None:
         """Something was stored."""
         for one in self.connections:
-            one.sender.wake()
+            one.wake()
 
     async def wait_for(self, memory: Memory, seconds: float) -> None:
         """Wait until the memory is at rest at every remote that it is for, or the seconds are over, or those that have
         not answered are offline."""
         wanted = {route.name for route in self.routes.of(memory)}
-        await _at_once([one.sender.wait_for(memory.id, seconds) for one in self.connections if one.part.name in wanted])
+        await _at_once([one.wait_for(memory.id, seconds) for one in self.connections if one.part.name in wanted])
 
     async def sync(self, timeout_s: float, chosen: Sequence[Route]) -> SyncReport:
         """Probe the chosen remotes and send what waits for them, all at the same time."""
@@ -256,7 +424,7 @@ class Remotes:
         async def until_idle(one: RemoteConnection) -> None:
             with contextlib.suppress(TimeoutError, KinglyMemoryError):
                 async with asyncio.timeout(seconds):
-                    await one.sender.until_idle()
+                    await one.until_idle()
 
         await _at_once([until_idle(one) for one in self.connections])
         await _at_once([one.side.settle() for one in self.connections])

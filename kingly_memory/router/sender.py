@@ -1,4 +1,4 @@
-"""Delivery: the background task that empties the outbox of one remote. One process per home and remote delivers.
+"""Sending what is leased to one remote: in order, a few at once, and what came of each written down.
 
 Leases are the second safeguard: what one process has leased, no other sends before the lease lapses.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from uuid import uuid4
 from kingly_memory.cognition import thoughts
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory
+from kingly_memory.models import DeliveryState, Memory
 from kingly_memory.observe import (
     DeliveryFailed,
     DeliveryStarted,
@@ -29,7 +29,6 @@ from kingly_memory.observe import (
 from kingly_memory.ports import Clock, LocalStore, Remote, Transaction
 from kingly_memory.router import delivery, outbox
 from kingly_memory.router.delivery import Delivery, Leased, outbox_of_links
-from kingly_memory.router.link import as_shown
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED
 from kingly_memory.settings import Settings
@@ -40,34 +39,8 @@ T = TypeVar("T")
 LONGEST_S = 300.0
 """No wait and no lease is longer: what is due further ahead was noted before the clock went back."""
 
-SLOWER = 10
-"""A process that does not lead, or that has just met trouble, looks this many polls apart."""
-
 MOST_STALE = 1_000
 """Deliveries that are reclaimed or hastened in one transaction."""
-
-POLITE_S = 0.002
-"""Between two looks while closing."""
-
-
-@dataclass(frozen=True, slots=True)
-class SyncReport:
-    """What `sync` achieved. `reason` says why something is still waiting, or is None when nothing is."""
-
-    delivered: int
-    pending: int
-    dead: int
-    link: LinkState
-    reason: str | None
-
-    def to_json(self) -> JsonObject:
-        return {
-            "delivered": self.delivered,
-            "pending": self.pending,
-            "dead": self.dead,
-            "link": self.link.value,
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +70,7 @@ class Pace:
 
 
 class Sender:
-    """Sends what is due to one remote: memories, the earliest first and a few at once; links when no memory is due."""
+    """Leases deliveries to one remote, sends them, and writes down what came of it."""
 
     def __init__(
         self,
@@ -111,16 +84,15 @@ class Sender:
         events: Events,
         chance: Callable[[], float],
         is_for: Callable[[Memory], bool],
-        leads: Callable[[], bool],
-        stop_leading: Callable[[], None],
         label: str = UNNAMED,
-        sends: bool = True,
     ) -> None:
-        """`leads` says whether this process may deliver. `sends` False: the link is kept, the outbox left to others."""
+        self.outboxes = (name, outbox_of_links(name))
+        self.owner = f"{os.getpid()}-{uuid4().hex[:12]}"
+        self.settled = asyncio.Event()
+        self.turn = asyncio.Lock()
+        self.to_whom = "" if label == UNNAMED else f" to {label}"
+        self.paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
         self._name = name
-        self._outboxes = (name, outbox_of_links(name))
-        self._owner = f"{os.getpid()}-{uuid4().hex[:12]}"
-        self._to_whom = "" if label == UNNAMED else f" to {label}"
         self._remote = remote
         self._link = link
         self._store = store
@@ -129,210 +101,61 @@ class Sender:
         self._events = events
         self._chance = chance
         self._is_for = is_for
-        self._leads = leads
-        self._stop_leading = stop_leading
-        self._leading = False
-        self._sends = sends
-        self._turn = asyncio.Lock()
-        self._wake = asyncio.Event()
-        self._settled = asyncio.Event()
-        self._next_look_s = 0.0
-        self._paused_until_s = 0.0  # as the remote has asked (Retry-After), on the monotonic clock
 
-    # --- when -------------------------------------------------------------------------------------------------------
+    @property
+    def may_send(self) -> bool:
+        """False while the link is offline or the remote has asked for a pause."""
+        return self._link.is_connected and self._clock.monotonic() >= self.paused_until_s
 
-    def wake(self) -> None:
-        """Something was stored: look at once."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Work for as long as the router is open."""
-        await self._guarded(self._first_contact())
-        while True:
-            self._next_look_s = self._settings.poll_s * SLOWER  # should the round meet trouble
-            await self._guarded(self._round())
-            await self._clock.wait(self._wake, self._next_look_s)
-
-    async def sync(self, timeout_s: float) -> SyncReport:
-        """Probe now, then send everything that waits, due or not, until it is done or the time is over."""
-        waited, died = self._count(self._name, "pending", "leased"), self._count(self._name, "dead")
-        work = asyncio.ensure_future(self._sync(self._clock.monotonic() + timeout_s))
-        over = asyncio.Event()
-        work.add_done_callback(lambda _: over.set())
-        try:
-            if await self._clock.wait(over, timeout_s):
-                await work
-        finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-        return self._report(waited, died)
-
-    async def wait_for(self, memory_id: MemoryId, seconds: float) -> Delivery | None:
-        """The facet once it is at rest, or as it is when the seconds are over or the link is offline."""
-        end = self._clock.monotonic() + seconds
-        self.wake()
-        while True:
-            self._settled.clear()
-            facet = self._facet(self._name, memory_id)
-            left = end - self._clock.monotonic()
-            at_rest = facet is None or facet.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
-            if at_rest or left <= 0 or not self._link.is_connected:
-                return facet
-            await self._clock.wait(self._settled, min(left, self._settings.poll_s / 10))
-
-    async def until_idle(self) -> None:
-        """Wait while there is something to send and a remote that takes it."""
-        while not self._link.is_kept_waiting and (self._link.is_asking or self._is_busy()):
-            self.wake()
-            await asyncio.sleep(POLITE_S)
-
-    def _is_busy(self) -> bool:
-        return self._sends and self.may_send and (self._turn.locked() or self._due_outbox() is not None)
-
-    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
-        """The task must outlive any one round; the outbox keeps what was not sent."""
-        try:
-            await work
-        except Exception as error:  # this is the background task's top
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from error  # what failed was the tidying up
-            log.warning("delivery%s paused for a moment: %s: %s", self._to_whom, type(error).__name__, error)
-
-    async def _first_contact(self) -> None:
-        """On opening: say hello, unless this machine knows already that nobody answers."""
-        link = self._link.current()
-        if link.state is LinkState.CONNECTED or link.unauthorised:
-            await self._link.probe(self._remote, forced=True)
-
-    async def _round(self) -> None:
-        self._wake.clear()
-        if self._link.is_connected or await self._link.probe(self._remote):
-            if self._sends and await self._lead():
-                pace = Pace(self._settings.sends_at_once)
-                while self.may_send and (due := self._due_outbox()) is not None:
-                    await self._send_batch(due, pace, early=False)
-        else:
-            if self._leading and self._link.current().unauthorised:  # make way for a process with a good token
-                self._leading = False
-                self._stop_leading()
-            self._settled.set()
-        # A look costs one read, and shows what other processes stored or found out.
-        self._next_look_s = self._settings.poll_s * (1 if self._leading else SLOWER)
-        probe_s = self._link.seconds_to_probe()
-        if probe_s is not None:
-            self._next_look_s = min(self._next_look_s, max(probe_s, 0.001))
-
-    async def _lead(self) -> bool:
-        """Become or stay the one process that delivers. A new leader takes back what a dead one had leased."""
-        if self._leading or not self._leads():
-            return self._leading
-        self._leading = True
-        for name in self._outboxes:
-            if ids := self._ids(name, "leased"):
-                await self._write(outbox.reclaim(name, ids, self._owner, self._now_s()))
-        return True
-
-    async def _sync(self, end: float) -> None:
-        """A batch that was under way may fail after the probe, on what happened before it: then one more is due."""
-        rounds = 2 if self._turn.locked() else 1
-        while rounds and await self._link.probe(self._remote, forced=True):
-            if await self._lead():
-                self._paused_until_s = 0.0  # the user does not want to wait for as long as the remote has asked
-                for name in self._outboxes:
-                    await self._send_all(name, end)
-            else:
-                await self._have_it_sent(end)
-            rounds = 0 if self._link.is_connected else rounds - 1
-
-    async def _send_all(self, name: str, end: float) -> None:
-        failed: frozenset[str] = frozenset()
-        pace = Pace(self._settings.sends_at_once)
-        while self._clock.monotonic() < end and self.may_send:
-            batch = await self._send_batch(name, pace, early=True, failed=failed, end=end)
-            if not batch.size:
-                return
-            failed |= batch.failed
-
-    async def _have_it_sent(self, end: float) -> None:
-        """Another process leads: make everything due at once, and watch it work."""
-        for name in self._outboxes:
-            if ids := self._ids(name, "pending"):
-                await self._write(outbox.hasten(name, ids, self._now_s()))
-        while self._link.is_connected and any(self._count(name, "pending", "leased") for name in self._outboxes):
-            left = end - self._clock.monotonic()
-            if left <= 0:
-                return
-            await self._clock.sleep(min(left, self._settings.poll_s / 10))
-
-    async def _send_batch(
-        self, name: str, pace: Pace, *, early: bool, failed: Collection[str] = (), end: float | None = None
-    ) -> DeliveryBatch:
-        """Lease a batch and send it. What is begun in the first half of the lease can end before it lapses."""
-        async with self._turn:
-            items = await self._lease(name, early, failed)
-            half_lease_over = self._clock.monotonic() + self._settings.lease_s / 2
-            batch = DeliveryBatch(self, items, pace, settled=self._settled.set)
-            try:
-                await batch.send(min(half_lease_over, end or half_lease_over))
-            finally:
-                self._settled.set()
-            return batch
-
-    def _report(self, waited: int, died: int) -> SyncReport:
-        """`waited` and `died` are how many memories were waiting and dead before."""
-        link = as_shown(self._link.current())
-        waiting, dead = self._count(self._name, "pending", "leased"), self._count(self._name, "dead")
-        reason = None
-        if waiting or link.state is LinkState.OFFLINE:
-            reason = link.last_error or "some were not accepted yet; see `kingly-memory outbox list --remote …`"
-        elif dead > died:
-            reason = "the remote refused some; see `kingly-memory outbox list --remote …`"
-        elif self._count(self._outboxes[1], "pending", "leased"):
-            reason = "links between memories were not accepted yet; `kingly-memory status --remote …` counts them"
-        delivered = max(waited - waiting - max(dead - died, 0), 0)
-        return SyncReport(delivered, waiting, dead, link.state, reason)
-
-    # --- what the outbox says ---------------------------------------------------------------------------------------
-
-    def _due_outbox(self) -> str | None:
+    def due_outbox(self) -> str | None:
         """The first outbox in which something is due. A look without a write, so that polling costs the disk
         nothing."""
         now_s = self._now_s()
-        for name in self._outboxes:
+        for name in self.outboxes:
             due = self._store.reader.next_due_s(name)
             if due is not None and (due <= now_s or due > now_s + LONGEST_S + 1):
                 return name
         return None
 
-    def _count(self, name: str, *states: str) -> int:
+    def waiting(self, name: str) -> int:
+        """How many deliveries of that outbox are not at rest."""
         counts = self._store.reader.outbox_counts(name)
-        return sum(counts[state] for state in states)
+        return counts["pending"] + counts["leased"]
 
-    def _ids(self, name: str, state: str) -> list[str]:
+    def dead(self, name: str) -> int:
+        return self._store.reader.outbox_counts(name)["dead"]
+
+    def ids(self, name: str, state: str) -> list[str]:
         return [one for one, _ in self._store.reader.outbox_page(name, [state], MOST_STALE)]
 
-    def _facet(self, name: str, item_id: str) -> Delivery | None:
+    def facet(self, name: str, item_id: str) -> Delivery | None:
         owner = f"{name}:{item_id}"
         found = self._store.reader.facets("delivery", [owner])
         return Delivery.from_json(found[owner]) if found else None
 
-    # --- one delivery -----------------------------------------------------------------------------------------------
-
-    @property
-    def may_send(self) -> bool:
-        """False while the link is offline or the remote has asked for a pause."""
-        return self._link.is_connected and self._clock.monotonic() >= self._paused_until_s
+    async def send_batch(
+        self, name: str, pace: Pace, *, early: bool, failed: Collection[str] = (), end: float | None = None
+    ) -> DeliveryBatch:
+        """Lease a batch and send it. What is begun in the first half of the lease can end before it lapses."""
+        async with self.turn:
+            items = await self._lease(name, early, failed)
+            half_lease_over = self._clock.monotonic() + self._settings.lease_s / 2
+            batch = DeliveryBatch(self, items, pace, settled=self.settled.set)
+            try:
+                await batch.send(min(half_lease_over, end or half_lease_over))
+            finally:
+                self.settled.set()
+            return batch
 
     async def _lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
         lease_s = min(self._settings.lease_s, LONGEST_S)
-        claim = outbox.Claim(self._name, self._owner, self._now_s(), lease_s, early, failed, self._is_for)
+        claim = outbox.Claim(self._name, self.owner, self._now_s(), lease_s, early, failed, self._is_for)
         are_links = name != self._name
         if not are_links:
             self._events.emit(DeliveryStarted(self._name))
         change = claim.links() if are_links else claim.memories(self._settings.lease_size)
-        claiming = asyncio.ensure_future(self._write(change))
+        claiming = asyncio.ensure_future(self.write(change))
         try:
             items = await asyncio.shield(claiming)
         except asyncio.CancelledError:
@@ -347,17 +170,17 @@ class Sender:
     async def release(self, items: Sequence[Leased]) -> None:
         """Give back what was leased and not sent, so that nobody has to wait for the lease to lapse."""
         if items:
-            await asyncio.shield(self._write(outbox.give_back(items, self._owner)))
+            await asyncio.shield(self.write(outbox.give_back(items, self.owner)))
 
     def is_outdated(self, item: Leased) -> bool:
         """True when it must not be sent as it was leased: it was changed meanwhile, or it is a thought whose parent,
         leased before it, could not be delivered."""
-        if self._facet(item.outbox, item.id) != item.leased:
+        if self.facet(item.outbox, item.id) != item.leased:
             return True
         parent, is_told = parent_of(item), item.forgotten or item.leased.remote_id is not None
         if parent is None or is_told or not isinstance(item.subject, Memory):
             return False
-        return outbox.is_awaited(self._store.reader.row(parent), self._facet(self._name, parent), item.subject)
+        return outbox.is_awaited(self._store.reader.row(parent), self.facet(self._name, parent), item.subject)
 
     async def send(self, item: Leased) -> Answer:
         """Send one. Raises CancelledError after writing down that it was interrupted."""
@@ -382,7 +205,7 @@ class Sender:
             return await self._remote.forget(subject, remote_id=known, idempotency_key=key)
         if known is None and thoughts.is_thought(subject):
             parent = parent_of(item)
-            facet = None if parent is None else self._facet(self._name, parent)
+            facet = None if parent is None else self.facet(self._name, parent)
             return await self._remote.record_thought(
                 subject,
                 parent_remote_id=None if facet is None else facet.remote_id,
@@ -415,7 +238,7 @@ class Sender:
             after = delivery.acknowledged(facet, item.confirms, remote_id, now_s)
             return after if is_memory else replace(after, first_sent=0)
 
-        settle = outbox.settle(item, self._owner, move)
+        settle = outbox.settle(item, self.owner, move)
 
         def change(transaction: Transaction) -> None:
             if settle(transaction) is not None and is_memory and not item.forgotten:
@@ -424,7 +247,7 @@ class Sender:
 
         if is_memory:
             self._events.emit(MemorySent(MemoryId(item.id)))
-        await self._write(change)
+        await self.write(change)
         if is_memory:
             self._events.emit(MemoryDelivered(MemoryId(item.id), remote_id))
 
@@ -438,7 +261,7 @@ class Sender:
         due = item.place if is_over else self._due_after(item, error.retry_after_s)
         if error.retry_after_s:
             until_s = self._clock.monotonic() + due - self._now_s()
-            self._paused_until_s = max(self._paused_until_s, until_s)
+            self.paused_until_s = max(self.paused_until_s, until_s)
         moved = await self._settle(item, partial(delivery.postponed, reason=error.reason, due=due))
         self._complain(item, error.reason, dead=False)
         return moved is not None and moved.due == item.place
@@ -468,14 +291,14 @@ class Sender:
         see = "see `kingly-memory outbox list --remote …`"
         remedy = see if is_memory else "link the memories again to have it tried anew"
         fate = f"gave up ({remedy})" if dead else "will try again"
-        log.warning("delivery of %r%s failed, %s: %s", item.name, self._to_whom, fate, reason)
+        log.warning("delivery of %r%s failed, %s: %s", item.name, self.to_whom, fate, reason)
         if isinstance(item.subject, Memory):
             self._events.emit(DeliveryFailed(item.subject.id, item.subject.key, reason, dead))
 
     async def _settle(self, item: Leased, move: Callable[[Delivery], Delivery]) -> Delivery | None:
-        return await self._write(outbox.settle(item, self._owner, move))
+        return await self.write(outbox.settle(item, self.owner, move))
 
-    async def _write(self, change: Callable[[Transaction], T]) -> T:
+    async def write(self, change: Callable[[Transaction], T]) -> T:
         return await asyncio.wrap_future(self._store.write(change))
 
     def _now_s(self) -> float:

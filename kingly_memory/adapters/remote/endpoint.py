@@ -74,12 +74,15 @@ def endpoint(url: object) -> Endpoint:
         raise InvalidInput("remote", "the address has a host or port that cannot be read") from None
     if parts.scheme not in _DEFAULT_PORTS:
         raise InvalidInput("remote", "an address begins with http:// or https://, as in http://localhost:8000")
+    if port == 0:
+        raise InvalidInput("remote", "port 0 cannot be connected to")
+    credentials = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     return Endpoint(
         scheme=parts.scheme,
         host=_host(parts),
-        port=_port(parts.scheme, port),
+        port=port or _DEFAULT_PORTS[parts.scheme],
         path=parts.path.rstrip("/"),
-        credentials=_credentials(parts),
+        credentials=credentials,
         query=parts.query,
     )
 
@@ -88,21 +91,7 @@ def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").rstrip(".")
     if not host or _NOT_A_HOST.search(host):
         raise InvalidInput("remote", "the address names no host")
-    if ":" not in host:
-        return host
     try:
-        return str(ipaddress.IPv6Address(host))
+        return str(ipaddress.IPv6Address(host)) if ":" in host else host
     except ValueError:
         raise InvalidInput("remote", "the address has a host that cannot be read") from None
-
-
-def _port(scheme: str, port: int | None) -> int:
-    if port == 0:
-        raise InvalidInput("remote", "port 0 cannot be connected to")
-    return port or _DEFAULT_PORTS[scheme]
-
-
-def _credentials(parts: SplitResult) -> tuple[str, str] | None:
-    if parts.username is None:
-        return None
-    return unquote(parts.username), unquote(parts.password or "")

@@ -16,6 +16,8 @@ from kingly_memory.adapters.remote.dialect import GREETING, Offer, beside
 from kingly_memory.adapters.remote.http import Exchange, Reply, Transport, encoded, read_aside, twice_where_kept
 from kingly_memory.adapters.remote.mcp_messages import (
     EVENT_STREAM,
+    INTRODUCED,
+    INTRODUCTION,
     STATELESS_VERSION,
     Arguments,
     Misunderstood,
@@ -25,8 +27,6 @@ from kingly_memory.adapters.remote.mcp_messages import (
     discovered,
     headers,
     introduced,
-    introduction,
-    notification,
     request,
     result,
     tools,
@@ -149,7 +149,7 @@ class McpCall:
         return discovered(said.result, path)
 
     async def _introduced(self, exchange: Exchange, path: str) -> Party:
-        said = await self._asked(exchange, Party(path), "initialize", introduction(), repeatable=True)
+        said = await self._asked(exchange, Party(path), "initialize", INTRODUCTION, repeatable=True)
         party = introduced(said.result, path, said.session)
 
         async def taken(reply: Reply) -> None:
@@ -157,8 +157,7 @@ class McpCall:
             if not succeeded(reply.status):
                 raise turned_away(reply.status, body, reply.header("retry-after"), exchange.now())
 
-        message = notification("notifications/initialized")
-        await exchange.send(party.path, encoded(message), headers(party, message), taken)
+        await exchange.send(party.path, encoded(INTRODUCED), headers(party, INTRODUCED), taken)
         return party
 
     async def _list(self, exchange: Exchange) -> dict[str, Arguments | None]:

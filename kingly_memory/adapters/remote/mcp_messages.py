@@ -72,18 +72,19 @@ class Tools(NamedTuple):
     cursor: str | None = None
 
 
+INTRODUCTION: JsonObject = {"protocolVersion": SESSION_VERSIONS[-1], "capabilities": {}, "clientInfo": _CLIENT}
+"""The parameters of `initialize`."""
+
+INTRODUCED: JsonObject = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+"""What is said after the introduction, and has no answer."""
+
+
 def request(party: Party, number: int, method: str, params: JsonObject) -> JsonObject:
-    """A message that wants an answer."""
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": _signed(party, params)}
-
-
-def notification(method: str) -> JsonObject:
-    return {"jsonrpc": "2.0", "method": method}
-
-
-def introduction() -> JsonObject:
-    """The parameters of `initialize`."""
-    return {"protocolVersion": SESSION_VERSIONS[-1], "capabilities": {}, "clientInfo": _CLIENT}
+    """A message that wants an answer. Without a session it says who speaks which protocol."""
+    if party.stateless:
+        meta = {"protocolVersion": party.protocol, "clientInfo": _CLIENT, "clientCapabilities": {}}
+        params = {**params, "_meta": {f"{_META}/{name}": value for name, value in meta.items()}}
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
 def headers(party: Party, message: JsonObject | None = None) -> dict[str, str]:
@@ -115,16 +116,6 @@ def answer(text: bytes, number: int) -> JsonObject | None:
     return next((one for one in messages if _answers(one, number)), None)
 
 
-def error_in(text: bytes) -> Mapping[str, Any] | None:
-    """The error of JSON-RPC in the body of an HTTP error, if that is what it is."""
-    try:
-        told = read(text)
-    except NotJson:
-        return None
-    error = told.get("error") if isinstance(told, dict) and told.get("jsonrpc") == "2.0" else None
-    return error if isinstance(error, dict) and isinstance(error.get("code"), int) else None
-
-
 def result(message: JsonObject) -> JsonObject:
     """What a request came to. Raises Misunderstood, or what its error stands for."""
     error = message.get("error")
@@ -151,9 +142,15 @@ def turned_away(status: int, body: bytes, retry_after: str | None, now: datetime
     meaning = refusal(status, body, retry_after, now)
     if not isinstance(meaning, RemoteRefused) or meaning.unknown_method:
         return meaning
-    error = error_in(body)
-    if error is not None and isinstance(told := rejection(error), RemoteRefused) and told.clear:
-        return told
+    try:
+        message = read(body)
+    except NotJson:
+        message = None
+    error = message.get("error") if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
+    if isinstance(error, dict) and isinstance(error.get("code"), int):
+        told = rejection(error)
+        if isinstance(told, RemoteRefused) and told.clear:
+            return told
     if status == HTTPStatus.NOT_FOUND:
         return Misunderstood(meaning)
     if status == HTTPStatus.BAD_REQUEST:
@@ -194,26 +191,17 @@ def called(told: JsonObject) -> Any:
     """A tool's own result, as JSON. Raises what its failure stands for, in whichever layer it is told."""
     if told.get("resultType", "complete") != "complete":
         raise RemoteRefused("the tool asks questions before it answers, and nobody is here to answer them", clear=False)
-    texts = _texts(told.get("content"))
+    content = told.get("content")
+    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    texts = [one["text"] for one in blocks if isinstance(one.get("text"), str)]
     if told.get("isError") is True:
         raise _worded_failure(next(iter(texts), ""))
     structured = told.get("structuredContent")
-    value = [] if structured is None and told.get("content") == [] else _value(structured, texts)
+    value = [] if structured is None and content == [] else _value(structured, texts)
     if failed := failure(value):
         raise failed
     inner = value.get("data") if isinstance(value, dict) else None
     return inner if isinstance(inner, dict | list) else value
-
-
-def _signed(party: Party, params: JsonObject) -> JsonObject:
-    if not party.stateless:
-        return params
-    meta = {
-        f"{_META}/protocolVersion": party.protocol,
-        f"{_META}/clientInfo": _CLIENT,
-        f"{_META}/clientCapabilities": {},
-    }
-    return {**params, "_meta": meta}
 
 
 def _answers(message: JsonObject, number: int) -> bool:
@@ -237,11 +225,6 @@ def _arguments(entry: JsonObject) -> Arguments | None:
 
 def _name(about: Any) -> str:
     return server_name(about.get("name")) if isinstance(about, dict) else ""
-
-
-def _texts(content: Any) -> list[str]:
-    blocks = content if isinstance(content, list) else []
-    return [one["text"] for one in blocks if isinstance(one, dict) and isinstance(one.get("text"), str)]
 
 
 def _worded_failure(text: str) -> RemoteRefused:
