@@ -19,9 +19,8 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.models import Memory, MemoryType, Standing
-from kingly_memory.ports import Beside, Corpus
-from kingly_memory.retrieval import lexical
-from kingly_memory.retrieval.lexical import Loan, Question, Term, loans, other_forms, rarity
+from kingly_memory.ports import Corpus
+from kingly_memory.retrieval.lexical import rarity
 from kingly_memory.router.search.local import LocalAnswer, LocalSearch
 from kingly_memory.stemming import stem
 from tests.store_samples import NOON, NOON_S, ask, memory, put, set_facet, soon
@@ -184,13 +183,6 @@ def test_who_stands_beside_is_asked_within_the_deadline(store: DiskStore) -> Non
     assert [row.position for row in store.reader.rows_at(positions[:20], soon())] == positions[:20]
 
 
-def test_loans_add_up_from_both_sides() -> None:
-    lent = loans({5: Beside((3, 1), (8,)), 8: Beside((5, 3), ())})
-    assert lent[5] == [Loan(8, 0.25)]
-    assert sorted(lent[3]) == [Loan(5, 0.25), Loan(8, 0.125)]
-    assert lent[8] == [Loan(5, 0.5)]
-
-
 words = st.text(ascii_lowercase, min_size=4, max_size=7)
 turns = st.lists(
     st.tuples(st.lists(words, min_size=1, max_size=4).map(" ".join), st.sampled_from(["a", "b", None]), st.booleans()),
@@ -227,26 +219,6 @@ def test_no_result_crosses_scopes_or_shows_what_is_hidden(
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("asked", "fields", "lift"),
-    [
-        ("when did Ada ski", {"tags": ("Ada",)}, lexical.NAMED),
-        ("when did Ada ski", {"title": "Ada, 3 May 2024"}, lexical.NAMED),
-        ("when did Ada ski", {"metadata": {"speaker": "Ada"}}, lexical.NAMED),
-        ("when did Ada ski", {"agent": "ada"}, lexical.NAMED),
-        ("what did Ada say in May", {"title": "Ada, 3 May 2024"}, lexical.NAMED_TWICE),
-        ("what did Ada say in May 2024", {"title": "Ada, 3 May 2024", "tags": ("Ada",)}, lexical.NAMED_TWICE),
-        ("a code of honour", {"tags": ("code review",)}, 1.0),
-        ("a review of the code", {"tags": ("code review",)}, lexical.NAMED_TWICE),
-        ("who was there", {"title": "Who was there"}, 1.0),
-        ("when did Adam ski", {"tags": ("Ada",), "metadata": {"speaker": 7}}, 1.0),
-    ],
-)
-def test_memory_whose_names_are_asked_for_is_lifted(asked: str, fields: dict[str, Any], lift: float) -> None:
-    asked_words = set(asked.casefold().split())
-    assert lexical.lift(asked_words, memory("skis", **fields)) == lift
-
-
 def test_named_speaker_comes_first_among_equals(store: DiskStore) -> None:
     put(store, memory("we skied", metadata={"speaker": "Ada"}), memory("we skied", metadata={"speaker": "Bob"}))
     hits = search(store, "what did Ada say of skied").hits
@@ -265,13 +237,6 @@ def test_words_that_every_memory_holds_still_count(store: DiskStore) -> None:
     assert hits[0].memory.content == "deploy the api to staging"
     assert hits[0].relevance == pytest.approx(1.0)
     assert all(0.4 < hit.relevance < 0.8 for hit in hits[1:])
-
-
-def test_rarer_words_say_more_and_none_says_nothing() -> None:
-    corpus = Corpus(1_000, 20.0)
-    rarities = [rarity(rows, corpus) for rows in (0, 1, 10, 500, 1_000, 5_000)]
-    assert rarities == sorted(rarities, reverse=True)
-    assert rarities[-1] > 0
 
 
 def test_words_side_by_side_as_asked_come_before_the_same_words_apart(store: DiskStore) -> None:
@@ -296,24 +261,10 @@ def test_irregular_forms_are_one_word(store: DiskStore, asked: str, said_so: str
     assert search(store, asked).repaired == {}
 
 
-def test_forms_are_none_for_a_word_that_has_but_endings() -> None:
-    assert other_forms("deploy") == other_forms("deploys") == other_forms("x") == other_forms("") == ()
-    assert set(other_forms("writing")) == {"wrote", "written"}
-    assert set(other_forms("went")) == {"go", "gone", "goes"}
-
-
 def test_marks_on_letters_make_no_other_word(store: DiskStore) -> None:
     put(store, memory("the café at the corner"), memory("the cafe by the river"))
     first, second = search(store, "café").hits
     assert (first.relevance, first.scores["bm25"]) == (1.0, second.scores["bm25"])
-
-
-def test_common_word_that_is_not_looked_up_still_counts() -> None:
-    question = Question(
-        [Term("rare", frozenset({"rare"}), 1.0, 1), Term("common", frozenset({"common"}), 1.0, 9_000)],
-        Corpus(10_000, 5.0),
-    )
-    assert question.own(memory("rare and common")).score > question.own(memory("rare and other")).score
 
 
 @given(st.text(ascii_lowercase, min_size=1, max_size=12) | st.sampled_from(["relational", "hopping", "agreed", "sky"]))

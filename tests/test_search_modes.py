@@ -6,23 +6,21 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory.adapters.embed.hashed import HashedEmbedder
 from kingly_memory.app import parts
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
-from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode, Source, Standing
+from kingly_memory.models import Memory, Query, Results, RetrievalMode, Source, Standing
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval.modes import MODES, Candidate, Figures, ModeConfig, Selection, cosine, select
+from kingly_memory.retrieval.modes import MODES, Selection, cosine
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
 from kingly_memory.router.routes import Routes
@@ -32,166 +30,12 @@ from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import ROOT, Run, runner
 from tests.mcp_sessions import session
-from tests.store_samples import NOON, memory
 
 UNHURRIED = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
 
 
-# --- the selection --------------------------------------------------------------------------------------------------
-
-
-def candidate(content: str = "a note", relevance: float = 0.5, **known: Any) -> Candidate:
-    """A hit of the words; `confidence` is the memory's."""
-    noted = memory(content, confidence=known.pop("confidence", 0.9))
-    return Candidate(Hit(noted, relevance, ("local",), {"bm25": 1.0}), known.pop("success", 0.5), **known)
-
-
-def nothing_alike(_: int, __: int) -> float:
-    return 0.0
-
-
-def selected(candidates: Sequence[Candidate], config: ModeConfig, query: str = "else", **how: Any) -> Selection:
-    return select(candidates, config, query=query, now=NOON, **{"alike": nothing_alike, **how})
-
-
 def contents(found: Selection | Results) -> list[str]:
     return [hit.memory.content for hit in found.hits]
-
-
-def plain(**changes: Any) -> ModeConfig:
-    return ModeConfig(
-        **{
-            "top_k": 5,
-            "min_confidence": 0.0,
-            "weights": Figures(1.0, 0.0, 0.0, 0.0),
-            "include_anti_patterns": True,
-            "diversity_factor": 0.0,
-            **changes,
-        }
-    )
-
-
-@pytest.mark.requirement("ALM-020", "ALM-021")
-def test_a_hit_carries_the_figures_of_its_score_boosted_and_not() -> None:
-    one = candidate("deploy on friday", 0.8, success=1.0, confidence=0.75)
-    [hit] = selected([one], MODES[RetrievalMode.PRECISE], "deploy on friday").hits
-    assert hit.scores["score"] == pytest.approx(0.3 * 0.8 + 0.1 * 1.0 + 0.4 * 1.0 + 0.2 * 0.75)
-    assert hit.scores["boosted"] == pytest.approx(2 * hit.scores["score"])
-    assert (hit.relevance, hit.scores["success"], hit.scores["recency"]) == (0.8, 1.0, 1.0)
-
-
-@pytest.mark.requirement("ALM-021")
-def test_an_exact_match_overtakes_what_answers_better_in_words_alone() -> None:
-    found = [candidate("friday is a bad day", 0.9), candidate("deploy on friday", 0.5)]
-    assert contents(selected(found, plain(exact_match_boost=2.0), "deploy on friday"))[0] == "deploy on friday"
-    assert contents(selected(found, plain(), "deploy on friday"))[0] == "friday is a bad day"
-
-
-@pytest.mark.requirement("ALM-018")
-@pytest.mark.parametrize(
-    ("mode", "there"), [(mode, mode not in ("broad", "recall")) for mode in RetrievalMode], ids=str
-)
-def test_anti_patterns_are_candidates_or_not_by_mode(mode: RetrievalMode, there: bool) -> None:
-    found = selected([candidate("a warning", is_anti_pattern=True), candidate("a way")], MODES[mode])
-    assert ("a warning" in contents(found)) is there
-    assert found.excluded == ({} if there else {"anti_pattern": 1})
-
-
-@pytest.mark.requirement("ALM-019")
-def test_memories_that_are_not_sure_enough_are_counted_and_left_out() -> None:
-    found = selected(
-        [candidate("sure", confidence=0.7), candidate("unsure", confidence=0.69), candidate("a guess", confidence=0.1)],
-        plain(min_confidence=0.7),
-    )
-    assert contents(found) == ["sure"]
-    assert found.excluded == {"low_confidence": 2}
-
-
-@pytest.mark.requirement("ALM-026")
-def test_at_most_top_k_are_selected_and_the_rest_is_counted() -> None:
-    found = selected([candidate(str(number), number / 10) for number in range(9)], plain(top_k=4))
-    assert contents(found) == ["8", "7", "6", "5"]
-    assert found.excluded == {"beyond_top_k": 5}
-
-
-@pytest.mark.requirement("ALM-024")
-def test_failures_that_answer_go_first_and_stay_diverse() -> None:
-    found = [
-        candidate("a good way", 1.0),
-        candidate("lock timed out", 0.8, is_failure=True),
-        candidate("the lock timed out", 0.79, is_failure=True),
-        candidate("disk was full", 0.6, is_failure=True),
-        candidate("only shares a word", 0.4, is_failure=True),
-    ]
-
-    def locks(one: int, other: int) -> float:
-        return 0.9 if {one, other} == {1, 2} else 0.0
-
-    config = plain(prioritize_failures=True, diversity_factor=0.5)
-    assert contents(selected(found, config, alike=locks)) == [
-        "lock timed out",
-        "disk was full",
-        "the lock timed out",
-        "a good way",
-        "only shares a word",
-    ]
-    assert contents(selected(found, plain(diversity_factor=0.5), alike=locks))[0] == "a good way"
-
-
-@pytest.mark.requirement("ALM-023")
-def test_recall_keeps_the_order_of_the_scores_however_alike_the_hits_are() -> None:
-    found = [candidate("one", 0.9), candidate("two", 0.8), candidate("three", 0.7)]
-    assert contents(selected(found, MODES[RetrievalMode.RECALL], alike=lambda _, __: 1.0)) == ["one", "two", "three"]
-
-
-@pytest.mark.requirement("ALM-025")
-def test_learning_puts_what_is_alike_side_by_side_and_numbers_it() -> None:
-    found = [candidate(name, 0.9 - place / 100) for place, name in enumerate(("a1", "b1", "a2", "b2", "c"))]
-
-    def by_letter(one: int, other: int) -> float:
-        return float(contents_of[one][0] == contents_of[other][0])
-
-    contents_of = [one.hit.memory.content for one in found]
-    learnt = selected(found, MODES[RetrievalMode.LEARNING], alike=by_letter)
-    assert contents(learnt) == ["a1", "a2", "b1", "b2", "c"]
-    assert [learnt.clusters[hit.memory.id] for hit in learnt.hits] == [1, 1, 2, 2, 3]
-    assert not selected(found, MODES[RetrievalMode.BROAD], alike=by_letter).clusters
-
-
-@pytest.mark.requirement("ARG-014")
-def test_a_least_similarity_leaves_out_what_is_near_in_neither_words_nor_meaning() -> None:
-    found = [
-        candidate("has the words", cosine=0.1),
-        candidate("is near", is_worded=False, relevance=0.2, cosine=0.3),
-        candidate("the remote says it is near", is_worded=False, relevance=0.3, cosine=0.1),
-        candidate("is neither", is_worded=False, relevance=0.2, cosine=0.1),
-    ]
-    assert set(contents(selected(found, plain(), min_similarity=0.3))) == {one.hit.memory.content for one in found[:3]}
-    assert selected(found, plain(), min_similarity=0.3).excluded == {"low_similarity": 1}
-    assert len(selected(found, plain()).hits) == 4
-
-
-candidates = st.lists(
-    st.builds(
-        lambda relevance, sure, success, failed, warns: candidate(
-            "a note", relevance, confidence=sure, success=success, is_failure=failed, is_anti_pattern=warns
-        ),
-        *[st.floats(0, 1)] * 3,
-        *[st.booleans()] * 2,
-    ),
-    max_size=12,
-)
-
-
-@given(candidates, st.sampled_from(list(RetrievalMode)), st.text(max_size=10))
-def test_every_candidate_is_either_selected_or_counted_with_a_reason(
-    found: list[Candidate], mode: RetrievalMode, query: str
-) -> None:
-    chosen = selected(found, MODES[mode], query, alike=lambda one, other: 1 / (1 + abs(one - other)))
-    ids = [hit.memory.id for hit in chosen.hits]
-    assert len(ids) == len(set(ids)) <= MODES[mode].top_k
-    assert len(ids) + sum(chosen.excluded.values()) == len(found)
-    assert set(chosen.clusters) == (set(ids) if mode is RetrievalMode.LEARNING else set())
 
 
 # --- both layers ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from kingly_memory.settings import Place, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.writing import estimated_tokens
 from tests.mcp_sessions import process_session, session
-from tests.test_folding import memory as remembered
+from tests.retrieval.samples import memory as remembered
 
 QUICK = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
 CHECKING = Settings(durability="process", closing_s=0.0, verification_enabled=True)

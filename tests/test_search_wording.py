@@ -13,7 +13,6 @@ from benchmarks.eval.wrapping import WAYS, wrapped
 from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
-from kingly_memory.retrieval.spelling import rewritten
 from kingly_memory.router.search.local import LocalSearch, Wording
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
@@ -226,17 +225,3 @@ async def test_a_fallback_has_no_more_hits_than_were_asked_for(router: MemoryRou
     remote.down = True
     found = await router.search("deploy", limit=3, fold=False)
     assert (found.source, len(found), found.layers["local"].hits) == (Source.LOCAL_FALLBACK, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("Deplyo the api", "Deploy the api"),
-        ("DEPLYO!", "DEPLOY!"),
-        ("re-deplyo, deplyos\tdeplyo_x", "re-deploy, deplyos\tdeploy_x"),
-        ("nothing of the kind", "nothing of the kind"),
-    ],
-)
-def test_a_word_is_replaced_where_it_stands_with_its_capitals(text: str, written: str) -> None:
-    assert rewritten(text, {"deplyo": "deploy"}) == written
-    assert rewritten(text, {}) == text

@@ -25,8 +25,8 @@ from kingly_memory.testing.models import Reply
 from kingly_memory.writing import estimated_tokens
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session
+from tests.retrieval.test_verification import memory
 from tests.router_bench import PromptStore, router_over
-from tests.test_verification import memory
 
 ASKED = Query("what do deploys need", "app")
 YES = "STATUS: verified\nCONFIDENCE: 0.8\nREASON: it says so"

@@ -1,4 +1,4 @@
-"""One ranking out of what this machine and the remote found."""
+"""One ranking out of what words, vectors, this machine and its remotes found."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
-from kingly_memory.retrieval.fusion import Candidate, by_ranks, cut, fuse
+from kingly_memory.retrieval.fusion import Candidate, by_ranks, cut, fuse, rrf
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
 MEMORY = Memory(
     MemoryId("0"), None, "text", MemoryType.SEMANTIC, 0.5, 0.5, (), None, Scope("app"), Origin.USER, NOW, NOW, 1
 )
@@ -93,12 +95,15 @@ def test_a_hit_tells_what_each_layer_said() -> None:
 
 
 shares = st.one_of(st.none(), st.floats(0, 1))
+
+
 founds = st.lists(
     st.tuples(shares, shares, st.booleans(), st.booleans()).filter(lambda one: (one[0], one[1]) != (None, None)),
     max_size=30,
 )
 
 
+@pytest.mark.requirement("KNG-014")
 @given(founds, st.floats(0, 1), st.floats(0, 1), st.randoms())
 def test_nothing_is_lost_relevance_descends_and_the_order_of_finding_does_not_matter(
     found: list[tuple[float | None, float | None, bool, bool]],
@@ -145,8 +150,14 @@ def test_a_copy_of_a_remotes_memory_takes_no_local_place() -> None:
 
 
 said_there = st.one_of(st.none(), st.floats(0, 1), st.just(1.0))
+
+
 local_lists = st.lists(st.tuples(st.floats(0, 1), st.booleans(), said_there), max_size=12)
+
+
 figures = st.tuples(st.floats(0, 1), st.floats(0, 1))
+
+
 remote_lists = st.lists(st.tuples(st.floats(0, 1) | st.just(1.0), st.booleans()), max_size=12)
 
 
@@ -179,3 +190,63 @@ def test_whatever_remotes_say_the_better_half_of_the_local_list_keeps_its_places
         relevances = [hit.relevance for hit in hits]
         assert relevances == sorted(relevances, reverse=True)
         assert hits == tuple(hit for hit in ranked if hit in hits)
+
+
+@given(st.floats(0, 1))
+def test_layer_that_could_not_know_a_memory_does_not_count_against_it(relevance: float) -> None:
+    (local_only,) = fuse([candidate("a", relevance, None, in_remote=False)], local_weight=0.7)
+    (remote_only,) = fuse([candidate("a", None, relevance, in_local=False)], local_weight=0.7)
+    assert local_only.relevance == pytest.approx(relevance)
+    assert remote_only.relevance == pytest.approx(relevance)
+
+
+def test_layer_that_knew_a_memory_and_did_not_find_it_counts_against_it() -> None:
+    (hit,) = fuse([candidate("a", 1.0, None)], local_weight=0.7)
+    assert hit.relevance == pytest.approx(0.7)
+    assert hit.layers == ("local",)
+
+
+# --- by ranks alone ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ARG-046")
+def test_first_in_both_lists_has_the_score_of_the_design() -> None:
+    [(found, score)] = rrf(["a"], ["a"])
+    assert found == "a"
+    assert score == pytest.approx(0.016393442622950817)
+
+
+@pytest.mark.requirement("ARG-046")
+def test_ranks_are_weighed_six_to_four() -> None:
+    found = rrf(["a", "b"], ["c", "b"])
+    assert [name for name, _ in found] == ["b", "a", "c"]
+    assert [score for _, score in found] == pytest.approx([0.6 / 62 + 0.4 / 62, 0.6 / 61, 0.4 / 61])
+
+
+@pytest.mark.requirement("ARG-047")
+def test_an_exact_term_that_vectors_miss_is_found() -> None:
+    by_meaning = ["contract renewal", "uptime promise", "support hours"]
+    assert "SLA breach of march" in dict(rrf(by_meaning, ["SLA breach of march"]))
+    (best, _), *_ = rrf(by_meaning, ["SLA breach of march", "uptime promise"])
+    assert best == "uptime promise"
+
+
+def test_of_a_candidate_that_stands_in_a_list_twice_the_better_rank_counts() -> None:
+    assert rrf(["a", "b", "a"], []) == rrf(["a", "b"], [])
+
+
+rankings = st.lists(st.sampled_from("abcdefgh"), unique=True)
+
+
+@given(rankings, rankings)
+def test_nothing_is_lost_and_the_order_is_that_of_the_scores(vectors: list[str], keywords: list[str]) -> None:
+    found = rrf(vectors, keywords)
+    assert {name for name, _ in found} == {*vectors, *keywords}
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+
+
+@given(rankings, rankings)
+def test_a_better_rank_never_hurts(vectors: list[str], keywords: list[str]) -> None:
+    if vectors:
+        last = vectors[-1]
+        assert dict(rrf([last, *vectors[:-1]], keywords))[last] >= dict(rrf(vectors, keywords))[last]
