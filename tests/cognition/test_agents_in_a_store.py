@@ -31,11 +31,11 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import editions
 from kingly_memory.router.agents.memory import NotYet
 from kingly_memory.testing import FakeRemote, ManualClock
-from tests.experience_samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
-from tests.mind_process import RULES, live
+from tests.cognition.agent_process import RULES, live
+from tests.cognition.samples import ADDS, CONSOLIDATION, SMALL, YEARS, do
 from tests.router_bench import PromptStore, held, router_over
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 FAST = Settings(durability="process", embedder="none")
 DAY = 86_400.0
@@ -454,7 +454,7 @@ def test_an_agent_whose_process_is_killed_remembers_at_least_what_was_saved(tmp_
 
 
 def start(home: Path, agent: str, first: int, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.mind_process", str(home), agent, str(first), str(count)]
+    command = [sys.executable, "-m", "tests.cognition.agent_process", str(home), agent, str(first), str(count)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 

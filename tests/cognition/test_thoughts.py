@@ -155,11 +155,6 @@ async def test_what_makes_no_thought_is_refused_and_names_the_field(
     assert (await memory.list()).memories == ()
 
 
-async def test_the_longest_chain_id_is_a_chain(memory: MemoryRouter) -> None:
-    await memory.record_thought("so", chain_id="x" * 506)
-    assert await contents(memory, "x" * 506) == ["so"]
-
-
 async def test_a_parent_is_a_thought_of_the_same_chain(memory: MemoryRouter) -> None:
     plain = await memory.store("no thought")
     other = await memory.record_thought("elsewhere")

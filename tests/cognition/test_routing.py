@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kingly_memory.cognition.confidence import MOST_CANDIDATES, rank
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit
-from tests.task_samples import hit, relevances, statuses
+from tests.cognition.task_samples import hit, relevances, statuses
 
 NAMES = ["canary", "big bang", "blue-green"]
 
@@ -51,21 +51,6 @@ def test_without_any_record_the_order_given_stays() -> None:
     routing = rank(NAMES, [])
     assert [(one.name, one.score) for one in routing.ranked] == [(name, 0.5) for name in NAMES]
     assert routing.best == NAMES[0]
-
-
-def test_one_success_does_not_beat_a_long_good_record() -> None:
-    routing = rank(NAMES, [*tried("canary", 1, 0, first=1), *tried("big bang", 9, 1, first=11)])
-    assert routing.best == "big bang"
-
-
-def test_the_more_relevant_record_counts_more() -> None:
-    near_success = [*tried("canary", 1, 0, 1.0, first=1), *tried("canary", 0, 1, 0.4, first=11)]
-    far_success = [*tried("big bang", 1, 0, 0.4, first=21), *tried("big bang", 0, 1, 1.0, first=31)]
-    assert [one.name for one in rank(NAMES, [*near_success, *far_success]).ranked] == [
-        "canary",
-        "blue-green",
-        "big bang",
-    ]
 
 
 def test_an_outcome_counts_for_its_approach_and_else_for_its_agent() -> None:

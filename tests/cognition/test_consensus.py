@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, topic_hash
@@ -302,17 +300,6 @@ def test_a_topic_has_the_same_digest_in_every_process_and_however_it_is_written(
     assert (
         len({topic_hash(one) for one in ("Adopt C", "Adopt C++", "Adopt C#", "Adopt v1.2", "Adopt v12", "?", "!")}) == 7
     )
-
-
-def test_what_is_no_text_is_no_topic() -> None:
-    with pytest.raises(InvalidInput, match="topic: expected text, not NoneType"):
-        topic_hash(None)  # type: ignore[arg-type]
-
-
-@given(st.text(st.characters()))
-def test_any_text_has_a_digest(topic: str) -> None:
-    assert len(topic_hash(topic)) == 32
-    assert topic_hash(topic) == topic_hash(f" {topic}\n")
 
 
 # --- with a remote ----------------------------------------------------------------------------------------------------

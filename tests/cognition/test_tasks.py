@@ -14,8 +14,8 @@ from kingly_memory.cognition.tasks import TaskBook
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory, Query, Results
 from kingly_memory.testing import FakeRemote, ManualClock
+from tests.cognition.task_samples import hit
 from tests.router_bench import PromptStore, router_over
-from tests.task_samples import hit
 
 FAST = Settings(durability="process")
 

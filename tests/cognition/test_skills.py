@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
 from kingly_memory.cognition.agent_memory import CognitiveMemory
@@ -96,12 +94,6 @@ def test_a_figure_that_is_none_is_left_out(premium: object) -> None:
     assert item.content == "Year 3: I purchased flood insurance"
 
 
-def test_a_context_may_say_the_year_as_well_and_the_real_one_counts() -> None:
-    item = update_memory_from_skill(household(), "relocate", 3, {"year": 1999})
-    assert item is not None
-    assert item.content.startswith("Year 3: ")
-
-
 def test_a_context_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="context: expected names with values, not list"):
         update_memory_from_skill(household(), "relocate", 3, [])  # type: ignore[arg-type]
@@ -147,17 +139,6 @@ memory_updates:
     assert update_memory_from_skill(memory, "relocate", 2) is not None
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "memory_updates:\n", "memory_tools: []\n"])
-def test_a_file_that_says_nothing_changes_nothing(text: str, tmp_path: Path) -> None:
-    path = written(tmp_path, text)
-    assert dict(SkillMap.load(path)) == dict(SkillMap.load())
-    assert [*SkillRegistry.load(path)] == [*SkillRegistry.load()]
-
-
-def test_a_map_without_skills_knows_none() -> None:
-    assert update_memory_from_skill(household(), "relocate", 1, skills=SkillMap({})) is None
-
-
 @pytest.mark.parametrize(
     "template",
     [
@@ -200,16 +181,6 @@ def test_values_that_format_themselves_are_never_asked() -> None:
 
     template = Template.read("{a} {b:.1f}")
     assert template.filled({"a": Sly("plain"), "b": Slier(2.25)}) == "plain 2.2"
-
-
-@given(st.text(max_size=30))
-def test_a_template_is_read_and_filled_or_refused(text: str) -> None:
-    try:
-        template = Template.read(text)
-    except InvalidInput:
-        return
-    filled = template.filled({"year": 3})
-    assert filled is None or len(filled) < 40_000
 
 
 @pytest.mark.parametrize(

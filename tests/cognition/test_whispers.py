@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.cognition.context import RECORD, Context, covered, distilled, portions
+from kingly_memory.cognition.context import RECORD, Context, covered, portions
 from kingly_memory.errors import StoreUnwritable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory
 from kingly_memory.ports import Transaction
 from kingly_memory.router import write
 from kingly_memory.router.engine import Engine
-from kingly_memory.writing import token_spans
 
 FAST = Settings(durability="process")
 
@@ -150,20 +149,6 @@ def test_every_noted_token_is_in_exactly_one_whisper_or_still_waits(lengths: lis
         context = covered(context, texts, size, count)
         assert context.due(size) == 0
     assert whispered == said[: len(said) // size * size]
-
-
-@given(st.text(max_size=3_000))
-def test_any_text_can_be_distilled(text: str) -> None:
-    told = distilled(text)
-    assert told.strip()
-    assert len(told) < 4_000
-
-
-@given(st.text(max_size=300))
-def test_token_spans_cover_everything_but_spaces(text: str) -> None:
-    pieces = [text[start:end] for start, end in token_spans(text)]
-    assert "".join(pieces) == "".join(text.split())
-    assert all(1 <= len(piece) <= 16 for piece in pieces)
 
 
 async def test_what_several_agents_said_is_no_agents_own_words(tmp_path: Path) -> None:

@@ -356,15 +356,6 @@ async def test_a_memory_that_is_named_by_its_id_and_by_its_key_is_noted_once(mem
     assert entry.surprise_score == pytest.approx(0.3 * 0.5)
 
 
-async def test_a_single_memory_is_named_without_a_list(continuum: ContinuumMemory) -> None:
-    entry = await continuum.store("one")
-    assert await continuum.update_outcome(entry, success=True) == 1
-    assert await continuum.update_outcome(entry.id, success=True) == 1
-    after = await continuum.entry(entry.id)
-    assert after is not None
-    assert after.success_references == 2
-
-
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -509,11 +500,3 @@ def test_what_is_settled_is_not_changed_by_what_is_less_relevant(
     elif len(chosen) == limit:
         nearest = min(wanted, key=TIERS.index)
         assert rank(replace(chosen[-1], tier=nearest, relevance=floor), strategy) <= rank(chosen[-1], strategy)
-
-
-@given(candidates(), st.sampled_from(Strategy))
-def test_the_order_of_the_candidates_decides_nothing_but_ties(found: list[Candidate], strategy: Strategy) -> None:
-    def told(answer: list[Candidate]) -> list[tuple[Tier, float]]:
-        return [(one.tier, one.relevance) for one in answer]
-
-    assert told(retrieved(found, strategy, 50)) == told(retrieved(found[::-1], strategy, 50))

@@ -17,7 +17,7 @@ from kingly_memory.app.agent_files import load_agent_memory, save_agent_memory
 from kingly_memory.cognition.agent_memory import CognitiveMemory, ExperienceRules
 from kingly_memory.errors import InvalidInput
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 SAVING = """
 import sys

@@ -1,6 +1,6 @@
-"""A process that lives: `python -m tests.mind_process HOME AGENT FIRST COUNT`, and says how far its life is saved.
+"""A process that lives and says how far its life is saved, at its end also what the agent retrieves.
 
-At its end it says what the agent retrieves.
+`python -m tests.cognition.agent_process HOME AGENT FIRST COUNT`
 """
 
 from __future__ import annotations

@@ -20,16 +20,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import InvalidInput
 from kingly_memory.adapters import audit
-from kingly_memory.adapters.audit import LONGEST_BYTES, AuditFiles, AuditReader, Follower, line_of, noted
+from kingly_memory.adapters.audit import LONGEST_BYTES, AuditFiles, AuditReader, Follower, line_of
 from kingly_memory.app.auditing import AuditWriter, audit_folder
 from kingly_memory.cognition.agent_memory import CognitiveMemory
 from kingly_memory.cognition.audit import HouseholdOutput
-from kingly_memory.models import JsonObject
 from tests.cli_runner import environment
 from tests.test_unwritable_store import as_a_plain_user, home, read_only
 
@@ -66,11 +64,6 @@ def test_only_the_owner_can_read_an_audit_and_no_repository_takes_it_in(folder: 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert (folder / ".gitignore").read_text(encoding="ascii") == "*\n"
-
-
-def test_nothing_is_made_before_there_is_something_to_write(folder: Path) -> None:
-    AuditFiles(folder)
-    assert not folder.exists()
 
 
 def test_a_folder_that_is_taken_away_is_made_again(folder: Path) -> None:
@@ -133,15 +126,6 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=20,
 )
-
-
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), _JSON, max_size=5))
-def test_a_line_holds_its_record_and_no_line_end_but_its_own(record: JsonObject) -> None:
-    line = line_of(record)
-    back = noted(KIND, line)
-    assert back is not None
-    assert back.record == record
-    assert line.count(b"\n") == 1
 
 
 def test_a_record_that_fits_on_no_line_is_lost_alone(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -306,12 +290,6 @@ def test_a_full_file_makes_room_and_so_many_full_ones_stay(folder: Path) -> None
     assert numbers(folder) == [6, 7, 8, 9, 10, 11, 12]
 
 
-def test_keeping_fewer_than_before_takes_the_oldest_away(folder: Path) -> None:
-    full(folder, 13, keep=5)
-    full(folder, 2, keep=2)
-    assert len(list(folder.glob("*.jsonl"))) == 3
-
-
 def test_being_killed_while_files_are_renamed_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = full(folder, 5)
     replaced = Path.replace
@@ -338,12 +316,6 @@ def test_a_reader_is_not_confused_by_rotation_under_way(folder: Path) -> None:
     first = next(records).record["n"]
     full(folder, 4)
     assert [first, *(one.record["n"] for one in records)] == [0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize("wrong", [{"rotate_bytes": 0}, {"rotate_bytes": "1"}, {"keep": 0}, {"keep": 101}])
-def test_figures_that_make_no_sense_are_refused(folder: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        AuditFiles(folder, **wrong)
 
 
 # --- full and read-only disks -----------------------------------------------------------------------------------------
@@ -379,14 +351,6 @@ def test_a_full_disk_is_said_once_and_leaves_nothing_half_written(
     with small_files():
         files.append(KIND, {"n": 5})
     assert numbers(folder) == [0, 1, 5]
-
-
-def test_a_disk_that_is_full_a_second_time_is_said_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    files = AuditFiles(folder)
-    with caplog.at_level(logging.WARNING, "kingly_memory"), small_files():
-        for text in ("x" * 2_000, "", "x" * 2_000):
-            files.append(KIND, {"text": text})
-    assert (files.written, files.lost, len(caplog.messages)) == (1, 2, 2)
 
 
 def refused(folder: Path) -> list[Any]:
