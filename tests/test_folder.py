@@ -252,16 +252,16 @@ def test_forked_child_and_parent_both_go_on_with_the_store(home: Path) -> None:
 
 @forking
 def test_children_forked_while_another_thread_writes_go_on_and_the_parent_fails_in_nothing(home: Path) -> None:
-    store = opened(home)
+    store = DiskStore(home, durability="process", lock_wait_s=60)
     put(store, memory("before"))
     stored, children = Event(), []
     with ThreadPoolExecutor(1) as threads:
 
         def write() -> int:
-            for number in range(200):
+            for number in range(50):
                 put(store, memory(f"parent {number}"))
                 stored.set()
-            return 200
+            return 50
 
         writing = threads.submit(write)
         for _ in range(4):
@@ -269,14 +269,18 @@ def test_children_forked_while_another_thread_writes_go_on_and_the_parent_fails_
             stored.clear()
             child = os.fork()
             if child == 0:
-                put(DiskStore(home, durability="process"), memory("from a child"))
-                put(store, memory("from a child"))
-                os._exit(0)
+                code = 1
+                try:
+                    put(DiskStore(home, durability="process", lock_wait_s=60), memory("from a child"))
+                    put(store, memory("from a child"))
+                    code = 0
+                finally:
+                    os._exit(code)
             children.append(child)
         assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
-        assert writing.result() == 200
+        assert writing.result() == 50
     assert stored_contents(store).count("from a child") == 8
-    assert len(stored_contents(store)) == 1 + 200 + 8
+    assert len(stored_contents(store)) == 1 + 50 + 8
     store.close()
     check_integrity(home)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from diskcache import Cache, Timeout
 
 from kingly_memory.adapters.local import safety, sql
-from kingly_memory.adapters.local.folder import Folder, inode_of, locked
+from kingly_memory.adapters.local.folder import Folder, WriteLock, inode_of
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery, layout_of
 from kingly_memory.adapters.local.transaction import DiskTransaction
 from kingly_memory.adapters.local.vocabulary import Vocabulary
@@ -56,6 +56,7 @@ class Engine:
         self._files: tuple[Inode | None, Inode | None] = (None, None)
         self._schema_version = -1
         self._vocabulary = Vocabulary()
+        self.lock = WriteLock(folder.write_lock, lock_wait_s)
         self._committing = committing or nullcontext()
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
@@ -64,7 +65,7 @@ class Engine:
         They are run a second time when the first brought to light that the store is damaged."""
         if self._cache is None or self._folder.inode() is None:
             self._folder.make()
-        with locked(self._folder.write_lock, self._lock_wait_s):
+        with self.lock.held():
             try:
                 self._folder.check_not_lost()
                 return self.commit_locked(changes)
@@ -115,8 +116,9 @@ class Engine:
         """Close the files; SQLite folds the WAL back in when this was the last connection."""
         if self._cache is not None:
             # Without the lock the WAL stays, and whoever opens the store next folds it in.
-            with suppress(StoreError), locked(self._folder.write_lock, self._lock_wait_s):
+            with suppress(StoreError), self.lock.held():
                 self.release()
+        self.lock.close()
 
     def release(self) -> None:
         """Roll back whatever a failed commit left open and let the connection go; the next commit opens a new one."""

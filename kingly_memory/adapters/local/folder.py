@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import time
@@ -22,7 +23,6 @@ from kingly_memory.own_files import (
     lock,
     make_folder,
     opened,
-    unlock,
 )
 
 _OPEN, _CLOSED = "open\n", "closed\n"
@@ -195,24 +195,55 @@ def inode_of(path: str) -> Inode | None:
     return status.st_dev, status.st_ino
 
 
-@contextmanager
-def locked(path: Path, wait_s: float) -> Iterator[None]:
-    """Hold an exclusive lock on that file of a home, released by the kernel if we are killed. Raises StoreBusy after
-    the wait, StoreUntrusted when a link is in the way, StoreUnwritable.
+class WriteLock:
+    """The lock that every writer of a home holds during a commit, and that the kernel releases if we are killed. Its
+    file stays open in between: to check and open it each time takes longer than most commits do.
 
     SQLite below 3.51.3 can lose commits when two processes write and checkpoint at the same time (sqlite.org/wal.html,
     the WAL-reset bug); one lock around both prevents that, and shares the store more fairly than SQLite's busy wait.
     """
+
+    def __init__(self, path: Path, wait_s: float) -> None:
+        self._path = str(path)
+        self._wait_s = wait_s
+        self._descriptor: int | None = None
+        self._inode: Inode | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Raises StoreBusy after the wait, StoreUntrusted when a link is in the way, StoreUnwritable."""
+        descriptor = self._descriptor
+        if descriptor is None or inode_of(self._path) != self._inode:
+            self.close()
+            try:
+                descriptor = self._descriptor = _opened_lock(Path(self._path))
+            except OSError as error:
+                raise StoreUnwritable(str(Path(self._path).parent), error.strerror or "error") from error
+            self._inode = inode_of(self._path)
+        if not lock(descriptor, self._wait_s):
+            self.close()
+            raise StoreBusy(self._wait_s)
+        try:
+            yield
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Let go of the file. A child that was forked does so at once, else it would keep what its parent locks."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+
+@contextmanager
+def locked(path: Path, wait_s: float) -> Iterator[None]:
+    """Hold an exclusive lock on that file of a home for once. Raises as `WriteLock.held` does."""
+    once = WriteLock(path, wait_s)
     try:
-        descriptor = _opened_lock(path)
-    except OSError as error:
-        raise StoreUnwritable(str(path.parent), error.strerror or "error") from error
-    try:
-        if not lock(descriptor, wait_s):
-            raise StoreBusy(wait_s)
-        yield
+        with once.held():
+            yield
     finally:
-        unlock(descriptor)
+        once.close()
 
 
 def try_lock(path: Path) -> int | None:

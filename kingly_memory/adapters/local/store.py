@@ -155,6 +155,8 @@ class DiskStore:
         self._committing.release()
 
     def _in_child(self) -> None:
+        if self._engine is not None:
+            self._engine.lock.close()
         # SQLite must not even close what the parent has open.
         _inherited.append((self._engine, self._connections.forked()))
         self._begin()
