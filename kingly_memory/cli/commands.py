@@ -162,10 +162,11 @@ OWN = (
         (
             _positional(
                 "path",
-                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder, or project folder (notes and .ai)",
+                "JSONL, notes folder, old memory.json, quick_cache.json, .ai folder, project folder (notes and .ai), "
+                "or home of an earlier version",
                 "PATH",
             ),
-            _option("format", "jsonl, notes, legacy, kingly or ai (default: found out)", "FORMAT"),
+            _option("format", "jsonl, notes, legacy, kingly, ai or home (default: found out)", "FORMAT"),
         ),
         "transfer:import_path",
     ),

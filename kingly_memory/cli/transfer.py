@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_layout
+from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_layout, old_home
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.files.detect import Source, source
+from kingly_memory.adapters.files.old_home import ImportedLink
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
@@ -80,7 +81,14 @@ def import_path(options: Namespace, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
     limit = Settings.from_environment(home=place.home).content_limit_bytes
-    found = source(path, content_limit_bytes=limit, format_name=options.format, now=datetime.now(UTC))
+    found = source(
+        path,
+        content_limit_bytes=limit,
+        format_name=options.format,
+        now=datetime.now(UTC),
+        project=place.project,
+        agent=place.agent,
+    )
     sources = [found] if found.beside is None else [found, found.beside]
     tally = Tally("+".join(one.format for one in sources), sources[-1].inside)
     with routing(place, out) as router:
@@ -115,6 +123,7 @@ class Tally:
     kept: int = 0
     threads: int = 0
     in_threads: int = 0
+    links: int = 0
     focus_set: bool | None = None
     ahead: int = 0
     """Times of threads and of the focus that lie in the future."""
@@ -133,10 +142,12 @@ class Tally:
 
     @property
     def has_threads(self) -> bool:
-        return ai_threads.FORMAT in self.format.split("+")
+        return bool({ai_threads.FORMAT, old_home.FORMAT} & set(self.format.split("+")))
 
     def to_json(self) -> JsonObject:
         of_threads = {"threads": self.threads, "focus_set": self.focus_set, "future_times": self.ahead}
+        if self.links:
+            of_threads["links"] = self.links
         return {
             "format": self.format,
             "stored": self.stored,
@@ -157,6 +168,8 @@ class Tally:
         if self.has_threads:
             where = "" if self.inside is None else f" of {counted(self.in_threads, 'memory')} from {self.inside}"
             yield f"{counted(self.threads, 'thread')}{where}{FOCUS_TOLD[self.focus_set]}"
+        if self.links:
+            yield counted(self.links, "link")
         if self.ahead:
             yield f"{counted(self.ahead, 'date')} in the future taken as the time of the import"
         if waiting:
@@ -195,15 +208,19 @@ def _take_in(found: Source, router: SyncMemoryRouter, tally: Tally, progress: Pr
             if items := [one for one in batch if isinstance(one, Imported)]:
                 tally.add(router.remember(items))
             for one in batch:
-                if isinstance(one, ImportedThread | ImportedFocus):
-                    _take_in_thread(one, router, tally)
+                if isinstance(one, ImportedThread | ImportedFocus | ImportedLink):
+                    _take_in_one(one, router, tally)
             progress.at(tally)
     finally:
         progress.over()
 
 
-def _take_in_thread(found: ImportedThread | ImportedFocus, router: SyncMemoryRouter, tally: Tally) -> None:
+def _take_in_one(found: ImportedThread | ImportedFocus | ImportedLink, router: SyncMemoryRouter, tally: Tally) -> None:
     try:
+        if isinstance(found, ImportedLink):
+            router.link_memories(found.source, found.target, found.link_type, found.strength, found.description)
+            tally.links += 1
+            return
         if isinstance(found, ImportedFocus):
             tally.focus_set = router.remember_focus(found)
         else:

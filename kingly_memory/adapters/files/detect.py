@@ -10,8 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legacy, notes
+from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legacy, notes, old_home
 from kingly_memory.adapters.files.ai_threads import AiEntry
+from kingly_memory.adapters.files.old_home import ImportedLink
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
 from kingly_memory.errors import InvalidInput
 
@@ -28,6 +29,7 @@ class Format(StrEnum):
     LEGACY = legacy.FORMAT
     KINGLY = kingly_layout.FORMAT
     AI = ai_threads.FORMAT
+    HOME = old_home.FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +40,22 @@ class Source:
     """
 
     format: Format
-    entries: Iterator[Entry | AiEntry]
+    entries: Iterator[Entry | AiEntry | ImportedLink]
     beside: Source | None = None
     inside: Path | None = None
 
 
 def source(
-    path: Path, *, content_limit_bytes: int, format_name: str | None = None, now: datetime | None = None
+    path: Path,
+    *,
+    content_limit_bytes: int,
+    format_name: str | None = None,
+    now: datetime | None = None,
+    project: str = "default",
+    agent: str | None = None,
 ) -> Source:
     """Open a path for import. `format_name` settles what the path is; without one, its content does. Times of a thread
-    that lie beyond `now` are not believed.
+    that lie beyond `now` are not believed. `project` and `agent` are whose memories an old home is asked for.
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
@@ -59,6 +67,9 @@ def source(
         entries = ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes, now=now)
         return Source(Format.AI, entries, inside=inside)
 
+    if given is Format.HOME or (given is None and old_home.is_home(path)):
+        entries = old_home.read(path, project=project, agent=agent, content_limit_bytes=content_limit_bytes)
+        return Source(Format.HOME, entries)
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes, threads)
     opened(path).close()
@@ -75,8 +86,8 @@ def source(
     if given is None and ai_threads.looks_like(content):
         return threads()
     found = given or _shape(content, path)
-    entries = legacy.entries if found is Format.LEGACY else kingly_layout.entries
-    return Source(found, entries(content, path, content_limit_bytes=content_limit_bytes))
+    read = legacy.entries if found is Format.LEGACY else kingly_layout.entries
+    return Source(found, read(content, path, content_limit_bytes=content_limit_bytes))
 
 
 def _of_folder(

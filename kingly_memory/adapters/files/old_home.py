@@ -1,0 +1,159 @@
+"""A home that an earlier version wrote, read once: its memories, what lies beside them, and what is in focus.
+
+The store in it is never opened for writing. Only the table of rows is read, after it was compared with the one that we
+make, so no trigger and no view of the file runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from kingly_memory.adapters.files import jsonl
+from kingly_memory.adapters.files.reading import Problem, attempt
+from kingly_memory.adapters.local import safety, sql
+from kingly_memory.errors import InvalidInput, StoreError
+from kingly_memory.intake import Imported
+from kingly_memory.models import JsonObject, Standing
+from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
+
+FORMAT = "home"
+DATABASE = Path("store", "cache.db")
+
+_ROWS = "SELECT key, value, tag FROM Cache WHERE raw = 1 AND typeof(value) = 'text' ORDER BY rowid"
+_OF_MERGES = ("joined", "holds", "at")
+_ENDED = "lifetimes"
+"""The policy that put away plain memories 7, 30 or 90 days after they were stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLink:
+    """A link between two memories that were imported before it."""
+
+    path: Path
+    source: str
+    target: str
+    link_type: str
+    strength: float
+    description: str | None
+
+
+OldEntry = Imported | ImportedThread | ImportedLink | ImportedFocus | Problem
+
+
+def is_home(path: Path) -> bool:
+    """Whether a folder is a home of ours, of whatever version."""
+    return (path / DATABASE).is_file()
+
+
+def read(path: Path, *, project: str, agent: str | None, content_limit_bytes: int) -> Iterator[OldEntry]:
+    """The memories of one project, oldest first, then their links and the focus. Forgotten ones stay forgotten.
+
+    An ordinary memory comes without an end, and is live again if its lifetime alone had put it into the archive. What
+    waited for a remote does not come along: `remotes add --with-earlier` sends it.
+    Raises InvalidInput for a folder that is no home, or a home of this version.
+    """
+    rows = _rows(path / DATABASE)
+    facets = {key: value for key, value, _ in rows if not key.startswith("m:")}
+    memories = [(value, tag) for key, value, tag in rows if key.startswith("m:")]
+    ours = [(value, tag) for value, tag in memories if _scope(value).get("project") == project]
+    if len(ours) < len(memories):
+        others = ", ".join(sorted({str(_scope(value).get("project")) for value, _ in memories} - {project}))
+        left = len(memories) - len(ours)
+        yield Problem(
+            path, "other projects", f"{left:,} memories of {others[:200]} stay there; name one with --project"
+        )
+    yield from _memories(path, ours, facets, project, content_limit_bytes)
+    yield from _links(path, facets, {str(value.get("id")) for value, _ in ours})
+    focus = facets.get(f"focus:{_owner(project, agent)}")
+    if focus:
+        yield ImportedFocus(path, focus)
+
+
+def _rows(database: Path) -> list[tuple[str, JsonObject, str]]:
+    """(key, value, tag) of every row that is text. Raises InvalidInput."""
+    has_log = database.with_name(f"{database.name}-wal").is_file()
+    try:
+        with closing(safety.connect_read_only(database, immutable=not has_log)) as connection:
+            layout = safety.layout_of(connection)
+            if layout >= sql.LAYOUT:
+                raise InvalidInput("file", f"{database.parents[1]} is a home of this version; name it with --home")
+            safety.check_table(connection, database)
+            return [(str(key), _parsed(value), str(tag)) for key, value, tag in connection.execute(_ROWS)]
+    except (sqlite3.Error, StoreError) as error:
+        raise InvalidInput("file", f"{database} cannot be read as a memory store ({error})") from None
+
+
+def _memories(
+    path: Path, ours: list[tuple[JsonObject, str]], facets: Mapping[str, JsonObject], project: str, limit: int
+) -> Iterator[OldEntry]:
+    """Contexts of which something was said (a title, a pin, a merge) come as threads, all else one by one."""
+    threads: dict[str, list[Imported]] = {}
+    for value, tag in ours:
+        standing = tag.partition(" ")[0].removeprefix("v")
+        if standing == Standing.FORGOTTEN:
+            continue
+        entry = attempt(path, f"memory {value.get('id')}", partial(_imported, value, standing, facets, limit))
+        context_id = _scope(value).get("context_id")
+        if isinstance(entry, Imported) and context_id and _said_of(facets, _owner(project, context_id)):
+            threads.setdefault(context_id, []).append(entry)
+        else:
+            yield entry
+    for context_id, items in threads.items():
+        said = _said_of(facets, _owner(project, context_id))
+        pinned = {str(item.id) for item in items if facets.get(f"attention:{item.id}", {}).get("pinned")}
+        into = said.get("thread", {}).get("into")
+        yield ImportedThread(
+            path, context_id, tuple(items), facets=said, pinned=frozenset(pinned), said=said, into=into
+        )
+
+
+def _owner(*parts: str | None) -> str:
+    """Under which name that version kept what was said of a context, or of what an agent has in focus."""
+    return sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _said_of(facets: Mapping[str, JsonObject], name: str) -> dict[str, JsonObject]:
+    """What was said of a thread; what the merges of that version noted beside it is left out."""
+    found = {facet: said for facet in FROM_FILE if (said := facets.get(f"{facet}:{name}"))}
+    return {facet: {key: one for key, one in said.items() if key not in _OF_MERGES} for facet, said in found.items()}
+
+
+def _imported(value: JsonObject, standing: str, facets: Mapping[str, JsonObject], limit: int) -> Imported:
+    memory_id = value.get("id")
+    put_away = facets.get(f"archived:{memory_id}", {})
+    lifetime = facets.get(f"lifetime:{memory_id}") if value.get("type") == "working" else None
+    if put_away.get("policy") == _ENDED and lifetime is None:
+        standing = Standing.LIVE
+    ends = {"ends_at": (lifetime or {}).get("expires_at"), "lifetime_s": (lifetime or {}).get("sliding_s")}
+    return jsonl.imported({**value, "standing": standing, **ends}, content_limit_bytes=limit)
+
+
+def _links(path: Path, facets: Mapping[str, JsonObject], known: set[str]) -> Iterator[ImportedLink]:
+    """Each link lies beside both of its ends."""
+    links = (one for key, value in facets.items() if key.startswith("links:") for one in value.get("links", ()))
+    for one in {str(link.get("id")): link for link in links}.values():
+        if one.get("source") in known and one.get("target") in known:
+            yield ImportedLink(
+                path, one["source"], one["target"], one["link_type"], one["strength"], one.get("description")
+            )
+
+
+def _scope(value: JsonObject) -> JsonObject:
+    scope: Any = value.get("scope")
+    return scope if isinstance(scope, dict) else {}
+
+
+def _parsed(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
