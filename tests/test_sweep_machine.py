@@ -31,7 +31,6 @@ from kingly_memory.models import JsonObject, MemoryType, Query, Standing, Tier
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import sweep_changes, usage, write
 from kingly_memory.router.sweep import SweepReport
-from kingly_memory.router.usage import Used
 from kingly_memory.router.write import WriteContext
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
@@ -418,7 +417,7 @@ class Sweepings(RuleBasedStateMachine):
         elif does == "restore" and self.write(write.restore(key, self.desk)) is not None:
             self.expected[key].forgotten = False
         elif memory_id is not None and does == "use":
-            self.write(lambda tx: usage.note(tx, memory_id, Used(1, self.now_s)))
+            self.write(lambda tx: usage.note(tx, memory_id, self.now_s))
         elif memory_id is not None and does == "pin":
             self.write(lambda tx: tx.set_facet("attention", memory_id, {"pinned": True}))
         elif does == "archive" and self.is_at_hand(key):

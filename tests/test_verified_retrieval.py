@@ -370,7 +370,7 @@ async def test_only_what_is_answered_counts_as_used(router: MemoryRouter) -> Non
     results = await router.search_verified("deploys need reviews", top_k=1)
     ids = {key: await _id(router, key) for key in ("reviews", "wrong", "watch")}
     uses = router._engine.usage._used
-    noted = {key for key, memory_id in ids.items() if memory_id in uses and uses[memory_id].times}
+    noted = {key for key, memory_id in ids.items() if memory_id in uses and uses[memory_id][0]}
     assert noted == {one.memory.key for one in results}
 
 

@@ -16,7 +16,6 @@ from kingly_memory.models import JsonObject, Memory, Page, Results, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
-from kingly_memory.router.usage import Used
 from kingly_memory.router.view import View
 from kingly_memory.settings import Place, Settings
 
@@ -91,7 +90,7 @@ class LocalReader(View):
 
         def change(transaction: Transaction) -> None:
             for memory_id in counting:
-                usage.note(transaction, memory_id, Used(1, now_s))
+                usage.note(transaction, memory_id, now_s)
 
         try:
             self._store.write(change).result()

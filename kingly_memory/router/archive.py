@@ -18,14 +18,14 @@ LEARNED = "compression"
 WHOLE_TEXT = "the whole text"
 """What a link from such a summary to the text says."""
 APART = "apart"
-"""The facet `apart:<id>` lies beside what was joined to another memory and brought back: it is not joined again."""
+"""The facet `apart:<id>` lies beside what was merged and brought back: it is not merged again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
     """The facet `archived:<id>`: when a memory went to the archive (Unix seconds), which policy wanted it, why, and on
-    which figures. `sweep` names the sweep, `summary` the memory that sums it up, `merged_into` that which it was joined
-    to."""
+    which figures. `sweep` names the sweep, `summary` the memory that sums it up, `merged_into` the one that says the
+    same."""
 
     at: float
     policy: str
@@ -82,7 +82,7 @@ def shelve(transaction: Transaction, why: Mapping[MemoryId, Archived]) -> None:
 
 
 def keep_apart(transaction: Transaction, memory_id: MemoryId, now_s: float) -> None:
-    """Note that somebody brings a memory back, if it was joined to another one: he wants it for itself."""
+    """Note that somebody brings a memory back, if it was merged into another one: it is wanted for itself."""
     why = transaction.facet(FACET, memory_id)
     if why is not None and why.get("merged_into") is not None:
         transaction.set_facet(APART, memory_id, {"at": now_s})

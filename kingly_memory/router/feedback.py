@@ -15,7 +15,6 @@ from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import editions, lifetimes, usage, write
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.subjects import subject
-from kingly_memory.router.usage import Used
 from kingly_memory.router.write import WriteContext
 
 
@@ -42,7 +41,7 @@ def used(
         found = [_live(transaction, "keys_or_ids", name, context) for name in dict.fromkeys(keys_or_ids)]
         memories = {memory.id: memory for memory in found}
         for memory in memories.values():
-            usage.note(transaction, memory.id, Used(1, context.now_s))
+            usage.note(transaction, memory.id, context.now_s)
             if succeeded:
                 after = tiers.succeeded(_subject(transaction, memory).placed(rules), context.now_s)
                 transaction.set_facet("tier", memory.id, after.to_json())

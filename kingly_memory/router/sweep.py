@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from heapq import nlargest
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
@@ -18,7 +18,16 @@ from kingly_memory.lifecycle.compaction import Strategy
 from kingly_memory.lifecycle.duplicates import Group, Statement, statement
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.plan import MERGING, TIERS, Census, Decision, Plan, Policies, plan
-from kingly_memory.lifecycle.policies import Merge, Subject, Summarise
+from kingly_memory.lifecycle.policies import (
+    Archive,
+    Demote,
+    Expire,
+    Merge,
+    Promote,
+    Subject,
+    Summarise,
+    Verdict,
+)
 from kingly_memory.models import JsonObject, MemoryType, Standing, Tier
 from kingly_memory.ports import LocalStore, StoreReader, Transaction
 from kingly_memory.router import compaction, sweep_changes
@@ -80,20 +89,9 @@ class SweepReport:
         return not self.dry_run and bool(self.archived or self.merged or self.promoted or self.demoted)
 
     def to_json(self) -> JsonObject:
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.repr}
         return {
-            "archived": self.archived,
-            "erased": self.erased,
-            "promoted": self.promoted,
-            "demoted": self.demoted,
-            "summarised": self.summarised,
-            "summaries": self.summaries,
-            "merged": self.merged,
-            "waiting": self.waiting,
-            "spared": self.spared,
-            "skipped": self.skipped,
-            "kept_for_keys": self.kept_for_keys,
-            "elsewhere": self.elsewhere,
-            "dry_run": self.dry_run,
+            **said,
             "policies": list(self.policies),
             "reasons": dict(self.reasons),
             "before": self.before.to_json(),
@@ -326,13 +324,13 @@ def find_duplicates(reader: StoreReader, subjects: Subjects, now_s: float, thres
 
 # --- the report -----------------------------------------------------------------------------------------------------
 
-_WOULD = {
-    "Archive": sweep_changes.ARCHIVED,
-    "Summarise": sweep_changes.SUMMARISED,
-    "Merge": sweep_changes.MERGED,
-    "Expire": sweep_changes.ERASED,
-    "Promote": sweep_changes.PROMOTED,
-    "Demote": sweep_changes.DEMOTED,
+_WOULD: Mapping[type[Verdict], str] = {
+    Archive: sweep_changes.ARCHIVED,
+    Summarise: sweep_changes.SUMMARISED,
+    Merge: sweep_changes.MERGED,
+    Expire: sweep_changes.ERASED,
+    Promote: sweep_changes.PROMOTED,
+    Demote: sweep_changes.DEMOTED,
 }
 
 
@@ -340,7 +338,7 @@ def report(planned: Plan, done: Done | None = None) -> SweepReport:
     """What was planned (a dry run), or with `done` what has become of it. Actions are listed as far as a reader may
     want them."""
     if done is None:
-        would = [(one, _WOULD[type(one.verdict).__name__]) for one in planned.decisions]
+        would = [(one, _WOULD[type(one.verdict)]) for one in planned.decisions]
         return replace(report(planned, Done(would, planned.summaries)), dry_run=True)
     own = [(decision, outcome) for decision, outcome in done.decisions if not decision.elsewhere]
     counts = Counter(outcome for _, outcome in own)

@@ -24,7 +24,6 @@ from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, 
 from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.thread_cleanup import clean_up
-from kingly_memory.router.usage import Used
 
 TOGETHER = 500
 """Memories whose standing changes in one statement."""
@@ -325,7 +324,7 @@ def revive(transaction: Transaction, memories: Sequence[Memory], context: WriteC
         if apart:
             archive.keep_apart(transaction, memory.id, context.now_s)
         transaction.set_facet(archive.FACET, memory.id, None)
-        usage.note(transaction, memory.id, Used(1, context.now_s))
+        usage.note(transaction, memory.id, context.now_s)
         placement = told_placement(transaction.facet("tier", memory.id), memory, context.tiers)
         transaction.set_facet("tier", memory.id, replace(placement, moved_at=context.now_s).to_json())
 
