@@ -332,7 +332,7 @@ async def test_merge_is_left_out_when_what_stands_was_changed_meanwhile(tmp_path
         sweep = Sweep("s", memory._engine.policies(["merging"]), memory._engine.write_context())
         assert len(plan.decisions) == 1
         done = store.write(sweep_changes.carry_out(sweep, plan.decisions, 0)).result()
-        assert done == [sweep_changes.SKIPPED]
+        assert done.outcomes == [sweep_changes.SKIPPED]
         assert len(await contents(memory)) == 2
 
 

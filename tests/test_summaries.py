@@ -245,9 +245,7 @@ async def test_killed_in_between_nothing_is_lost_and_the_next_sweep_goes_on(
         entries = (await after.archived()).entries
         assert len(entries) == 3
         live = {one.id for one in await live_summaries(after)}
-        assert {entry.why.summary for entry in entries if entry.why is not None and entry.why.summary} <= live
-        is_halfway = killed_at == 5
-        assert len(live) == 1 + is_halfway, "what was written is used, and what was left has another"
+        assert {entry.why.summary for entry in entries if entry.why is not None and entry.why.summary} == live
 
 
 async def test_what_was_forgotten_after_the_plan_is_not_told(
@@ -275,7 +273,7 @@ async def test_when_nothing_goes_behind_it_no_summary_stays(
         for memory_id in ids:
             PromptStore.write(store, lambda tx, memory_id=memory_id: tx.set_facet("usage", memory_id, facet))  # type: ignore[misc]  # bound now
 
-    store.before, store.left = use_all, 4
+    store.before, store.left = use_all, 3
     report = await router.sweep(["tiers"])
     assert (report.summarised, report.summaries, report.skipped) == (0, 0, 3)
     assert await live_summaries(router) == []

@@ -69,7 +69,7 @@ def carried_out(store: DiskStore, found: Plan) -> list[str]:
     while len(outcomes) < len(found.decisions):
         sweep = Sweep("sweep", LIFETIMES_ONLY, context)
         change = sweep_changes.carry_out(sweep, found.decisions[len(outcomes) :], len(outcomes))
-        outcomes += store.write(change).result()
+        outcomes += store.write(change).result().outcomes
     return outcomes
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from heapq import nlargest
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
@@ -38,9 +38,6 @@ from kingly_memory.router.lock import Lock
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
 from kingly_memory.router.write import WriteContext
-
-if TYPE_CHECKING:
-    from kingly_memory.lifecycle.summaries import Gist
 
 T = TypeVar("T")
 SHOWN = 100
@@ -240,40 +237,19 @@ class Sweeper:
 
     async def _carry_out_some(self, sweep: Sweep, decisions: Sequence[Decision], page: int, done: Done) -> int:
         """Those of one summary, or of none; from that page on, and up to which."""
-        behind = await self._write_summary(sweep, decisions, page)
-        written_at, page = page, page + (behind is not None)
-        is_used = False
+        behind = await asyncio.to_thread(_behind, self._store.reader, decisions)
         begun = 0
         while begun < len(decisions):
             await asyncio.sleep(PAUSE_S)
             some = decisions[begun : begun + AT_ONCE]
-            outcomes = await self._write(sweep_changes.carry_out(sweep, some, page, behind))
-            carried_out = [
-                (decision, outcome)
-                for decision, outcome in zip(some, outcomes, strict=False)
-                if outcome != sweep_changes.SKIPPED
-            ]
+            outcomes, behind = await self._write(sweep_changes.carry_out(sweep, some, page, behind))
+            carried_out = [pair for pair in zip(some, outcomes, strict=False) if pair[1] != sweep_changes.SKIPPED]
             done.decisions += carried_out
             done.skipped += len(outcomes) - len(carried_out)
             begun += len(outcomes)
             page += bool(carried_out)
-            is_used |= sweep_changes.SUMMARISED in outcomes
-        done.summaries += is_used
-        if behind is not None and not is_used:
-            await self._write(sweep_changes.drop_summary(sweep, written_at))
+        done.summaries += behind is not None and behind.summary_id is not None
         return page
-
-    async def _write_summary(self, sweep: Sweep, decisions: Sequence[Decision], page: int) -> Behind | None:
-        verdicts = [one.verdict for one in decisions if isinstance(one.verdict, Summarise)]
-        if not verdicts:
-            return None
-        from kingly_memory.lifecycle.summaries import Summarised  # few sweeps need it
-
-        ids = tuple(one.memory_id for one in decisions)
-        significances = tuple(one.figures["significance"] for one in verdicts)
-        of = Summarised(verdicts[0].agent, verdicts[0].topic, ids, significances)
-        gists = await asyncio.to_thread(_gists, self._store.reader, decisions)
-        return await self._write(sweep_changes.write_summary(sweep, of, gists, page))
 
 
 def _summary_of(decision: Decision) -> tuple[str | None, str] | None:
@@ -282,17 +258,22 @@ def _summary_of(decision: Decision) -> tuple[str | None, str] | None:
     return (verdict.agent, verdict.topic) if isinstance(verdict, Summarise) else None
 
 
-def _gists(reader: StoreReader, decisions: Sequence[Decision]) -> list[Gist]:
-    """Of the most important of them that are as the plan saw them."""
-    from kingly_memory.lifecycle.summaries import MOST_TOLD, gist
+def _behind(reader: StoreReader, decisions: Sequence[Decision]) -> Behind | None:
+    """What they go behind, which tells of the most important of them that are as the plan saw them."""
+    verdicts = [one.verdict for one in decisions if isinstance(one.verdict, Summarise)]
+    if not verdicts:
+        return None
+    from kingly_memory.lifecycle.summaries import MOST_TOLD, Summarised, gist  # few sweeps need it
 
     chosen = nlargest(MOST_TOLD, decisions, key=lambda one: (one.verdict.figures["importance"], one.memory_id))
-    rows = ((one, reader.row(one.memory_id)) for one in chosen)
-    return [
-        gist(row.memory)
-        for one, row in rows
-        if row is not None and row.standing is Standing.LIVE and row.memory.revision == one.revision
-    ]
+    rows = [(one, reader.row(one.memory_id)) for one in chosen]
+    of = Summarised(
+        verdicts[0].agent,
+        verdicts[0].topic,
+        ids=tuple(one.memory_id for one in decisions),
+        significances=tuple(one.figures["significance"] for one in verdicts),
+    )
+    return Behind(of, [gist(row.memory) for one, row in rows if row and row.memory.revision == one.revision])
 
 
 def find_duplicates(reader: StoreReader, subjects: Subjects, now_s: float, threshold: float) -> Iterator[Group]:

@@ -10,19 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kingly_memory.cognition import links
 from kingly_memory.errors import InvalidInput
-from kingly_memory.ids import MemoryId, derived_id, new_id
+from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.intake import Imported
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import Decision, Policies
 from kingly_memory.lifecycle.policies import Archive, Expire, Merge, Move, Promote, Subject, Summarise, Verdict
 from kingly_memory.lifecycle.tiers import Placement
-from kingly_memory.models import JsonObject, MemoryType, Standing, Tier
+from kingly_memory.models import JsonObject, Memory, MemoryType, Standing, Tier
 from kingly_memory.ports import Transaction
 from kingly_memory.router import activity, archive, linking, merging, summaries, write
 from kingly_memory.router.archive import Archived, shelve
@@ -71,10 +70,11 @@ class Undone(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """The summary that memories are put away behind, and whether it is linked to them."""
+    """What memories are put away behind: a summary of them all, which is written with the first that leave."""
 
-    summary_id: MemoryId
-    is_linked: bool
+    of: Summarised
+    gists: Sequence[Gist]
+    summary_id: MemoryId | None = None
 
 
 def last(project: str) -> str:
@@ -142,39 +142,47 @@ def _set_pages(transaction: Transaction, sweep_id: str, context: WriteContext, p
 # --- carrying out ---------------------------------------------------------------------------------------------------
 
 
+class Step(NamedTuple):
+    """What one change did with the first decisions it was given, in their order, and behind what."""
+
+    outcomes: list[str]
+    behind: Behind | None
+
+
 def carry_out(
     sweep: Sweep, decisions: Sequence[Decision], page: int, behind: Behind | None = None
-) -> Callable[[Transaction], list[str]]:
-    """Carry out the first of the decisions, as many as the time allows, and say what was done with each. What was
-    touched since the plan was made is left alone. `behind` is the summary that has been written for all of them."""
+) -> Callable[[Transaction], Step]:
+    """Carry out the first of the decisions, as many as the time allows. What was touched since the plan was made is
+    left alone. `behind` is what all of them are to be put away behind."""
 
-    def change(transaction: Transaction) -> list[str]:
-        began = time.monotonic()
-        remotes = transaction.owners("remote")
-        entries: list[JsonObject | None] = []
+    def change(transaction: Transaction) -> Step:
+        began, remotes, now_behind = time.monotonic(), transaction.owners("remote"), behind
+        entries: list[JsonObject] = []
+        outcomes: list[str] = []
         leaving: dict[MemoryId, Archived] = {}
-        erased: list[Subject] = []
+        erased: list[Memory] = []
         text = 0
         for decision in decisions:
             one = _as_planned(transaction, sweep, decision, remotes)
+            if one is not None and now_behind is not None and now_behind.summary_id is None:
+                now_behind = _write_summary(transaction, sweep, now_behind, entries)
             entry = None if one is None else _carried_out(transaction, sweep, decision.verdict, one, remotes)
-            if behind is not None and entry is not None:
-                entry = {**entry, "did": SUMMARISED}
-            entries.append(entry)
             if one is not None and entry is not None:
+                entries.append({**entry, "did": SUMMARISED} if now_behind else entry)
                 text += len(one.memory.content)
-                if entry["did"] in (ARCHIVED, SUMMARISED, MERGED):
-                    leaving[one.memory.id] = _why(sweep, decision, behind)
+                if entry["did"] in (ARCHIVED, MERGED):
+                    leaving[one.memory.id] = _why(sweep, decision, now_behind)
                 elif entry["did"] == ERASED:
-                    erased.append(one)
-            if len(entries) % TOGETHER == 0 or text >= TEXT_TOGETHER or decision is decisions[-1]:
-                _put_away(transaction, sweep, leaving, behind)
-                clean_up(transaction, [one.memory for one in erased], erased=True)
+                    erased.append(one.memory)
+            outcomes.append(SKIPPED if entry is None else entries[-1]["did"])
+            if len(outcomes) % TOGETHER == 0 or text >= TEXT_TOGETHER or decision is decisions[-1]:
+                _put_away(transaction, sweep, leaving, now_behind)
+                clean_up(transaction, erased, erased=True)
                 leaving, erased, text = {}, [], 0
                 if time.monotonic() - began > HOLD_S:
                     break
-        _write_down(transaction, sweep, [entry for entry in entries if entry is not None], page)
-        return [SKIPPED if entry is None else entry["did"] for entry in entries]
+        _write_down(transaction, sweep, entries, page)
+        return Step(outcomes, now_behind)
 
     return change
 
@@ -223,7 +231,7 @@ def _why(sweep: Sweep, decision: Decision, behind: Behind | None) -> Archived:
         reason=verdict.reason,
         figures=verdict.figures,
         sweep=sweep.id,
-        summary=None if behind is None else behind.summary_id,
+        summary=behind and behind.summary_id,
         merged_into=verdict.into if isinstance(verdict, Merge) else None,
     )
 
@@ -231,7 +239,7 @@ def _why(sweep: Sweep, decision: Decision, behind: Behind | None) -> Archived:
 def _put_away(transaction: Transaction, sweep: Sweep, leaving: dict[MemoryId, Archived], behind: Behind | None) -> None:
     if leaving:
         shelve(transaction, leaving)
-    if behind is None or not behind.is_linked:
+    if behind is None or behind.summary_id is None or len(behind.of.ids) > MOST_LINKED:
         return
     for memory_id in leaving:
         try:
@@ -269,45 +277,22 @@ def _erase(transaction: Transaction, one: Subject, remotes: Sequence[str]) -> No
 # --- summaries and threads ------------------------------------------------------------------------------------------
 
 
-def write_summary(
-    sweep: Sweep, of: Summarised, gists: Sequence[Gist], page: int
-) -> Callable[[Transaction], Behind | None]:
+def _write_summary(transaction: Transaction, sweep: Sweep, behind: Behind, entries: list[JsonObject]) -> Behind | None:
     """Store what a group is to be put away behind; None when nothing is left that it could tell."""
     from kingly_memory.lifecycle.summaries import summary
 
-    def is_as_told(transaction: Transaction, one: Gist) -> bool:
-        row = transaction.row(one.memory_id)
-        return row is not None and row.standing is Standing.LIVE and row.memory.revision == one.revision
-
-    def change(transaction: Transaction) -> Behind | None:
-        left = [one for one in gists if is_as_told(transaction, one)]
-        if not left:
-            return None
-        draft = summary(of, left)
-        # If a sweep was killed before it put the same memories away behind the same summary, that one is used.
-        summary_id = derived_id(of.ids[0], sha256("\n".join(of.ids).encode()).hexdigest())
-        row = transaction.row(summary_id)
-        found = None if row is None else (row.standing, row.memory.revision, row.memory.content)
-        if found not in (None, (Standing.LIVE, 1, draft.content)):
-            summary_id = MemoryId(new_id(sweep.context.now))
-        write.import_all([Imported(draft, id=summary_id)], replace(sweep.context, agent=None))(transaction)
-        # At rest, and left alone by the run that made it.
-        placement = Placement(Tier.GLACIAL, moved_at=sweep.context.now_s).to_json()
-        transaction.set_facet("tier", summary_id, placement)
-        _write_down(transaction, sweep, [{"id": summary_id, "tier": placement, "did": WRITTEN}], page)
-        return Behind(summary_id, is_linked=len(of.ids) <= MOST_LINKED)
-
-    return change
-
-
-def drop_summary(sweep: Sweep, page: int) -> Callable[[Transaction], None]:
-    """Forget the summary of that page: nothing went behind it."""
-
-    def change(transaction: Transaction) -> None:
-        for entry in _entries(transaction, sweep.id, page):
-            _forget_summary(transaction, entry, sweep.context)
-
-    return change
+    rows = ((one, transaction.row(one.memory_id)) for one in behind.gists)
+    gists = [one for one, row in rows if row and row.standing is Standing.LIVE and row.memory.revision == one.revision]
+    if not gists:
+        return None
+    summary_id = MemoryId(new_id(sweep.context.now))
+    items = [Imported(summary(behind.of, gists), id=summary_id)]
+    write.import_all(items, replace(sweep.context, agent=None))(transaction)
+    # At rest, and left alone by the run that made it.
+    placement = Placement(Tier.GLACIAL, moved_at=sweep.context.now_s).to_json()
+    transaction.set_facet("tier", summary_id, placement)
+    entries.append({"id": summary_id, "tier": placement, "did": WRITTEN})
+    return behind._replace(summary_id=summary_id)
 
 
 def write_notes(sweep: Sweep, notes: Sequence[Note], page: int) -> Callable[[Transaction], int]:
