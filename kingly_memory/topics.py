@@ -47,15 +47,12 @@ def _most_frequent(counted: Counter[str], most: int) -> list[tuple[str, int]]:
 
 @lru_cache(maxsize=1 << 16)
 def stems_of(word: str) -> tuple[str, ...]:
-    """What `stems` says of one word."""
     return tuple(stems(word))
 
 
-def joined(one: Topic, other: Topic) -> Topic:
+def merged(one: Topic, other: Topic) -> Topic:
     """What two topics are about together."""
-    both = Counter(one)
-    both.update(other)
-    return dict(both)
+    return {word: one.get(word, 0.0) + other.get(word, 0.0) for word in {**one, **other}}
 
 
 def cosine(one: Topic, other: Topic) -> float:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject
-from kingly_memory.topics import Topic, alike, joined
+from kingly_memory.topics import Topic, alike, merged
 
 DAY_S = 86_400.0
 NORMAL = "normal"
@@ -150,7 +150,7 @@ def compact(threads: Iterable[Thread], how: Strategy, now_s: float) -> Compactio
             kept,
             last_active=max(kept.last_active, gone.last_active),
             weight=max(kept.weight, gone.weight),
-            topic=joined(kept.topic, gone.topic),
+            topic=merged(kept.topic, gone.topic),
         )
         actions.append(merge)
     for thread in tuple(active.values()):

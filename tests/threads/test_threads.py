@@ -401,6 +401,17 @@ async def test_ratings_come_together_in_the_order_of_their_times(memory: MemoryR
     assert facet(store, "ratings", "b") == {"ratings": [rating(False, 2), rating(False, 3)]}
 
 
+async def test_ratings_of_what_was_merged_count_for_notes_beside_a_prompt(
+    memory: MemoryRouter, store: PromptStore
+) -> None:
+    await talk(memory, "a", "Deploys wait for two reviews", origin="user")
+    await talk(memory, "b", "Tomatoes go into the greenhouse", origin="user")
+    put(store, "ratings", owner("app", "b"), {"ratings": [rating(False, 1)]})
+    await memory.threads.merge("a", "b")
+    [considered] = (await memory.inject("how many reviews do deploys wait for?", explain=True)).considered
+    assert considered.priority.relevance == pytest.approx(0.5)
+
+
 async def test_topics_and_histories_come_one_after_the_other(memory: MemoryRouter, store: PromptStore) -> None:
     said = {"a": (["x", "y"], ["api"]), "b": (["y", "z"], ["schema", "api"])}
     for name, (topics, drift) in said.items():

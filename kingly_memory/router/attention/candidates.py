@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -17,7 +17,6 @@ from kingly_memory.attention.injection import Candidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.models import Memory, Query, Standing
-from kingly_memory.retrieval.fusion import VECTORS
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalHit, spelt
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ _SPEAKING, _ABOUT = 20, 3
 _MOST_CONTEXTS = 10
 """Of a thread into which others were merged."""
 _MOST_PAGES = 4
-_SET_APART = {"attention": "weight", "ratings": "ratings", "injected": "unused", "thread": "into"}
-"""Facets, and the fields of them, that give a thread figures of its own."""
+_SET_APART = {"attention": ["weight"], "ratings": ["ratings"], "injected": ["unused"], "thread": ["into", "holds"]}
+"""Facets, and fields of them, that give a thread figures of its own."""
 _LIVE = (Standing.LIVE,)
 
 T = TypeVar("T")
@@ -117,8 +116,10 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     hits = look(query, _FOCUSED if focuses else LOOKED_AT)
     found = {hit.memory.id: (hit.memory, hit.relevance) for hit in hits}
     if focuses:
+        from kingly_memory.retrieval.fusion import VECTORS
+
         by_meaning = any(VECTORS in hit.scores for hit in hits)
-        beyond = _Beyond(query, wording, around, look, deadline_s, by_meaning, page)
+        beyond = _Beyond(query, wording, around, look=look, deadline_s=deadline_s, by_meaning=by_meaning, page=page)
         others = beyond.of(focuses, [hit.memory for hit in hits])
         found = {memory.id: (memory, similarity) for memory, similarity in others} | found
     first = {hit.memory.id for hit in hits[:LOOKED_AT]}
@@ -150,9 +151,9 @@ def in_focus(around: Surroundings) -> Sequence[Focus]:
     facets = around.reader.facets("focus", names)
     if not any(facet.get("active_focus") for facet in facets.values()):
         return ()
-    from kingly_memory.router.attention.focus import of_facets
+    from kingly_memory.router.attention.focus import applying
 
-    return of_facets(facets, around.reader, around.project, around.agent)
+    return applying(around.reader, around.project, around.agent)
 
 
 def wording_of(memory: Memory) -> str:
@@ -168,8 +169,9 @@ def _threads_of(around: Surroundings, memories: Sequence[Memory], focuses: Seque
     # A weight of 0 sets a thread apart; no session that left it unused does not.
     is_apart = any(
         facet.get(field) is not None if field == "weight" else facet.get(field)
-        for name, field in ({} if focuses else _SET_APART).items()
+        for name, fields in ({} if focuses else _SET_APART).items()
         for facet in around.reader.facets(name, owners).values()
+        for field in fields
     )
     if not focuses and not is_apart:
         return MappingProxyType({})
@@ -181,18 +183,23 @@ def _threads_of(around: Surroundings, memories: Sequence[Memory], focuses: Seque
 # --- what is in focus -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class _Beyond:
-    """What the prompt's own search has passed over. `look` is that search; `by_meaning`: it has vectors. `page` keeps
-    what was read for other prompts."""
+    """What the prompt's own search has passed over."""
 
-    query: Query
-    wording: Wording
-    around: Surroundings
-    look: Callable[[Query], Sequence[LocalHit]]
-    deadline_s: float
-    by_meaning: bool
-    page: Page
+    def __init__(
+        self,
+        query: Query,
+        wording: Wording,
+        around: Surroundings,
+        *,
+        look: Callable[[Query], Sequence[LocalHit]],
+        deadline_s: float,
+        by_meaning: bool,
+        page: Page,
+    ) -> None:
+        """`look` is the prompt's own search; `by_meaning`: it has vectors. `page` keeps what was read for others."""
+        self.query, self.wording, self.around, self.look = query, wording, around, look
+        self.deadline_s, self.by_meaning, self.page = deadline_s, by_meaning, page
 
     def of(self, focuses: Sequence[Focus], known: Sequence[Memory]) -> Iterator[tuple[Memory, float]]:
         """Memories with their similarities. Of a thread that is named, which need not be about the prompt, the latest;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,15 +37,9 @@ class Cleared(NamedTuple):
 def applying(reader: StoreReader, project: str, agent: str | None) -> tuple[Focus, ...]:
     """What holds for an agent: what nobody in particular has in focus, as a server that was not told for whom it
     speaks, and its own, which counts where both name a topic. Each with the thread that it names."""
-    owners = {current_owner(project, one) for one in (None, agent)}
-    return of_facets(reader.facets(_FACET, list(owners)), reader, project, agent)
-
-
-def of_facets(
-    facets: Mapping[str, JsonObject], reader: StoreReader, project: str, agent: str | None
-) -> tuple[Focus, ...]:
-    """The same from facets that have been read."""
-    nobody, own = (Focuses.from_json(facets.get(current_owner(project, one))) for one in (None, agent))
+    owners = [current_owner(project, one) for one in (None, agent)]
+    facets = reader.facets(_FACET, list(dict.fromkeys(owners)))
+    nobody, own = (Focuses.from_json(facets.get(one)) for one in owners)
     everyone = [replace(one, for_everyone=agent is not None) for one in nobody]
     by_topic = {folded(one.topic): one for one in (*everyone, *own)}
     return tuple(naming(reader, project, one) for one in by_topic.values())
