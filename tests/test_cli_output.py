@@ -18,11 +18,11 @@ from kingly_memory.cli.output import (
     duration,
     facts,
     harmless,
-    layers_told,
     one_line,
     shortened,
     table,
 )
+from kingly_memory.cli.search import layers_told
 from kingly_memory.models import Hit, Origin
 from tests.store_samples import memory
 

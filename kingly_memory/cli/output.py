@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import cast
 
 from kingly_memory.intake import mended
-from kingly_memory.models import Hit, JsonObject, Origin
+from kingly_memory.models import JsonObject
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -151,16 +151,6 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     """`1 memory`, `1,204 memories`."""
     plural = things or (f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s")
     return f"{number:,} {thing if number == 1 else plural}"
-
-
-def type_told(hit: Hit) -> str:
-    return f"{hit.memory.type} (archived)" if hit.archived else hit.memory.type
-
-
-def layers_told(hit: Hit) -> str:
-    """Where it was found. What lies here only as a copy of what a remote said is called that."""
-    is_copy = hit.memory.origin is Origin.REMOTE and hit.layers == ("local",)
-    return "a copy from the remote" if is_copy else "+".join(hit.layers)
 
 
 def one_line(text: str) -> str:

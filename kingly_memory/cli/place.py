@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.blocking import SyncMemoryRouter
 
-_NONE = "this home has none; `kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
 
@@ -34,8 +33,8 @@ def place_of(options: Namespace, out: Output, *, needs_record: bool = False) -> 
     KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used, and
     InvalidSetting when the record of the added remotes cannot be read and the command `needs_record`."""
     place, faults = told_place(options)
-    for fault in faults:
-        raise InvalidInput(fault.error.field, str(fault).removeprefix("remote: "))
+    for label, error in faults:
+        raise InvalidInput(error.field, error.problem if label is None else f"{label}: {error}")
     if place.unread is not None:
         if needs_record:
             raise place.unread
@@ -50,7 +49,8 @@ def remote_place(options: Namespace, out: Output) -> Place:
     the added ones cannot be read."""
     place = place_of(options, out, needs_record=True)
     if not place.has_remote:
-        raise InvalidInput("remote", _NONE)
+        adds = "`kingly-memory remotes add NAME URL` adds one (`remotes list` shows what it knows)"
+        raise InvalidInput("remote", f"this home has none; {adds}")
     return place
 
 
@@ -60,12 +60,10 @@ class Fault(NamedTuple):
     label: str | None
     error: InvalidInput
 
-    def __str__(self) -> str:
-        return f"{'' if self.label is None else f'{self.label}: '}{self.error}"
-
 
 def told_place(options: Namespace) -> tuple[Place, list[Fault]]:
-    """The place without remotes that can never be reached, and what is wrong with those."""
+    """The place without remotes that can never be reached, and what is wrong with those. Who is the first of the
+    remotes stays as it was said."""
     token_of(options)  # a file that cannot serve is refused before anything is done
     place = Place.resolve(
         home=options.home,
@@ -76,7 +74,22 @@ def told_place(options: Namespace) -> tuple[Place, list[Fault]]:
     )
     if options.remote is not None:
         place = replace(place, remote_use=RemoteUse.ONCE)
-    return _usable(place) if place.has_remote else (place, [])
+    if not place.has_remote:
+        return place, []
+    from kingly_memory.adapters.remote.endpoint import endpoint
+
+    faults: list[Fault] = []
+
+    def is_usable(address: str | None, label: str | None) -> bool:
+        try:
+            return address is not None and endpoint(address) is not None
+        except InvalidInput as error:
+            faults.append(Fault(label, error))
+            return False
+
+    first = place.remote if is_usable(place.remote, place.label if place.others else None) else None
+    others = tuple(one for one in place.others if is_usable(one.address, one.label))
+    return replace(place, remote=first, others=others), faults
 
 
 def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:
@@ -123,16 +136,10 @@ def command(options: Namespace, verb: str, *names: str) -> str:
     """The command that does something further in the same place, for a shell."""
     from shlex import join
 
-    named = [one for name, value in named_options(options) for one in (f"--{name}", value)]
+    said = [("home", options.home), ("project", options.project), *(("remote", one) for one in options.remote or ())]
+    named = [text for name, value in said if isinstance(value, str) for text in (f"--{name}", value)]
     ends = ["--"] if any(name.startswith("-") for name in names) else []
     return one_line(join(["kingly-memory", *verb.split(), *named, *ends, *names]))
-
-
-def named_options(options: Namespace) -> list[tuple[str, str]]:
-    """The options that name the same place again."""
-    remotes = [("remote", one) for one in options.remote or () if isinstance(one, str)]
-    place = [(name, getattr(options, name)) for name in ("home", "project")]
-    return [*((name, value) for name, value in place if isinstance(value, str)), *remotes]
 
 
 def sync_command(options: Namespace, remote: str, label: str | None = None) -> str:
@@ -221,24 +228,3 @@ def warnings_on(out: Output | None) -> Iterator[None]:
         yield
     finally:
         log.removeHandler(handler)
-
-
-def _usable(place: Place) -> tuple[Place, list[Fault]]:
-    """Who is the first of the remotes stays as it was said."""
-    from kingly_memory.adapters.remote.endpoint import endpoint
-
-    faults: list[Fault] = []
-
-    def is_usable(address: str, label: str | None) -> bool:
-        try:
-            endpoint(address)
-        except InvalidInput as error:
-            faults.append(Fault(label, error))
-            return False
-        return True
-
-    first = place.remote
-    if first is not None and not is_usable(first, place.label if place.others else None):
-        first = None
-    others = tuple(one for one in place.others if one.address is not None and is_usable(one.address, one.label))
-    return replace(place, remote=first, others=others), faults

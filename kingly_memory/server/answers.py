@@ -82,17 +82,16 @@ def memory_shown(memory: Memory, characters: int | None = SHOWN_CHARACTERS) -> J
     most = len(memory.content) if characters is None else characters
     told = memory.to_json()
     scope = told.pop("scope")
+    del told["revision"]
+    kind = told.pop("type")
     return {
-        **{name: told[name] for name in ("id", "key")},
+        **told,
         "content": memory.content[:most],
         "cut": len(memory.content) > most,
-        "memory_type": told["type"],
-        **{name: told[name] for name in ("title", "tags", "significance", "confidence")},
+        "memory_type": kind,
         "context_id": scope["context_id"],
         "agent": scope["agent"],
-        **{name: told[name] for name in ("origin", "created_at", "updated_at")},
         **({} if memory.ends_at is None else {"ends_at": moment_text(memory.ends_at)}),
-        "metadata": memory.metadata,
     }
 
 
@@ -303,19 +302,13 @@ def swept(report: SweepReport, *_: Any) -> JsonObject:
 
 
 def _thread(one: ThreadView) -> JsonObject:
+    told = one.to_json()
+    names = "title topics status weight pinned drift_history recalls message_count archived_count".split()
     return {
         "thread_id": one.id,
-        "title": one.title,
-        "topics": list(one.topics),
-        "status": one.status,
-        "weight": round(one.weight, 4),
-        "pinned": one.pinned,
-        "relevance_score": round(one.relevance, 4),
-        "drift_history": list(one.drift_history),
+        **{name: told[name] for name in names},
+        "relevance_score": told["relevance"],
         "last_active": one.last_active.isoformat(timespec="seconds"),
-        "recalls": one.recalls,
-        "message_count": one.message_count,
-        "archived_count": one.archived_count,
         "messages": [
             {
                 "id": message.memory.id,

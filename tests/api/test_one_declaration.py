@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,3 +99,24 @@ def test_a_cold_command_reads_the_declaration_of_its_own_verb_alone() -> None:
     read = [verb for verb in verbs() if "parameters" in vars(verb)]
     parse(["get", "deploy"])
     assert {verb.name for verb in verbs() if "parameters" in vars(verb)} - {verb.name for verb in read} <= {"get"}
+
+
+SPARSE = {"ends_at", "memories", "missing", "asked", "considered"}
+"""Fields that an answer has only where there is something to say."""
+
+
+async def test_tools_answer_with_the_fields_that_they_declare(tmp_path: Path) -> None:
+    answered = set()
+    async with session(tmp_path / "home", agent="H001") as client:
+        for key in ("deploy", "outage-march"):
+            await client.ok("memory_intelligent_store", key=key, content=f"Two reviews: {key}", context_id="deploy-42")
+        await client.ok("memory_intelligent_store", content="Login", context_id="login")
+        for name, verb in tool_verbs().items():
+            result = await client.client.call_tool(name, json.loads(verb.told("Example")))
+            if not result.is_error:
+                answered.add(name)
+                fields = set(result.structured_content or {})
+                declared = set(verb.answers)
+                assert declared - fields - {"…"} <= SPARSE, name
+                assert "…" in declared or fields <= declared, name
+    assert len(answered) >= 25, sorted(set(tool_verbs()) - answered)
