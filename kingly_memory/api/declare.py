@@ -129,7 +129,7 @@ class Verb:
     def name(self) -> str:
         return self.function.__name__
 
-    def told(self, section: str = "") -> str:
+    def doc(self, section: str = "") -> str:
         """A part of the docstring on one line: what stands before the sections, or one of `Example` and `Answers`."""
         text, *sections = re.split(r"^ *(Example|Answers): ", self.function.__doc__ or "", flags=re.MULTILINE)
         found = {"": text, **dict(zip(sections[::2], sections[1::2], strict=True))}
@@ -138,13 +138,13 @@ class Verb:
     @property
     def summary(self) -> str:
         """The first sentence."""
-        first, end, _ = self.told().partition(". ")
+        first, end, _ = self.doc().partition(". ")
         return f"{first}{end.strip()}"
 
     @property
     def answers(self) -> tuple[str, ...]:
         """The fields of the tool's answer."""
-        return tuple(self.told("Answers").split())
+        return tuple(self.doc("Answers").split())
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -26,7 +26,7 @@ from kingly_memory.cli.place import (
     is_about_a_token,
     reading,
     sync_command,
-    told_place,
+    resolved_place,
     without_address,
 )
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreUntrusted
@@ -69,7 +69,7 @@ def doctor(options: Namespace, out: Output) -> int:
     """Exit code 1 when something needs the user."""
     found = [_OK("versions", _VERSIONS), *_settings(options.home)]
     if not any(one.level is Level.PROBLEM for one in found):
-        place, faults = told_place(options)
+        place, faults = resolved_place(options)
         if place.unread is not None:
             found.append(_PROBLEM("remotes", str(place.unread), "until then this machine alone is used"))
         for fault in faults:

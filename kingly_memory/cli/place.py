@@ -32,7 +32,7 @@ def place_of(options: Namespace, out: Output, *, needs_record: bool = False) -> 
     """Where the command works and for whom. Remotes that --remote names are used by this command alone; those of
     KINGLY_REMOTE and of `remotes add` are the home's. Raises InvalidInput for an address that cannot be used, and
     InvalidSetting when the record of the added remotes cannot be read and the command `needs_record`."""
-    place, faults = told_place(options)
+    place, faults = resolved_place(options)
     for label, error in faults:
         raise InvalidInput(error.field, error.problem if label is None else f"{label}: {error}")
     if place.unread is not None:
@@ -61,7 +61,7 @@ class Fault(NamedTuple):
     error: InvalidInput
 
 
-def told_place(options: Namespace) -> tuple[Place, list[Fault]]:
+def resolved_place(options: Namespace) -> tuple[Place, list[Fault]]:
     """The place without remotes that can never be reached, and what is wrong with those. Who is the first of the
     remotes stays as it was said."""
     token_of(options)  # a file that cannot serve is refused before anything is done

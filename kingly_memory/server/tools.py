@@ -101,7 +101,7 @@ def _tool(verb: Verb, memory: LazyRouter) -> Tool:
         act,
         name=verb.tool,
         title=verb.title,
-        description=verb.told(),
+        description=verb.doc(),
         annotations=ToolAnnotations(
             read_only_hint=verb.reads is True or None,
             destructive_hint=None if verb.reads is True else verb.destroys,

@@ -112,7 +112,7 @@ async def test_tools_answer_with_the_fields_that_they_declare(tmp_path: Path) ->
             await client.ok("memory_intelligent_store", key=key, content=f"Two reviews: {key}", context_id="deploy-42")
         await client.ok("memory_intelligent_store", content="Login", context_id="login")
         for name, verb in tool_verbs().items():
-            result = await client.client.call_tool(name, json.loads(verb.told("Example")))
+            result = await client.client.call_tool(name, json.loads(verb.doc("Example")))
             if not result.is_error:
                 answered.add(name)
                 fields = set(result.structured_content or {})
