@@ -25,8 +25,8 @@ from kingly_memory.cli.place import (
     forget_remote_command,
     is_about_a_token,
     reading,
-    sync_command,
     resolved_place,
+    sync_command,
     without_address,
 )
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreUntrusted
