@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 from kingly_memory.adapters.files import ai_layout, ai_threads, jsonl, kingly_layout, old_home
 from kingly_memory.adapters.files.atomic import replacing
-from kingly_memory.adapters.files.detect import Source, source
+from kingly_memory.adapters.files.detect import Format, Source, source
 from kingly_memory.adapters.files.old_home import ImportedLink
 from kingly_memory.adapters.files.reading import Problem
+from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Place, Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:
@@ -80,15 +81,7 @@ def export(options: Namespace, out: Output) -> int:
 def import_path(options: Namespace, out: Output) -> int:
     """Exit code 1 when a part of the file could not be used; the rest was imported."""
     place, path = place_of(options, out), Path(options.path)
-    limit = Settings.from_environment(home=place.home).content_limit_bytes
-    found = source(
-        path,
-        content_limit_bytes=limit,
-        format_name=options.format,
-        now=datetime.now(UTC),
-        project=place.project,
-        agent=place.agent,
-    )
+    found = _source(path, options.format, place)
     sources = [found] if found.beside is None else [found, found.beside]
     tally = Tally("+".join(one.format for one in sources), sources[-1].inside)
     with routing(place, out) as router:
@@ -108,6 +101,15 @@ def import_path(options: Namespace, out: Output) -> int:
         more = f"and {len(tally.problems) - PROBLEMS_SHOWN:,} more parts that could not be used"
         out.note(more if out.as_json else f"{more}; repeat the command with --json to see all")
     return 1 if tally.problems else 0
+
+
+def _source(path: Path, format_name: str | None, place: Place) -> Source:
+    limit = Settings.from_environment(home=place.home).content_limit_bytes
+    if format_name in (None, Format.HOME) and local_home.is_home(path):
+        rows = local_home.rows(path)
+        told = old_home.entries(path, rows, project=place.project, agent=place.agent, content_limit_bytes=limit)
+        return Source(Format.HOME, told)
+    return source(path, content_limit_bytes=limit, format_name=format_name, now=datetime.now(UTC))
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import InvalidInput, MemoryType, SyncMemoryRouter
-from kingly_memory.adapters.files import old_home
+from kingly_memory.adapters.local import old_home
 from tests.cli_runner import Run, runner
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -96,7 +96,7 @@ def test_a_home_of_this_version_is_not_imported(tmp_path: Path) -> None:
     with SyncMemoryRouter.open(tmp_path / "new", remote=False) as memory:
         memory.store("x")
     with pytest.raises(InvalidInput, match="is a home of this version; name it with --home"):
-        list(old_home.read(tmp_path / "new", project="p", agent=None, content_limit_bytes=1_000))
+        old_home.rows(tmp_path / "new")
 
 
 def test_a_table_that_is_not_ours_is_not_read(old: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_table_that_is_not_ours_is_not_read(old: Path) -> None:
             "ALTER TABLE Cache RENAME TO Other; CREATE VIEW Cache AS SELECT key, value, tag, raw FROM Other"
         )
     with pytest.raises(InvalidInput, match="cannot be read as a memory store"):
-        list(old_home.read(old, project="atlas", agent=None, content_limit_bytes=1_000))
+        old_home.rows(old)
 
 
 def test_an_old_export_is_read(run: Run, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class Format(StrEnum):
     KINGLY = kingly_layout.FORMAT
     AI = ai_threads.FORMAT
     HOME = old_home.FORMAT
+    """Read by `adapters.local`, so `source` refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +52,22 @@ def source(
     content_limit_bytes: int,
     format_name: str | None = None,
     now: datetime | None = None,
-    project: str = "default",
-    agent: str | None = None,
 ) -> Source:
     """Open a path for import. `format_name` settles what the path is; without one, its content does. Times of a thread
-    that lie beyond `now` are not believed. `project` and `agent` are whose memories an old home is asked for.
+    that lie beyond `now` are not believed.
 
     Raises InvalidInput when there is nothing, or nothing that can be imported, at the path.
     """
     if format_name is not None and format_name not in Format.__members__.values():
         raise InvalidInput("format", f"{format_name[:40]!r} is unknown; choose one of {', '.join(Format)}")
     given = None if format_name is None else Format(format_name)
+    if given is Format.HOME:
+        raise InvalidInput("file", f"{path} is no home of Kingly Memory")
 
     def threads(inside: Path | None = None) -> Source:
         entries = ai_threads.read(inside or path, content_limit_bytes=content_limit_bytes, now=now)
         return Source(Format.AI, entries, inside=inside)
 
-    if given is Format.HOME or (given is None and old_home.is_home(path)):
-        entries = old_home.read(path, project=project, agent=agent, content_limit_bytes=content_limit_bytes)
-        return Source(Format.HOME, entries)
     if path.is_dir():
         return _of_folder(path, given, content_limit_bytes, threads)
     opened(path).close()

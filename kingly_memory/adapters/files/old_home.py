@@ -1,15 +1,9 @@
-"""A home that an earlier version wrote, read once: its memories, what lies beside them, and what is in focus.
-
-The store in it is never opened for writing. Only the table of rows is read, after it was compared with the one that we
-make, so no trigger and no view of the file runs.
-"""
+"""A home that an earlier version wrote: its memories, what lies beside them, and what is in focus."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -18,16 +12,14 @@ from typing import Any
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Problem, attempt
-from kingly_memory.adapters.local import safety, sql
-from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
 
 FORMAT = "home"
-DATABASE = Path("store", "cache.db")
 
-_ROWS = "SELECT key, value, tag FROM Cache WHERE raw = 1 AND typeof(value) = 'text' ORDER BY rowid"
+Row = tuple[str, str, str]
+"""Key, value and tag, as `adapters.local.old_home` reads them."""
 _OF_MERGES = ("joined", "holds", "at")
 _ENDED = "lifetimes"
 """The policy that put away plain memories 7, 30 or 90 days after they were stored."""
@@ -48,21 +40,17 @@ class ImportedLink:
 OldEntry = Imported | ImportedThread | ImportedLink | ImportedFocus | Problem
 
 
-def is_home(path: Path) -> bool:
-    """Whether a folder is a home of ours, of whatever version."""
-    return (path / DATABASE).is_file()
-
-
-def read(path: Path, *, project: str, agent: str | None, content_limit_bytes: int) -> Iterator[OldEntry]:
+def entries(
+    path: Path, rows: Iterable[Row], *, project: str, agent: str | None, content_limit_bytes: int
+) -> Iterator[OldEntry]:
     """The memories of one project, oldest first, then their links and the focus. Forgotten ones stay forgotten.
 
     An ordinary memory comes without an end, and is live again if its lifetime alone had put it into the archive. What
     waited for a remote does not come along: `remotes add --with-earlier` sends it.
-    Raises InvalidInput for a folder that is no home, or a home of this version.
     """
-    rows = _rows(path / DATABASE)
-    facets = {key: value for key, value, _ in rows if not key.startswith("m:")}
-    memories = [(value, tag) for key, value, tag in rows if key.startswith("m:")]
+    read = [(key, _parsed(value), tag) for key, value, tag in rows]
+    facets = {key: value for key, value, _ in read if not key.startswith("m:")}
+    memories = [(value, tag) for key, value, tag in read if key.startswith("m:")]
     ours = [(value, tag) for value, tag in memories if _scope(value).get("project") == project]
     if len(ours) < len(memories):
         others = ", ".join(sorted({str(_scope(value).get("project")) for value, _ in memories} - {project}))
@@ -75,20 +63,6 @@ def read(path: Path, *, project: str, agent: str | None, content_limit_bytes: in
     focus = facets.get(f"focus:{_owner(project, agent)}")
     if focus:
         yield ImportedFocus(path, focus)
-
-
-def _rows(database: Path) -> list[tuple[str, JsonObject, str]]:
-    """(key, value, tag) of every row that is text. Raises InvalidInput."""
-    has_log = database.with_name(f"{database.name}-wal").is_file()
-    try:
-        with closing(safety.connect_read_only(database, immutable=not has_log)) as connection:
-            layout = safety.layout_of(connection)
-            if layout >= sql.LAYOUT:
-                raise InvalidInput("file", f"{database.parents[1]} is a home of this version; name it with --home")
-            safety.check_table(connection, database)
-            return [(str(key), _parsed(value), str(tag)) for key, value, tag in connection.execute(_ROWS)]
-    except (sqlite3.Error, StoreError) as error:
-        raise InvalidInput("file", f"{database} cannot be read as a memory store ({error})") from None
 
 
 def _memories(
