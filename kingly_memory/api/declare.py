@@ -229,8 +229,8 @@ def check_project(memory: MemoryRouter, project_id: str | None) -> None:
 class NothingUnder(InvalidInput):
     """Nothing in the project has that key or id."""
 
-    def __init__(self, name: str, what: str = "stored") -> None:
-        super().__init__("key_or_id", f"nothing is {what} under {shown(name)!r} in this project")
+    def __init__(self, name: str, what: str = "is stored") -> None:
+        super().__init__("key_or_id", f"nothing {what} under {shown(name)!r} in this project")
 
 
 # --- words that several verbs share -----------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def _ids(place: Place, names: list[str] | None, out: Output) -> list[str]:
     by_name = {name: one.id for one in entries for name in (one.key, one.id) if name is not None}
     for name in names or ():
         if name not in by_name:
-            raise NothingUnder(name, "in the outbox")
+            raise NothingUnder(name, "is in the outbox")
     return [by_name[name] for name in names or ()]
 
 

@@ -12,10 +12,6 @@ from typing import Any
 from kingly_memory.lifecycle.tiers import HOUR_S, finite
 from kingly_memory.models import JsonObject, Tier
 
-BUCKET_S = 10.0
-"""Moves this near to each other are counted together, so that an hour takes 361 entries at most. What is counted with
-an earlier move leaves the hour up to that much early."""
-
 Moves = tuple[tuple[float, int], ...]
 """When (Unix seconds, ascending), and how many."""
 
@@ -75,16 +71,11 @@ class Activity:
 
 def _with(moves: Moves, at_s: float, count: int) -> Moves:
     """Entries farther than an hour from `at_s` are dropped, also those that lie in the future because a clock was set
-    back."""
-    if not count:
-        return moves
-    merged: list[tuple[float, int]] = []
-    for at, number in sorted([*((at, number) for at, number in moves if abs(at_s - at) < HOUR_S), (at_s, count)]):
-        if merged and at - merged[-1][0] < BUCKET_S:
-            merged[-1] = (merged[-1][0], merged[-1][1] + number)
-        else:
-            merged.append((at, number))
-    return tuple(merged)
+    back. All moves of one sweep have one time, so there is an entry for each sweep of the hour."""
+    near = {at: number for at, number in moves if abs(at_s - at) < HOUR_S}
+    if count:
+        near[at_s] = near.get(at_s, 0) + count
+    return tuple(sorted(near.items()))
 
 
 def last_hour(moves: Iterable[tuple[float, int]], now_s: float) -> int:

@@ -229,7 +229,7 @@ def forgotten(result: Memory | None, said: Mapping[str, Any], _: object) -> Json
 
 def restored(result: Memory | None, said: Mapping[str, Any], _: object) -> JsonObject:
     if result is None:
-        raise NothingUnder(said["key_or_id"], "ever stored")
+        raise NothingUnder(said["key_or_id"], "was ever stored")
     return {"id": result.id, "key": result.key, "memory_type": result.type.value}
 
 

@@ -91,11 +91,6 @@ def test_the_ratio_is_compressed_by_original_and_the_factor_its_inverse(text: st
     assert held.compression_ratio == (len(held.summary) / len(text) if text else 1)
 
 
-@pytest.mark.requirement("ALM-070")
-def test_an_empty_text_has_the_ratio_one() -> None:
-    assert (by_rules("").compression_ratio, by_rules("").compression_factor) == (1.0, 1.0)
-
-
 @pytest.mark.requirement("ALM-092")
 def test_compression_is_configured_as_the_seed_has_it() -> None:
     config = CompressionConfig()
@@ -321,16 +316,6 @@ async def test_the_deadline_holds_whatever_the_model_does_about_it() -> None:
     assert model.is_over.is_set()
 
 
-async def test_calling_off_a_compression_calls_off_the_question() -> None:
-    model = Deaf()
-    task = asyncio.ensure_future(MemoryCompressor(model).compress_outcome(REPORT))
-    while not task.done() and not model.is_over.is_set():
-        await asyncio.sleep(0)
-        task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 @pytest.mark.requirement("ALM-071")
 async def test_nothing_is_asked_where_nothing_is_to_be_compressed() -> None:
     model = ScriptedLanguageModel(always=OUTCOME_REPLY)
@@ -387,12 +372,6 @@ async def test_where_a_model_is_required_no_rules_stand_in(model: ScriptedLangua
     compressor = MemoryCompressor(model, CompressionConfig(llm_required=True))
     with pytest.raises(LanguageModelError, match=problem):
         await compressor.compress_outcome(REPORT)
-
-
-@pytest.mark.requirement("ALM-092")
-async def test_where_a_model_is_required_and_answers_all_is_well() -> None:
-    compressor = MemoryCompressor(ScriptedLanguageModel(OUTCOME_REPLY), CompressionConfig(llm_required=True))
-    assert (await compressor.compress_outcome(REPORT)).summariser is Summariser.MODEL
 
 
 async def test_bad_arguments_are_refused_by_name() -> None:
@@ -556,13 +535,6 @@ def test_no_reply_breaks_the_reader(reply: str) -> None:
 def test_a_long_reply_is_read_in_part_and_in_linear_time(piece: str) -> None:
     found = extract(f"SUMMARY: so\n{piece * (1_000_000 // len(piece))}")
     assert found is None or (len(found.facts) <= asking.MOST_ENTRIES and found.summary.startswith("so"))
-
-
-def test_what_a_reply_is_not_leaves_nothing() -> None:
-    for odd in (None, 5, b"SUMMARY: so", ["SUMMARY: so"]):
-        assert extract(odd) is None
-        assert statement(odd, but_for="DUPLICATE") is None
-        assert not asking.is_word(odd, "DUPLICATE")
 
 
 # --- heuristics -----------------------------------------------------------------------------------------------------

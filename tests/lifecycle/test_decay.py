@@ -142,10 +142,6 @@ def test_a_memory_never_accessed_is_forgettable_after_so_many_days(significance:
     assert days_until_forgotten(idle(60, significance=significance), NOON_S) == pytest.approx(days - 60, abs=1e-6)
 
 
-def test_what_is_forgettable_already_has_no_days_left() -> None:
-    assert days_until_forgotten(idle(88), NOON_S) == 0.0
-
-
 @pytest.mark.parametrize(("accesses", "ends"), [(2, True), (3, False)])
 def test_three_accesses_hold_a_memory_for_ever(accesses: int, ends: bool) -> None:
     assert (days_until_forgotten(idle(0, accesses=accesses), NOON_S) is not None) == ends
@@ -160,10 +156,6 @@ def test_of_several_reinforcements_the_one_that_is_needed_decides() -> None:
     vitals = idle(365, strength=reinforced(1, 3, 5))
     # One alone is not enough at significance 0.5: 0.1 × 0.75.
     assert days_until_forgotten(vitals, NOON_S) == pytest.approx(4)
-
-
-def test_a_half_life_beyond_all_days_never_ends() -> None:
-    assert days_until_forgotten(idle(0, strength=Strength(half_life_days=1e308)), NOON_S) is None
 
 
 def test_an_account_says_all_there_is_to_know() -> None:

@@ -109,10 +109,6 @@ def test_a_category_of_which_one_stays_anyway_loses_all_the_faded() -> None:
     assert found.spared == 0
 
 
-def test_a_pinned_memory_is_the_one_that_stays() -> None:
-    assert archived(planned([subject(1), subject(2, pinned=True)])) == [1]
-
-
 @pytest.mark.parametrize(
     "said",
     [{"type": MemoryType.PROCEDURAL}, {"metadata": {"category": "deployment"}}, {"scope": Scope("app", "cleo")}],
@@ -129,15 +125,6 @@ def test_tags_and_contexts_make_no_category(said: dict[str, Any]) -> None:
     assert category(memory(**said)) == category(memory())
 
 
-def test_what_leaves_for_another_reason_neither_stays_nor_is_spared() -> None:
-    found = planned(
-        [subject(1), subject(2, lifetime=Lifetime(NOON_S)), subject(3, type=MemoryType.WORKING, lifetime=Lifetime(0))],
-        Policies((LIFETIMES, STRENGTH)),
-    )
-    assert [(one.policy, type(one.verdict)) for one in found.decisions] == [(LIFETIMES, Archive), (LIFETIMES, Expire)]
-    assert found.spared == 1
-
-
 def test_what_only_moves_between_tiers_stays() -> None:
     risen = subject(2, days_old=0, placement=Placement(successes=3))
     found = planned([subject(1), risen], Policies((STRENGTH, TIERS)))
@@ -150,13 +137,6 @@ def test_between_equally_strong_ones_the_more_significant_stays() -> None:
         subject(number, days_old=1e5, usage=used, significance=share) for number, share in enumerate([0.2, 0.7, 0.5])
     ]
     assert archived(planned(population)) == [0, 2]
-
-
-@pytest.mark.parametrize("kind", MemoryType)
-def test_what_is_pinned_outlives_even_its_lifetime(kind: MemoryType) -> None:
-    found = planned([subject(1, type=kind, pinned=True, lifetime=Lifetime(NOON_S - DAY_S))], ALL)
-    assert not found.those(Archive)
-    assert not found.those(Expire)
 
 
 lifetimes = st.sampled_from([None, None, Lifetime(NOON_S - DAY_S), Lifetime(NOON_S + DAY_S)])
@@ -250,26 +230,6 @@ def test_nothing_protected_leaves(population: list[Subject], asked: Policies) ->
     assert all(leaving[memory_id] == LIFETIMES for memory_id in significant & set(leaving))
 
 
-@given(mixtures)
-def test_no_category_is_emptied_by_fading(population: list[Subject]) -> None:
-    found = planned(population)
-    gone = {one.memory_id for one in found.decisions}
-    ours = [one for one in population if one.memory.scope.project == "app"]
-    left = [one for one in ours if one.memory.id not in gone]
-    assert {category(one.memory) for one in left} == {category(one.memory) for one in ours}
-
-
-@given(mixtures, chosen)
-def test_after_a_plan_is_carried_out_another_one_finds_nothing_more_to_archive_for_strength(
-    population: list[Subject], asked: Policies
-) -> None:
-    asked = replace(asked, names=tuple(name for name in asked.names if name != TIERS))
-    gone = {one.memory_id for one in planned(population, asked).decisions}
-    again = planned([one for one in population if one.memory.id not in gone], asked)
-    assert again.decisions == ()
-    assert again.before == again.after
-
-
 class Text(str):
     """One that can be watched."""
 
@@ -329,14 +289,6 @@ def test_a_summary_is_of_those_that_go() -> None:
     assert (found.spared, found.summaries) == (2, 1)
     assert found.after.tiers[Tier.GLACIAL] == 1
     assert sum(found.after.tiers.values()) == found.after.live
-
-
-@pytest.mark.requirement("ALM-044")
-def test_what_has_outlived_the_last_tier_stays_as_the_last_of_its_category() -> None:
-    old = [subject(number, placement=Placement(Tier.GLACIAL), metadata={"category": "a"}) for number in (1, 2)]
-    assert taken(planned(old[:1], TIERED)) == {}
-    assert planned(old[:1], TIERED).spared == 1
-    assert len(taken(planned(old, TIERED))) == 1
 
 
 @pytest.mark.requirement("ALM-044")
@@ -569,19 +521,6 @@ def test_a_second_run_in_the_same_instant_changes_nothing(some: list[Subject]) -
     again = consolidated(settled, SMALL)
     assert again.decisions == ()
     assert again.before.tiers == run.after.tiers, "and the plan said how it would be"
-
-
-@given(populations())
-def test_a_run_moves_nobody_by_more_than_a_tier_and_takes_nothing_protected(some: list[Subject]) -> None:
-    order = list(Tier)
-    for memory_id, verdict in verdicts(consolidated(some, SMALL)).items():
-        (one,) = (each for each in some if each.memory.id == memory_id)
-        if isinstance(verdict, Promote | Demote):
-            assert abs(order.index(one.placed(SEEDS_TIERS).tier) - order.index(verdict.to)) == 1
-        else:
-            assert isinstance(verdict, Archive | Summarise)
-            assert not one.is_protected
-            assert one.memory.type is not MemoryType.WORKING
 
 
 @given(populations())

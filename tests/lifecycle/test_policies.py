@@ -22,14 +22,12 @@ from kingly_memory.lifecycle.policies import (
     Subject,
     Usage,
     Verdict,
-    WeakMemories,
     faded,
     tiered,
     weak,
 )
 from kingly_memory.lifecycle.tiers import (
     SEEDS_TIERS,
-    TIER_CONFIGS,
     Placement,
     TierRules,
     below,
@@ -134,16 +132,6 @@ def test_the_weak_are_listed_weakest_first_in_the_designs_names() -> None:
         "protected": [ids[5]],
         "recoverable": [{"memory_id": ids[3], "strength": 0.1182}, {"memory_id": ids[0], "strength": 0.1876}],
     }
-
-
-def test_what_is_recoverable_is_left_out_on_request() -> None:
-    found = weak([subject(1, days_old=60)], NOON_S)
-    assert found.to_json(include_recoverable=False) == {"forgettable": [], "protected": []}
-    assert len(found.recoverable) == 1
-
-
-def test_nothing_is_weak_among_no_memories() -> None:
-    assert weak([], NOON_S) == WeakMemories()
 
 
 # --- tiers ----------------------------------------------------------------------------------------------------------
@@ -301,13 +289,6 @@ def test_a_glacial_memory_does_not_leave_for_its_importance_but_for_its_idleness
     assert verdict.figures == {"importance": 0.0, "idle_s": 7 * DAY_S + 1}
 
 
-@pytest.mark.requirement("ARG-005")
-def test_no_threshold_makes_a_glacial_memory_leave() -> None:
-    strict = {**TIER_CONFIGS, Tier.GLACIAL: replace(TIER_CONFIGS[Tier.GLACIAL], importance_threshold=0.1)}
-    used = placed(0.05, Tier.GLACIAL, age_s=300 * DAY_S, used_s=NOON_S)
-    assert isinstance(tiered(used, NOON_S, TierRules(configs=strict)), Keep)
-
-
 @pytest.mark.parametrize(("significance", "pinned"), [(0.8, False), (0.1, True)])
 def test_a_protected_memory_moves_between_tiers_and_is_not_archived(significance: float, pinned: bool) -> None:
     old = replace(placed(significance, Tier.GLACIAL, age_s=300 * DAY_S), pinned=pinned)
@@ -329,10 +310,6 @@ def test_a_memory_that_has_moved_stays_for_the_cooldown(jump_s: float) -> None:
     for one, to in ((useful, Tier.MEDIUM), (faded, Tier.SLOW)):
         assert went(one, NOON_S + jump_s) is None, "nor when the clock is set back a little"
         assert [went(one, NOON_S + after_s) for after_s in (DAY_S - 1, DAY_S)] == [None, to]
-
-
-def test_a_move_in_the_far_future_binds_nobody_when_the_clock_is_right_again() -> None:
-    assert went(placed(0.5, Tier.SLOW, accesses=9, moved_at=NOON_S + 3_650 * DAY_S)) is Tier.MEDIUM
 
 
 @pytest.mark.requirement("ARG-023")
@@ -398,8 +375,6 @@ DAYS = st.builds(
     Day, st.integers(0, 9), st.integers(0, 4), st.integers(0, 3), st.sampled_from([0.0, 1.0, HOUR_S, DAY_S, 2 * DAY_S])
 )
 
-QUIET = st.builds(Day, st.just(0), st.just(0), st.just(0), st.sampled_from([HOUR_S, DAY_S, 5 * DAY_S]))
-
 
 def path(one: Subject, days: Sequence[Day]) -> list[tuple[float, Tier, Tier]]:
     """The moves that the days lead to: when, from where, and where to."""
@@ -441,13 +416,3 @@ def test_whatever_happens_a_memory_moves_once_a_day_and_turns_once_in_ten(
 def test_ten_runs_with_steady_use_turn_a_memory_once_at_most(uses: int, pause_s: float, tier: Tier) -> None:
     moves = path(placed(0.2, tier), [Day(uses, 0, 0, pause_s)] * 10)
     assert len(turns(moves)) <= 1
-
-
-@pytest.mark.requirement("ARG-023")
-@given(st.floats(0, 1), st.sampled_from(Tier), DAYS, st.lists(QUIET, max_size=20))
-def test_what_nobody_uses_rises_once_for_what_was_and_then_only_sinks(
-    significance: float, tier: Tier, before: Day, quiet: list[Day]
-) -> None:
-    moves = path(placed(significance, tier), [before, *quiet])
-    assert sum(map(is_upward, moves)) <= 1
-    assert all(not is_upward(move) for move in moves[1:])

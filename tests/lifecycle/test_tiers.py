@@ -23,7 +23,6 @@ from kingly_memory.lifecycle.tiers import (
     moved,
     placed,
     reinforced,
-    succeeded,
     surprised,
     told_placement,
 )
@@ -102,11 +101,6 @@ def test_a_facet_that_says_nothing_leaves_a_memory_where_its_significance_places
     assert told_placement(Placement(Tier.SLOW).to_json(), said, TierRules()) == Placement(Tier.SLOW)
 
 
-def test_the_importance_of_a_fast_memory_passes_its_threshold_after_ten_minutes() -> None:
-    golden_s = 10.195500086538743 * 60
-    assert decayed_importance(0.9, golden_s, Tier.FAST) == pytest.approx(0.8)
-
-
 @pytest.mark.requirement("ARG-024")
 @given(FIGURES, st.floats(-1e18, 1e18), st.floats(0, 1e18), st.sampled_from(Tier))
 def test_importance_only_fades_and_stays_within_its_bounds(
@@ -132,11 +126,6 @@ def test_importance_only_fades_and_stays_within_its_bounds(
 )
 def test_a_memory_without_the_facet_stands_where_its_significance_puts_it(significance: float, tier: Tier) -> None:
     assert placed(memory(significance=significance)) == Placement(tier)
-
-
-def test_what_no_threshold_reaches_is_glacial() -> None:
-    strict = {**TIER_CONFIGS, Tier.GLACIAL: replace(TIER_CONFIGS[Tier.GLACIAL], importance_threshold=0.1)}
-    assert placed(memory(significance=0.05), TierRules(configs=strict)).tier is Tier.GLACIAL
 
 
 @pytest.mark.requirement("ARG-026")
@@ -188,11 +177,6 @@ def test_surprise_stays_between_nothing_and_everything(answers: list[tuple[float
     for predicted, actual in answers:
         placement = surprised(placement, NOON_S, predicted=predicted, actual=actual)
         assert 0 <= placement.surprise <= 1
-
-
-def test_a_success_counts_and_reinforces() -> None:
-    after = succeeded(Placement(successes=1), NOON_S)
-    assert (after.successes, after.reinforced_at) == (2, NOON_S)
 
 
 def test_a_reinforcement_never_goes_back_in_time() -> None:
