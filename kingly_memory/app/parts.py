@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -28,9 +29,35 @@ if TYPE_CHECKING:
     from kingly_memory.router.routes import Routes
 
 
-def open_store(place: Place, settings: Settings) -> DiskStore:
+class SharedStore(DiskStore):
+    """The store of a home, shared by all routers and readers of this process. The last to close it closes it."""
+
+    users = 0
+
+    def close(self) -> None:
+        with _opening:
+            self.users -= 1
+            if self.users > 0:
+                return
+            for key in [key for key, one in _stores.items() if one is self]:
+                del _stores[key]
+        super().close()
+
+
+_stores: dict[tuple[str, str, float], SharedStore] = {}
+_opening = threading.Lock()
+# A fork waits until nobody holds it: else the child could never get it.
+os.register_at_fork(before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_opening.release)
+
+
+def open_store(place: Place, settings: Settings) -> SharedStore:
     """The local layer of that home. Raises StoreDamaged or StoreUntrusted."""
-    return DiskStore(place.home, durability=settings.durability, lock_wait_s=settings.lock_wait_s)
+    key = (os.path.realpath(place.home), settings.durability, settings.lock_wait_s)
+    with _opening:
+        if key not in _stores:
+            _stores[key] = SharedStore(place.home, durability=settings.durability, lock_wait_s=settings.lock_wait_s)
+        _stores[key].users += 1
+        return _stores[key]
 
 
 def checked(place: Place) -> Place:

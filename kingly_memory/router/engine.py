@@ -7,7 +7,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -39,6 +38,7 @@ from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 from kingly_memory.router.search.request import SHOWING_SHARE, Request, shown
 from kingly_memory.router.search.search import Search
+from kingly_memory.router.shared_threads import SharedThreads
 from kingly_memory.router.sweep import Sweeper, SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
@@ -107,7 +107,7 @@ class Engine:
         self.usage = UsageBuffer()
         self.lookups = Lookups(station.project)
         self.landing = Landing()
-        self.threads = ThreadPoolExecutor(2, thread_name_prefix="kingly-reader")
+        self.threads = SharedThreads("kingly-reader", 4)
         self.sweeper = Sweeper(store=store, landing=self.landing, lock=sweeping or Lock())
         self.usage_feedback = None
         if injections is not None:  # what was injected and never looked at again

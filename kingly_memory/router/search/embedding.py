@@ -8,7 +8,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from kingly_memory.models import JsonObject, Memory
 from kingly_memory.ports import Clock, LocalStore, Looked, Mark, Row, Transaction
 from kingly_memory.retrieval.vectors import packed, searchable
 from kingly_memory.router.search.meaning import Trail, VectorSearch
+from kingly_memory.router.shared_threads import SharedThreads
 
 log = logging.getLogger("kingly_memory.router")
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Embedding:
         self._vectors = vectors
         self._store = store
         self._clock = clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kingly-vectors")
+        self._thread = SharedThreads("kingly-vectors", 1)
         self._wanted = asyncio.Event()
         self._turn = asyncio.Lock()
         self._lock = threading.Lock()

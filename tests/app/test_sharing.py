@@ -1,0 +1,97 @@
+"""One process, many projects: one store for a home, and no more threads than for one project."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kingly_memory import MemoryRouter, RouterClosed, Settings
+from kingly_memory.app import parts
+from kingly_memory.settings import Place
+
+QUICK = Settings(durability="process", closing_s=0.0)
+
+
+def opened(home: Path, project: str) -> MemoryRouter:
+    return MemoryRouter.open(home, False, project=project, settings=QUICK)
+
+
+def our_threads() -> list[str]:
+    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("kingly"))
+
+
+@pytest.mark.requirement("N11")
+async def test_twenty_projects_of_a_home_have_one_writer_and_few_readers(tmp_path: Path) -> None:
+    routers = [opened(tmp_path / "home", f"p{number}") for number in range(20)]
+    for number, memory in enumerate(routers):
+        await memory.store(f"fog number {number}", key="k")
+    await asyncio.gather(*(memory.search("fog") for memory in routers))
+    names = our_threads()
+    assert names.count("kingly-writer") == 1
+    assert len(names) <= 16
+    assert [len(await memory.search("fog")) for memory in routers] == [1] * 20
+    for memory in routers:
+        await memory.close()
+    assert our_threads() == []
+
+
+@pytest.mark.requirement("N11")
+async def test_closing_one_router_of_a_home_leaves_the_others_open(tmp_path: Path) -> None:
+    one, other = opened(tmp_path / "home", "one"), opened(tmp_path / "home", "other")
+    await one.store("fog at sea")
+    await other.store("fog on land", key="k")
+    await one.close()
+    await one.close()
+    with pytest.raises(RouterClosed):
+        await one.store("too late")
+    assert await other.get("k") is not None
+    await other.store("more fog")
+    await other.close()
+    assert our_threads() == []
+
+
+async def test_homes_and_durabilities_do_not_share_a_store(tmp_path: Path) -> None:
+    place = Place(tmp_path / "home", "app", None, None, None)
+    elsewhere = Place(tmp_path / "elsewhere", "app", None, None, None)
+    stores = [
+        parts.open_store(place, QUICK),
+        parts.open_store(place, Settings(durability="power")),
+        parts.open_store(elsewhere, QUICK),
+    ]
+    assert len(set(map(id, stores))) == 3
+    assert parts.open_store(place, QUICK) is stores[0]
+    for store in [*stores, stores[0]]:
+        store.close()
+    again = parts.open_store(place, QUICK)
+    assert again is not stores[0]
+    again.close()
+
+
+def test_a_forked_process_has_threads_of_its_own(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, os
+from kingly_memory import MemoryRouter
+
+async def found():
+    async with MemoryRouter.open({str(tmp_path / "home")!r}, False, project="app") as memory:
+        return await memory.get("k") is not None
+
+async def main():
+    async with MemoryRouter.open({str(tmp_path / "home")!r}, False, project="app") as memory:
+        await memory.store("fog at sea", key="k")
+        assert await memory.get("k") is not None  # a reader thread runs
+        child = os.fork()
+        if child == 0:
+            asyncio._set_running_loop(None)
+            os._exit(0 if asyncio.run(found()) else 1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+print(asyncio.run(main()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
