@@ -12,17 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from kingly_memory import intake
 from kingly_memory.errors import InvalidInput, LanguageModelError
+from kingly_memory.lifecycle import compression_model
+from kingly_memory.lifecycle.compression_model import Extract
 from kingly_memory.lifecycle.sentences import Form, Sentence, sentences
+from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, MemoryType
+from kingly_memory.ports import LanguageModel
 from kingly_memory.writing import UNBROKEN, stems, words
-
-if TYPE_CHECKING:  # rules alone need no model
-    from kingly_memory.lifecycle.compression_model import Extract
-    from kingly_memory.ports import LanguageModel
 
 # --- what compression answers ---------------------------------------------------------------------------------------
 
@@ -291,8 +290,6 @@ class MemoryCompressor:
         """
 
         def question(said: str, chosen: CompressionLevel) -> str:
-            from kingly_memory.lifecycle import compression_model
-
             return compression_model.outcome(said, chosen, MOST_FACTS[chosen], is_here=self._model_is_here)
 
         return await self._compressed(text, level, question, None, significance)
@@ -309,8 +306,6 @@ class MemoryCompressor:
         about = intake.mended(_text("focus", focus)).strip() if focus is not None else ""
 
         def question(said: str, chosen: CompressionLevel) -> str:
-            from kingly_memory.lifecycle import compression_model
-
             most = MOST_FACTS[chosen]
             return compression_model.conversation(said, about, chosen, most, is_here=self._model_is_here)
 
@@ -325,8 +320,6 @@ class MemoryCompressor:
         model = self._model_for(significance)
         if len(told) < FEWEST_EXPERIENCES or model is None:
             return None
-        from kingly_memory.lifecycle import compression_model
-
         prompt = await asyncio.to_thread(compression_model.heuristic, told, is_here=self._model_is_here)
         return compression_model.statement(await self._reply(model, prompt), but_for=compression_model.NO_PATTERN)
 
@@ -347,8 +340,6 @@ class MemoryCompressor:
         alike = await asyncio.to_thread(_alike, said, known) if model else []
         if model is None or not alike:
             return said
-        from kingly_memory.lifecycle import compression_model
-
         reply = await self._reply(model, compression_model.merge(said, alike, is_here=self._model_is_here))
         if compression_model.is_word(reply, compression_model.DUPLICATE):
             return None
@@ -377,9 +368,6 @@ class MemoryCompressor:
 
     async def _extract(self, text: str, level: CompressionLevel, question: _Question, significance: float) -> Extract:
         """What the model made of a text. Raises LanguageModelError when it made nothing."""
-        from kingly_memory.lifecycle import compression_model
-        from kingly_memory.model_calls import answer
-
         model = self._model_for(significance)
         if self._model is None:
             raise LanguageModelError("there is none, and compression.llm_required asks for one")
@@ -394,8 +382,6 @@ class MemoryCompressor:
         return extract
 
     async def _reply(self, model: LanguageModel, prompt: str) -> str | None:
-        from kingly_memory.model_calls import answer
-
         try:
             return await answer(model, prompt, self._config.llm_timeout_s)
         except LanguageModelError:
