@@ -84,6 +84,23 @@ async def test_process_that_ends_while_it_takes_its_turn_to_probe_gives_it_back(
     assert keeper(store, clock).seconds_to_probe() == 0
 
 
+@pytest.mark.requirement("KNG-045")
+async def test_a_process_that_waits_long_for_its_turn_does_not_probe_after_another_one(tmp_path: Path) -> None:
+    clock, home = ManualClock(), tmp_path / "home"
+    offline(PromptStore(home), clock)
+    store = SlowToBegin(home)
+    slow, remote = keeper(store, clock), FakeRemote(clock=clock)
+    remote.down = True
+    probing = asyncio.create_task(slow.probe(remote))
+    await asyncio.sleep(0)  # it waits for the write lock
+    await clock.advance(5)
+    assert not await keeper(PromptStore(home), clock).probe(remote)
+    asked = len(remote.calls)
+    store.begin()
+    assert not await probing
+    assert len(remote.calls) == asked == 1
+
+
 @pytest.mark.parametrize(("patient", "failures"), [(True, 1), (False, 0)])
 async def test_only_a_remote_that_had_its_time_is_late(tmp_path: Path, patient: bool, failures: int) -> None:
     clock = ManualClock()

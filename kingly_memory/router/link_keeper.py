@@ -208,11 +208,14 @@ class LinkKeeper:
     async def _take_probe(self) -> bool:
         """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to
         end before it can."""
-        now_s, interval_s = self._now_s(), self._interval_s()
+        now_s, interval_s = 0.0, self._interval_s()
         taken = False
 
         def take(before: Link) -> Link | None:
-            nonlocal taken
+            # The time is asked for under the write lock. A claim that another process made while this one waited for
+            # the lock would else lie more than an interval ahead, as if the clock had gone back.
+            nonlocal now_s, taken
+            now_s = self._now_s()
             taken = probe_is_due(before, now_s, self._longest_s)
             return replace(before, next_probe=now_s + interval_s) if taken else None
 
