@@ -7,7 +7,6 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
@@ -21,6 +20,8 @@ from kingly_memory.errors import RouterClosed
 from kingly_memory.ports import Transaction
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from kingly_memory.adapters.local.engine import Engine
 
 T = TypeVar("T")
@@ -69,6 +70,8 @@ class DiskStore:
         return self._reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
+        from concurrent.futures import Future  # loads logging, which a hook that only reads has no use for
+
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
