@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.testing import ManualClock
-from tests.router_bench import PromptStore, router_over
+from tests.router_bench import PromptStore
 from tests.threads.samples import TOPICS, talk
 
 HOUR_S = 3_600.0
@@ -190,57 +185,3 @@ async def test_a_key_like_the_name_of_the_thread_that_is_gone_shows_nothing_else
     await merged(memory, "kept", "garden")
     await memory.store("Ana likes tea", key="kept")
     assert counts((await memory.threads.split("garden")).threads) == {"garden": 2}
-
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("merge"), st.integers(0, 9), st.integers(0, 9)),
-        st.tuples(st.just("split"), st.integers(0, 9), st.just(0)),
-        st.tuples(st.just("part"), st.integers(0, 9), st.integers(0, 9)),
-        st.tuples(st.just("forget"), st.integers(0, 9), st.just(0)),
-        st.tuples(st.just("end"), st.just(0), st.just(0)),
-    ),
-    max_size=9,
-)
-
-
-async def _do(memory: MemoryRouter, clock: ManualClock, step: tuple[str, int, int], known: list[str]) -> None:
-    verb, first, second = step
-    one, other = known[first % len(known)], known[second % len(known)]
-    match verb:
-        case "merge":
-            await memory.threads.merge(one, other)
-        case "split" | "part":
-            done = await memory.threads.split(one, [other] if verb == "part" else None)
-            told = {view.id: (view.message_count, view.status, view.into) for view in done.threads}
-            seen = [await memory.threads.get(name) for name in told]
-            assert told == {view.id: (view.message_count, view.status, view.into) for view in seen}
-            known += [name for name in told if name not in known]
-        case "forget":
-            for message in (await memory.threads.get(one)).messages:
-                if message.memory.scope.context_id == one:
-                    await memory.forget(message.memory.id)
-        case "end":
-            clock.jump(HOUR_S)
-
-
-async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
-    store, clock = PromptStore(home), ManualClock()
-    async with router_over(store, None, clock) as memory:
-        known = ["deploys", "garden", "orders", "calls", "notes"]
-        for name in known[:3]:
-            await talk(memory, name, *TOPICS[name][:3])
-        for name in known[3:]:
-            await talk(memory, name, *TOPICS["printer"][:2], type="working")
-        for step in steps:
-            before = everything(store)
-            try:
-                await _do(memory, clock, step, known)
-            except InvalidInput:
-                assert everything(store) == before
-
-
-@given(STEPS)
-def test_what_is_told_of_a_split_is_so_and_what_fails_changes_nothing(steps: list[tuple[str, int, int]]) -> None:
-    with TemporaryDirectory() as folder:
-        asyncio.run(_play(steps, Path(folder) / "home"))

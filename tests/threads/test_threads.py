@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.owners import owner
@@ -749,73 +745,3 @@ async def test_a_thread_that_came_archived_is_brought_back_and_what_lies_there_f
         'Recalled 1 thread for "garden". 2 memories were restored. '
         "1 memory was left in the archive, not because of the thread: restore them one by one."
     )
-
-
-# --- whatever is done -------------------------------------------------------------------------------------------------
-
-NAMES = ("deploys", "garden", "orders", "alone")
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("merge"), st.integers(0, 9), st.integers(0, 9)),
-        st.tuples(st.just("split"), st.integers(0, 9), st.just(0)),
-        st.tuples(st.just("topics"), st.integers(0, 9), st.integers(0, 3)),
-        st.tuples(st.just("rename"), st.integers(0, 9), st.just(0)),
-        st.tuples(st.just("compact"), st.just(0), st.just(0)),
-        st.tuples(st.just("undo"), st.just(0), st.just(0)),
-    ),
-    max_size=7,
-)
-
-
-async def _do(memory: MemoryRouter, clock: ManualClock, step: tuple[str, int, int], known: list[str]) -> None:
-    verb, first, second = step
-    one, other = known[first % len(known)], known[second % len(known)]
-    clock.jump(3 * DAY_S)
-    match verb:
-        case "merge":
-            await memory.threads.merge(one, other)
-        case "split":
-            known += [part.id for part in (await memory.threads.split(one)).threads]
-        case "topics":
-            topics = [("greenhouse", "migration", "index", "tea")[second]]
-            known += [part.id for part in (await memory.threads.split(one, topics)).threads]
-        case "rename":
-            await memory.threads.rename(one, "called")
-        case "compact":
-            await memory.compact()
-        case "undo":
-            await memory.undo_sweep()
-
-
-async def _root(memory: MemoryRouter, name: str) -> str | None:
-    """What a thread goes on as; None for one whose messages all went elsewhere."""
-    try:
-        return (await memory.threads.get(name, limit=0)).into or name
-    except InvalidInput:
-        return None
-
-
-async def _play(steps: list[tuple[str, int, int]], home: Path) -> None:
-    store, clock = PromptStore(home), ManualClock()
-    async with router_over(store, None, clock, settings=LASTING) as memory:
-        for name in ("deploys", "garden", "orders"):
-            await talk(memory, name, *TOPICS[name][:4])
-        alone = (await memory.store("Ana likes tea")).id
-        known = ["deploys", "garden", "orders", alone]
-        before = everything(store)
-        for step in steps:
-            try:
-                await _do(memory, clock, step, known)
-            except InvalidInput:
-                continue
-        assert everything(store) == before
-        roots = {root for one in known if (root := await _root(memory, one)) is not None}
-        told = Counter([text for one in roots for text in await contents(memory, one)])
-        assert told == Counter(before.values()), "every message is in exactly one thread"
-
-
-@pytest.mark.requirement("SMT-047")
-@given(STEPS)
-def test_whatever_is_merged_split_and_renamed_no_message_is_lost(steps: list[tuple[str, int, int]]) -> None:
-    with TemporaryDirectory() as folder:
-        asyncio.run(_play(steps, Path(folder) / "home"))
