@@ -90,7 +90,7 @@ async def play(steps: list[tuple[str, int, int]], home: Path) -> None:
                 assert everything(store) == image
         assert {row.memory.id: row.memory.content for row in rows(store, tuple(Standing))} == before
         left = Counter(one.content for one in there(store, clock.now().timestamp()))
-        names = {name for one in known if (name := await root(memory, one)) is not None}
+        names = {found for one in known if (found := await root(memory, one)) is not None}
         shown = [one for name in names for one in (await memory.threads.get(name, limit=1_000)).messages]
         assert Counter(one.memory.content for one in shown) == left, "every message is in exactly one thread"
 
