@@ -97,7 +97,7 @@ class Engine:
 
     def _introduce(self, scope: str, request: InitializeMemorySystem) -> JsonObject:
         """Who says hello will soon search, so the scope's vectors begin to load."""
-        self._vectors.warm(scope)
+        self._vectors.scope(scope)
         return {"success": True, "server": "kingly-hub", "version": self._version, "features": list(FEATURES)}
 
     def _store_memory(self, scope: str, request: StoreMemory) -> JsonObject:

@@ -56,7 +56,9 @@ def run_hub(
         stack.enter_context(stopped_by_signals(server))
         if until_eof:
             stop_with_input(server)
-        _announce(address(host, taken.getsockname()[1]), as_json)
+        url = address(host, taken.getsockname()[1])
+        sys.stdout.write(f"{json.dumps({'url': url}) if as_json else f'kingly-hub listening on {url}'}\n")
+        sys.stdout.flush()
         server.run(sockets=[taken])
 
 
@@ -79,8 +81,3 @@ def _alone_in(home: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _announce(url: str, as_json: bool) -> None:
-    sys.stdout.write(f"{json.dumps({'url': url}) if as_json else f'kingly-hub listening on {url}'}\n")
-    sys.stdout.flush()

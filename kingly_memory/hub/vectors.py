@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.observe import log
-from kingly_memory.ports import Embedder, LocalStore, Row, Transaction
+from kingly_memory.ports import Embedder, LocalStore, Transaction
 from kingly_memory.retrieval.matrix import Matrix
 from kingly_memory.retrieval.vectors import packed, searchable, unpacked
 
@@ -18,6 +18,15 @@ _PATIENCE_S = 0.1
 """Seconds that a search waits for its scope to be loaded; our router gives the whole search 0.15."""
 _SCOPES_KEPT = 64
 """Matrices in memory. The one that was asked least recently goes first, and is loaded again when it is needed."""
+
+
+class _Scope:
+    """One scope's matrix and the lock that whoever touches it holds."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.lock = threading.Lock()
+        self.loaded = threading.Event()
+        self.matrix = Matrix(dimensions)
 
 
 class Vectors:
@@ -49,10 +58,6 @@ class Vectors:
             with scope.lock:
                 self._read(scope.matrix, memory_id)
 
-    def warm(self, project: str) -> None:
-        """Begin to load a scope that will soon be searched."""
-        self._scope(project)
-
     def nearest(
         self, project: str, text: str, kinds: Collection[MemoryType] | None, limit: int
     ) -> tuple[list[tuple[str, float]], bool]:
@@ -61,12 +66,13 @@ class Vectors:
         The first search of a large scope looks at its newest memories, so that nobody's deadline passes meanwhile.
         """
         vector = self.of(text)
-        scope = self._scope(project)
+        scope = self.scope(project)
         complete = scope.loaded.wait(_PATIENCE_S)
         with scope.lock:
             return scope.matrix.nearest(vector, kinds, limit), complete
 
-    def _scope(self, project: str) -> _Scope:
+    def scope(self, project: str) -> _Scope:
+        """A scope in use. One that nobody used begins to load."""
         with self._lock:
             scope = self._scopes.get(project)
             if scope is None:
@@ -81,7 +87,16 @@ class Vectors:
         """Fill the matrix, page by page. What goes wrong is logged, and the next search begins again."""
         try:
             before: int | None = None
-            while rows := self._load_page(scope, project, before):
+            while True:
+                with scope.lock:  # read and put under one lock: a change that is committed later is followed later
+                    rows = self._store.reader.page(Query("", project), (Standing.LIVE,), _PAGE, before)
+                    known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
+                    for row in rows:
+                        if row.memory.id in known:
+                            scope.matrix.put(row.memory.id, row.memory.type, unpacked(known[row.memory.id]))
+                if not rows:
+                    break
+                self._adopt(scope, [row.memory for row in rows if row.memory.id not in known])
                 before = rows[-1].position
         except Exception as error:  # noqa: BLE001  # the top of a thread
             log.warning("HubScopeNotLoaded %s", type(error).__name__)
@@ -91,17 +106,6 @@ class Vectors:
             with scope.lock:
                 scope.matrix.weigh()
             scope.loaded.set()
-
-    def _load_page(self, scope: _Scope, project: str, before: int | None) -> list[Row]:
-        """Read and put under one lock: a change that is committed later is followed later."""
-        with scope.lock:
-            rows = self._store.reader.page(Query("", project), (Standing.LIVE,), _PAGE, before)
-            known = self._store.reader.facets(self._facet, [row.memory.id for row in rows])
-            for row in rows:
-                if row.memory.id in known:
-                    scope.matrix.put(row.memory.id, row.memory.type, unpacked(known[row.memory.id]))
-        self._adopt(scope, [row.memory for row in rows if row.memory.id not in known])
-        return rows
 
     def _adopt(self, scope: _Scope, memories: Sequence[Memory]) -> None:
         """Embed what another embedder left behind, and write it down so that it happens once."""
@@ -127,12 +131,3 @@ class Vectors:
             matrix.remove(memory_id)
         else:
             matrix.put(memory_id, row.memory.type, unpacked(facet))
-
-
-class _Scope:
-    """One scope's matrix and the lock that whoever touches it holds."""
-
-    def __init__(self, dimensions: int) -> None:
-        self.lock = threading.Lock()
-        self.loaded = threading.Event()
-        self.matrix = Matrix(dimensions)
