@@ -20,7 +20,7 @@ from kingly_memory.server.gate import own_token
 from kingly_memory.settings import Settings, inert, user_data_folder
 from kingly_memory.trust import FILE
 from tests.cli_runner import Run, runner
-from tests.hook_samples import entry, event, transcript
+from tests.hosts.hook_samples import entry, event, transcript
 
 SECRET = "hunter2"
 

@@ -17,7 +17,7 @@ from kingly_memory.models import JsonObject
 from kingly_memory.settings import Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.cli_runner import Run, process, runner
-from tests.hook_samples import event
+from tests.hosts.hook_samples import event
 from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.benchmarks.test_questions import lines
 from tests.cli_runner import Run, runner
-from tests.hook_samples import event
-from tests.test_hook_process import hook, noted
+from tests.hosts.hook_samples import event
+from tests.hosts.test_hook_process import hook, noted
 
 PROMPT = "who has to review a deploy of the billing service?"
 RULE = "Deploys need two reviews"

@@ -28,8 +28,8 @@ from kingly_memory.adapters.audit import LONGEST_BYTES, AuditFiles, AuditReader,
 from kingly_memory.app.auditing import AuditWriter, audit_folder
 from kingly_memory.cognition.agent_memory import CognitiveMemory
 from kingly_memory.cognition.audit import HouseholdOutput
+from tests.adapters.local.test_unwritable_store import as_a_plain_user, home, read_only
 from tests.cli_runner import environment
-from tests.test_unwritable_store import as_a_plain_user, home, read_only
 
 __all__ = ["home"]
 

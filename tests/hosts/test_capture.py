@@ -23,7 +23,7 @@ from kingly_memory.hosts.statements import WORTH, Sort, Statement, sentences, so
 from kingly_memory.hosts.transcript import Message, TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
 from kingly_memory.settings import Place, Settings
-from tests.hook_samples import SESSION, entry, text, transcript
+from tests.hosts.hook_samples import SESSION, entry, text, transcript
 
 CALM = Settings(durability="process", closing_s=0.0)
 

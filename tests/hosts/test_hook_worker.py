@@ -20,8 +20,8 @@ from kingly_memory.cli.hook import deadline_s
 from kingly_memory.hosts.hooks import DETACHED
 from kingly_memory.settings import Place, Settings
 from tests.cli_runner import ROOT, environment
-from tests.hook_samples import entry, event, text, transcript
-from tests.test_hook_process import PATIENT, failures, home_of, hook, noted, store
+from tests.hosts.hook_samples import entry, event, text, transcript
+from tests.hosts.test_hook_process import PATIENT, failures, home_of, hook, noted, store
 
 PATIENCE_S = 60.0
 DECIDED = "Let's go with Postgres for the session store."

@@ -22,7 +22,7 @@ from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.settings import Place, Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.cli_runner import Ran, environment, process
-from tests.hook_samples import SESSION, entry, event, text, transcript
+from tests.hosts.hook_samples import SESSION, entry, event, text, transcript
 
 PATIENT = {"KINGLY_HOOK_DEADLINE_S": "600", "KINGLY_LOCAL_SEARCH_S": "30"}
 """What is measured here is what hooks say, not whether a loaded machine lets them say it in time."""

@@ -32,7 +32,7 @@ from kingly_memory.hosts.hooks import EVENTS
 from kingly_memory.models import JsonObject
 from kingly_memory.version import __version__
 from tests.cli_runner import ROOT, Run, environment, put_on_path, runner
-from tests.hook_samples import event
+from tests.hosts.hook_samples import event
 
 PLUGIN = ROOT / "integrations" / "claude-code"
 WISH = Wish(("kingly-memory",))

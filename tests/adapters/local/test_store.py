@@ -346,22 +346,6 @@ def test_pages_go_on_where_the_last_one_ended_even_while_memories_are_stored(sto
     assert [row.memory.content for row in (*first, *second, *rest)] == list("6543210")
 
 
-@pytest.mark.parametrize("there", [0, 3, 32, 33])
-def test_facets_are_found_alike_however_many_there_are_and_are_asked_for(store: DiskStore, there: int) -> None:
-    for number in range(there):
-        set_facet(store, "weight", f"owner {number}", {"number": number})
-    set_facet(store, "weighty", "owner 0", {"number": "another's"})
-    for asked in (1, 32, 33, 50):
-        owners = [f"owner {number}" for number in range(1, asked + 1)]
-        found = {f"owner {number}": {"number": number} for number in range(1, min(asked + 1, there))}
-        assert store.reader.facets("weight", owners) == found
-        assert store.reader.facets_of({"weight": owners, "weighty": ["owner 0"], "none": owners}) == {
-            "weight": found,
-            "weighty": {"owner 0": {"number": "another's"}},
-            "none": {},
-        }
-
-
 def test_page_is_filled_although_the_index_cannot_check_every_filter(store: DiskStore) -> None:
     moments = (NOON + timedelta(minutes=minute) for minute in range(40))
     put(store, *(memory(str(at.minute), created_at=at) for at in moments))

@@ -17,8 +17,8 @@ from kingly_memory.adapters.local.injections import MOST_SESSIONS, InjectionFile
 from kingly_memory.router.attention import feedback
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, environment, process
-from tests.hook_samples import SESSION, entry, event, text, transcript
-from tests.test_hook_process import PATIENT, ended, failures, home_of, hook, noted, started, store
+from tests.hosts.hook_samples import SESSION, entry, event, text, transcript
+from tests.hosts.test_hook_process import PATIENT, ended, failures, home_of, hook, noted, started, store
 
 PROMPT = "who has to review a deploy?"
 RULE = "Deploys need two reviews"
