@@ -346,6 +346,16 @@ def test_pages_go_on_where_the_last_one_ended_even_while_memories_are_stored(sto
     assert [row.memory.content for row in (*first, *second, *rest)] == list("6543210")
 
 
+def test_facets_of_several_names_are_found_by_their_owners_and_every_name_is_answered_for(store: DiskStore) -> None:
+    owners = [f"owner {number}" for number in range(40)]
+    for owner in owners[::2]:
+        set_facet(store, "weight", owner, {"of": owner})
+    set_facet(store, "weighty", "owner 0", {"of": "another's"})
+    found = store.reader.facets_of({"weight": owners, "weighty": ["owner 0"], "none": owners})
+    expected = {owner: {"of": owner} for owner in owners[::2]}
+    assert found == {"weight": expected, "weighty": {"owner 0": {"of": "another's"}}, "none": {}}
+
+
 def test_page_is_filled_although_the_index_cannot_check_every_filter(store: DiskStore) -> None:
     moments = (NOON + timedelta(minutes=minute) for minute in range(40))
     put(store, *(memory(str(at.minute), created_at=at) for at in moments))
