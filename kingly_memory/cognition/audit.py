@@ -95,22 +95,22 @@ class AuditTrail:
     ) -> None:
         """A memory was added to that `memory`, which says where it went; without it nobody knows. None is noted for
         nothing, for that is what the helpers answer when there is nothing to remember."""
-        if memory_item is None:
-            return
         item = memory_item
-
-        def content() -> JsonObject:
-            return {
-                "update_type": update_type,
-                "memory_item": {
-                    "content": item.content,
-                    "importance": item.importance,
-                    "destination": None if memory is None else destination(memory, item),
-                    "tags": list(item.tags),
+        if item is not None:
+            self._note(
+                Kind.MEMORY_UPDATE,
+                agent_id,
+                year,
+                lambda: {
+                    "update_type": update_type,
+                    "memory_item": {
+                        "content": item.content,
+                        "importance": item.importance,
+                        "destination": None if memory is None else destination(memory, item),
+                        "tags": list(item.tags),
+                    },
                 },
-            }
-
-        self._note(Kind.MEMORY_UPDATE, agent_id, year, content)
+            )
 
     def log_consolidation(
         self,
@@ -121,19 +121,19 @@ class AuditTrail:
         memory: CognitiveMemory | None = None,
     ) -> None:
         """A year's end took what lasts over into the episodes of that `memory`, which says how many there are now."""
-
-        def content() -> JsonObject:
-            working, episodic = (None, None) if memory is None else map(len, memory.place)
-            return {
+        self._note(
+            Kind.CONSOLIDATION,
+            agent_id,
+            year,
+            lambda: {
                 "consolidation": {
                     "transferred_count": transferred_count,
                     "transferred_items": list(transferred_items),
-                    "working_after": working,
-                    "episodic_after": episodic,
+                    "working_after": None if memory is None else len(memory.place.working),
+                    "episodic_after": None if memory is None else len(memory.place.episodic),
                 }
-            }
-
-        self._note(Kind.CONSOLIDATION, agent_id, year, content)
+            },
+        )
 
     def log_tool_invocation(
         self,
@@ -157,13 +157,8 @@ class AuditTrail:
     def log_invocation(self, agent_id: str, year: int, invocation: Invocation | None) -> None:
         """The same for what a registry's `invoke` answered; nothing for a tool that is not known."""
         if invocation is not None:
-            tool_id, parameters, result, refused = (
-                invocation.tool_id,
-                invocation.parameters,
-                invocation.result,
-                invocation.refused,
-            )
-            self.log_tool_invocation(agent_id, year, tool_id, parameters, result, refused=refused)
+            call = invocation
+            self.log_tool_invocation(agent_id, year, call.tool_id, call.parameters, call.result, refused=call.refused)
 
     def write_household_trace(self, output: Any, state: object, context: Any, memory: CognitiveMemory) -> None:
         """A household's year is over; `state` is what it was before, `context` what the household decided on.
