@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.agent_memory import SEEDS
 from kingly_memory.cognition.continuum import Strategy
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE
 from kingly_memory.models import Tier
 from kingly_memory.portal import Face, Portal, SyncSubscription, SyncTask, on_the_loop
 
@@ -89,7 +88,7 @@ class SyncAttention(Face):
         weight_boost: float = 0.3,
         *,
         key: str | None = None,
-        significance: float = SIGNIFICANCE,
+        significance: float | None = None,
         origin: str = "agent",
     ) -> Pinned:
         """Keep something in view: a new memory in a thread of its own, which weighs 1 + `weight_boost` (brought into
@@ -578,22 +577,23 @@ class SyncMemoryRouter(Portal):
         self,
         content: str,
         key: str | None = None,
-        type: TypeName = TYPE,
-        significance: float = SIGNIFICANCE,
-        confidence: float = CONFIDENCE,
+        type: TypeName | None = None,
+        significance: float | None = None,
+        confidence: float | None = None,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,
         origin: str = "agent",
         metadata: Mapping[str, Any] | None = None,
-        ttl: Ttl = TTL,
+        ttl: Ttl = "usual",
         wait: float | None = None,
         require_remote: bool = False,
     ) -> Receipt:
         """Store a memory; it is durable and searchable when this returns, whatever the remote does.
 
         A key that the project has already gets a new revision, whichever agent stored it: the text is replaced, and
-        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away.
+        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away. A new memory
+        is semantic, with significance and confidence 0.5, unless you say otherwise.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a
@@ -933,11 +933,11 @@ class SyncMemoryRouter(Portal):
         self,
         content: str,
         memory_type: str = "outcome",
-        significance: float = SIGNIFICANCE,
+        significance: float | None = None,
         *,
         key: str | None = None,
         level: str | None = None,
-        confidence: float = CONFIDENCE,
+        confidence: float | None = None,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
@@ -58,21 +58,10 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-class Unsaid(float):
-    """A figure that nobody has said: equal to the default, and told apart from the same figure when it is said."""
-
-
-class UnsaidText(str):
-    """The same for a text."""
-
-    __slots__ = ()
-
-
-SIGNIFICANCE = Unsaid(0.5)
-CONFIDENCE = Unsaid(0.5)
-TYPE = cast("Literal['semantic']", UnsaidText("semantic"))
-TTL = Unsaid(0)
-"""Nobody has said when the memory ends. (None says that it never does.)"""
+SIGNIFICANCE = 0.5
+CONFIDENCE = 0.5
+USUAL = "usual"
+"""As a ttl: the lifetime that memories of that type have. (None says that there is no end.)"""
 Ttl = float | timedelta | str | None
 """After which time a memory ends: seconds, a timedelta, a text such as `7d`, or None for never."""
 _TTL = re.compile(r"(?P<count>\d+(?:\.\d+)?) ?(?P<unit>[smhdw]?)", re.ASCII)
@@ -157,9 +146,9 @@ def draft(
     *,
     content_limit_bytes: int,
     key: object = None,
-    type: object = TYPE,
-    significance: object = SIGNIFICANCE,
-    confidence: object = CONFIDENCE,
+    type: object = None,
+    significance: object = None,
+    confidence: object = None,
     tags: object = (),
     title: object = None,
     context_id: object = None,
@@ -167,28 +156,28 @@ def draft(
     origin: object = "agent",
     metadata: object = None,
     created_at: datetime | None = None,
-    ttl: object = TTL,
+    ttl: object = USUAL,
 ) -> Draft:
     """Check everything a caller may say about a memory. Raises InvalidInput; accepts lone surrogates as U+FFFD.
 
     The defaults, a None and an empty tuple of tags say nothing; an empty list of tags says that there are none.
     """
     said = {
-        "type": type is not TYPE,
-        "significance": significance is not SIGNIFICANCE,
-        "confidence": confidence is not CONFIDENCE,
+        "type": type is not None,
+        "significance": significance is not None,
+        "confidence": confidence is not None,
         "tags": tags != (),
         "title": title is not None,
         "context_id": context_id is not None,
         "metadata": metadata is not None,
-        "ttl": ttl is not TTL,
+        "ttl": ttl != USUAL,
     }
     return Draft(
         content=_content(content, content_limit_bytes),
         key=label("key", key),
-        type=memory_type("type", type),
-        significance=share("significance", significance),
-        confidence=share("confidence", confidence),
+        type=MemoryType.SEMANTIC if type is None else memory_type("type", type),
+        significance=SIGNIFICANCE if significance is None else share("significance", significance),
+        confidence=CONFIDENCE if confidence is None else share("confidence", confidence),
         tags=tag_list("tags", tags),
         title=label("title", title),
         context_id=label("context_id", context_id),
@@ -198,7 +187,7 @@ def draft(
         created_at=moment("created_at", created_at),
         unsaid=frozenset(name for name, is_said in said.items() if not is_said),
         kind=type if isinstance(type, str) and type in KINDS else None,
-        ttl_s=None if ttl is TTL else _ttl_s(ttl),
+        ttl_s=None if ttl == USUAL else _ttl_s(ttl),
     )
 
 

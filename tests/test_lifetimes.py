@@ -16,7 +16,7 @@ from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.intake import TTL, Imported
+from kingly_memory.intake import USUAL, Imported
 from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import Run, runner
@@ -95,7 +95,7 @@ async def test_what_matters_most_outlasts_its_kind_and_not_an_end_that_was_named
 async def test_what_falls_out_of_a_working_context_lasts(store: PromptStore, clock: ManualClock) -> None:
     settings = Settings(durability="process", usage_flush_s=1e9, context_items=1, whisper_tokens=0)
     async with router_over(store, None, clock, settings=settings) as memory:
-        for key, ttl in (("plain", TTL), ("brief", DAY_S), ("now", TTL)):
+        for key, ttl in (("plain", USUAL), ("brief", DAY_S), ("now", USUAL)):
             await memory.store(key, key=key, type="working", context_id="task", ttl=ttl)
         assert [await ends_in_s(memory, clock, key) for key in ("plain", "brief", "now")] == [None, DAY_S, 1_800]
 
@@ -247,7 +247,7 @@ async def test_a_pinned_memory_has_no_end_to_be_named(memory: MemoryRouter) -> N
 # --- what has ended ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "ttl"), [("semantic", 7 * DAY_S), ("conversation_context", TTL)])
+@pytest.mark.parametrize(("kind", "ttl"), [("semantic", 7 * DAY_S), ("conversation_context", USUAL)])
 @pytest.mark.parametrize("is_swept", [False, True], ids=["not swept", "swept"])
 async def test_what_has_ended_answers_only_when_nothing_alive_does_and_says_so(
     memory: MemoryRouter, clock: ManualClock, kind: Any, ttl: float, is_swept: bool
@@ -286,7 +286,8 @@ async def test_a_memory_of_the_remote_answers_before_one_that_has_ended(store: P
 async def test_status_counts_what_is_alive_and_what_has_ended_and_names_the_next_end(
     memory: MemoryRouter, clock: ManualClock
 ) -> None:
-    for number, ttl in enumerate([TTL, DAY_S, 3 * DAY_S]):
+    ttls: list[float | str] = [USUAL, DAY_S, 3 * DAY_S]
+    for number, ttl in enumerate(ttls):
         await memory.store(f"note {number}", ttl=ttl)
     await memory.store("what was said", type="conversation_context")
     clock.jump(2 * DAY_S)

@@ -16,7 +16,6 @@ from kingly_memory.cognition.outcomes import ASSESSMENT_SIGNIFICANCE, OUTCOME_SI
 from kingly_memory.cognition.tasks import Task, TaskBook
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE
 from kingly_memory.models import Receipt
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking
@@ -155,11 +154,11 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         self,
         content: str,
         memory_type: str = "outcome",
-        significance: float = SIGNIFICANCE,
+        significance: float | None = None,
         *,
         key: str | None = None,
         level: str | None = None,
-        confidence: float = CONFIDENCE,
+        confidence: float | None = None,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,

@@ -64,6 +64,8 @@ class Arg(NamedTuple):
     only: Literal["command", "tool"] | None = None
     command_words: str | None = None
     """What a person is told instead."""
+    usual: Any = None
+    """What is meant by None, where a new memory and a new revision of one mean different things by it."""
     tool_default: Any = NOT_GIVEN
     command_default: Any = NOT_GIVEN
     is_sentence: bool = False
@@ -246,6 +248,9 @@ ContextId = Annotated[str, Arg("conversation or task it belongs to; 'current': t
 OneContext = Annotated[str, Arg("only this conversation or task", "ID", option="context")]
 ByAgent = Annotated[str, Arg("only what this agent stored", only="tool")]
 Significance = Annotated[float, Arg("how much it matters; 0.3 or less never leaves this machine", least=0, most=1)]
+OwnSignificance = Annotated[
+    float, Arg("how much it matters; 0.3 or less never leaves this machine", least=0, most=1, usual=0.5)
+]
 Facts = Annotated[dict[str, Any], Arg("further facts", "JSON")]
 Title = Annotated[str, Arg("a short title", "TEXT")]
 Reason = Annotated[str, Arg("why, in a sentence; it is kept", "TEXT")]

@@ -11,13 +11,13 @@ from kingly_memory.api.declare import (
     ByAgent,
     ContextId,
     KeyOrId,
+    OwnSignificance,
     ProjectId,
-    Significance,
     check_project,
     verb,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import SIGNIFICANCE, shown
+from kingly_memory.intake import shown
 
 if TYPE_CHECKING:
     from kingly_memory.api.declare import MemoryRouter
@@ -130,7 +130,7 @@ async def learn(
     ] = "outcome",
     project_id: ProjectId | None = None,
     agent: Annotated[str | None, Arg("who learns; this server speaks for one agent only")] = None,
-    significance: Significance = SIGNIFICANCE,
+    significance: OwnSignificance | None = None,
     level: Annotated[
         Literal["none", "light", "medium", "aggressive"] | None,
         Arg("how much may be left out; left out itself, the setting decides"),

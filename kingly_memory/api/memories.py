@@ -16,7 +16,7 @@ from kingly_memory.cognition import links
 from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, TTL, TYPE, Imported, Ttl
+from kingly_memory.intake import USUAL, Imported, Ttl
 from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking, write
@@ -39,22 +39,23 @@ class MemoryVerbs(Family):
         self,
         content: str,
         key: str | None = None,
-        type: TypeName = TYPE,
-        significance: float = SIGNIFICANCE,
-        confidence: float = CONFIDENCE,
+        type: TypeName | None = None,
+        significance: float | None = None,
+        confidence: float | None = None,
         tags: Sequence[str] = (),
         title: str | None = None,
         context_id: str | None = None,
         origin: str = "agent",
         metadata: Mapping[str, Any] | None = None,
-        ttl: Ttl = TTL,
+        ttl: Ttl = USUAL,
         wait: float | None = None,
         require_remote: bool = False,
     ) -> Receipt:
         """Store a memory; it is durable and searchable when this returns, whatever the remote does.
 
         A key that the project has already gets a new revision, whichever agent stored it: the text is replaced, and
-        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away.
+        what you do not say (type, significance, tags, …) stays as it was; `tags=[]` takes all tags away. A new memory
+        is semantic, with significance and confidence 0.5, unless you say otherwise.
 
         `type` is semantic, episodic, procedural or working, or a kind, which is a type with a lifetime. `ttl` says when
         the memory ends, counted from now: seconds, a timedelta, a text such as "7d", or None for never. Not given, a

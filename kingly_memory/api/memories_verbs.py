@@ -12,18 +12,15 @@ from kingly_memory.api.declare import (
     Facts,
     KeyOrId,
     OneContext,
+    OwnSignificance,
     OwnTags,
-    Significance,
     Tags,
     Title,
     Types,
     verb,
 )
 from kingly_memory.intake import (
-    CONFIDENCE,
-    SIGNIFICANCE,
-    TTL,
-    TYPE,
+    USUAL,
     required,
 )
 from kingly_memory.models import KINDS, JsonObject, MemoryType
@@ -43,6 +40,7 @@ MemoryKind = Annotated[
         "semantic: a fact; procedural: how something is done; episodic: what happened; working: only for this task",
         tool="memory_type",
         choices=(*MemoryType, *KINDS),
+        usual="semantic",
     ),
 ]
 
@@ -53,12 +51,12 @@ def store(
     content: Annotated[str, Arg("what to remember, understandable on its own", reads_input=True)],
     *,
     key: Annotated[str | None, Arg("only for what you may correct: storing a key again replaces its text")] = None,
-    type: MemoryKind = TYPE,
-    significance: Significance = SIGNIFICANCE,
+    type: MemoryKind | None = None,
+    significance: OwnSignificance | None = None,
     context_id: ContextId | None = None,
     tags: OwnTags | None = None,
     title: Title | None = None,
-    confidence: Annotated[float, Arg("how sure it is", least=0, most=1)] = CONFIDENCE,
+    confidence: Annotated[float, Arg("how sure it is", least=0, most=1, usual=0.5)] | None = None,
     metadata: Facts | None = None,
     origin: Annotated[
         # not user: only what a person's own command or prompt says is the user's
@@ -100,7 +98,7 @@ def store(
         context_id=context_id,
         origin=origin,
         metadata=metadata,
-        ttl=TTL if ttl is None else ttl,
+        ttl=USUAL if ttl is None else ttl,
         wait=wait,
         require_remote=require_remote,
     )

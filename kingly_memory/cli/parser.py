@@ -116,8 +116,9 @@ def described(one: Parameter) -> str:
         words += f" ({', '.join(one.choices)})"
     if (arg.least, arg.most) == (0, 1):
         words = f"0 to 1, {words}"
-    if one.is_option and isinstance(one.default, str | int | float) and not isinstance(one.default, bool):
-        words += f" (default {one.default:g})" if isinstance(one.default, float | int) else f" (default {one.default})"
+    default = one.arg.usual if one.default is None else one.default
+    if one.is_option and isinstance(default, str | int | float) and not isinstance(default, bool):
+        words += f" (default {default:g})" if isinstance(default, float | int) else f" (default {default})"
     if one.is_option and one.type == list[str]:
         words += "; may be repeated"
     return f"{words}; or -n N" if one.option == "limit" else words

@@ -113,6 +113,9 @@ def _tool(verb: Verb, memory: LazyRouter) -> Tool:
     )
     tool.fn_metadata = _Faithful(arg_model=tool.fn_metadata.arg_model)
     tool.parameters = _terse(tool.parameters)
+    for one in verb.of("tool"):
+        if one.arg.usual is not None:
+            tool.parameters["properties"][one.tool_name]["default"] = one.arg.usual
     return tool
 
 

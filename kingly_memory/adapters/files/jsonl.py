@@ -22,7 +22,7 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import METADATA_LIMIT_BYTES, TTL, Imported, draft, seconds, shown
+from kingly_memory.intake import METADATA_LIMIT_BYTES, USUAL, Imported, draft, seconds, shown
 from kingly_memory.models import MOST_LIFETIME_S, Memory, Origin, Standing, moment_text
 
 FORMAT = "jsonl"
@@ -93,7 +93,7 @@ def imported(data: Mapping[str, Any], *, content_limit_bytes: int, format_name: 
         data.get("content"),
         content_limit_bytes=content_limit_bytes,
         created_at=point_in_time("created_at", data.get("created_at")),
-        ttl=None if never_ends else TTL,
+        ttl=None if never_ends else USUAL,
         **named,
         **{name: scope.get(name) for name in _SCOPED},
     )

@@ -15,7 +15,7 @@ from kingly_memory.attention.ratings import Rating, Ratings, relevance, unused_t
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import SIGNIFICANCE, Draft
+from kingly_memory.intake import Draft
 from kingly_memory.models import JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
@@ -232,7 +232,7 @@ class Attention:
         weight_boost: float = BOOST,
         *,
         key: str | None = None,
-        significance: float = SIGNIFICANCE,
+        significance: float | None = None,
         origin: str = "agent",
     ) -> Pinned:
         """Keep something in view: a new memory in a thread of its own, which weighs 1 + `weight_boost` (brought into
