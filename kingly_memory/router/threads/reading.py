@@ -257,7 +257,7 @@ def listed(reader: StoreReader, project: str, now_s: float, status: str | None, 
     heavy = weights(reader, project, found)
     glances = list(_glances(reader, project, now_s, found, weights=heavy, threads=wanted).values())
     if status in (None, ARCHIVED):
-        glances += _only_archived(reader, project, now_s, {*found.active, *found.archived})
+        glances += islice(_only_archived(reader, project, now_s, {*found.active, *found.archived}), limit)
     if status in (None, MERGED):
         glances += _merged(reader, project)
     return nsmallest(limit, glances, key=_latest)
@@ -296,12 +296,18 @@ def _glances(
 
 
 def _only_archived(reader: StoreReader, project: str, now_s: float, known: set[str]) -> Iterator[Glance]:
-    """Threads outside `known` whose memories are all archived, or have ended so that the next sweep archives them."""
-    ended = {one.context_id for one in reader.threads.talks(project, -math.inf)}
-    archived = {one.memory.scope.context_id for one in Subjects(reader, project).live(standings=(Standing.ARCHIVED,))}
-    contexts = (ended | archived) - {None}
-    facets = thread_lookup.threads(reader, project, [one for one in contexts if one is not None])
-    for name in {thread_lookup.root(one, facets) for one in contexts if one is not None} - known:
+    """Threads outside `known` whose memories are all archived, or have ended so that the next sweep archives them; the
+    latest first, each read when it is asked for."""
+    last_s = {one.context_id: one.last_s for one in reader.threads.talks(project, -math.inf)}
+    for subject in Subjects(reader, project).live(standings=(Standing.ARCHIVED,)):
+        if (context_id := subject.memory.scope.context_id) is not None:
+            last_s[context_id] = max(last_s.get(context_id, -math.inf), active_s(subject))
+    facets = thread_lookup.threads(reader, project, last_s)
+    threads: dict[str, float] = {}
+    for context_id, at_s in last_s.items():
+        name = thread_lookup.root(context_id, facets)
+        threads[name] = max(threads.get(name, -math.inf), at_s)
+    for name in sorted(threads.keys() - known, key=lambda name: (-threads[name], name)):
         view = read(reader, project, Named(name, owner(project, name)), now_s, with_drift=False)
         if view is not None and view.archived_count:
             count, active = view.archived_count, view.last_active
