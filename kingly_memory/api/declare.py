@@ -254,6 +254,7 @@ OwnSignificance = Annotated[
 Facts = Annotated[dict[str, Any], Arg("further facts", "JSON")]
 Title = Annotated[str, Arg("a short title", "TEXT")]
 Reason = Annotated[str, Arg("why, in a sentence; it is kept", "TEXT")]
+Limit = Annotated[int, Arg("how many to show", "N")]
 Before = Annotated[int, Arg("go on from this position, which the page before names", "POSITION")]
 Archived = Annotated[bool, Arg("archived ones too", option="archived")]
 RemoteName = Annotated[str, Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")]

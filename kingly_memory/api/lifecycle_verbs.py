@@ -11,6 +11,7 @@ from kingly_memory.api.declare import (
     ByAgent,
     ContextId,
     KeyOrId,
+    Limit,
     OwnSignificance,
     ProjectId,
     check_project,
@@ -92,7 +93,7 @@ def reinforce(
 def archived(
     memory: MemoryRouter,
     *,
-    limit: Annotated[int, Arg("how many to show", "N")] = 20,
+    limit: Limit = 20,
     before: Before | None = None,
 ) -> Answer:
     """List what lies in the archive, and why."""

@@ -11,6 +11,7 @@ from kingly_memory.api.declare import (
     ContextId,
     Facts,
     KeyOrId,
+    Limit,
     OneContext,
     OwnSignificance,
     OwnTags,
@@ -133,7 +134,7 @@ async def _each(memory: MemoryRouter, names: list[str]) -> dict[str, Any]:
 def list_memories(
     memory: MemoryRouter,
     *,
-    limit: Annotated[int, Arg("how many to show", "N")] = 20,
+    limit: Limit = 20,
     before: Before | None = None,
     types: Types | None = None,
     tags: Tags | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from kingly_memory.api.declare import Answer, Arg, ThreadId, verb
+from kingly_memory.api.declare import Answer, Arg, Limit, ThreadId, verb
 
 if TYPE_CHECKING:
     from kingly_memory.api.declare import MemoryRouter
@@ -18,7 +18,7 @@ how many are left."""
 def list_threads(
     memory: MemoryRouter,
     *,
-    limit: Annotated[int, Arg("how many to show", "N")] = 20,
+    limit: Limit = 20,
     status: Annotated[str, Arg("which ones", choices=("active", "archived", "merged-into", "all"))] = "active",
 ) -> Answer:
     """List the threads (contexts), the latest first, under a line that says how heavy they are together."""
@@ -31,7 +31,7 @@ def show(
     thread_id: ThreadId,
     *,
     first: Annotated[int, Arg("number of the first message shown", "N")] = 0,
-    limit: Annotated[int, Arg("how many to show", "N")] = 20,
+    limit: Limit = 20,
 ) -> Answer:
     """Show all that is known of a thread, with its messages."""
     return memory.threads.get(thread_id, first, limit)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Considered, Injection
     from kingly_memory.models import Memory
-    from kingly_memory.router.attention.verbs import Rated, Unfocused, Unpinned
 
 
 def focus(options: Namespace, out: Output) -> int:
@@ -47,27 +46,12 @@ def pin(options: Namespace, out: Output) -> int:
     return 0
 
 
-def unfocus_lines(done: Unfocused | Unpinned | Rated, _: Namespace) -> list[str]:
-    return [done.message]
-
-
-unpin_lines = rate_lines = unfocus_lines
-
-
 def _focus_lines(active: tuple[Focus, ...]) -> list[str]:
-    now = datetime.now(UTC)
-    rows = [
-        (one.topic, f"{one.weight:g}", "" if one.since is None else ago(one.since, now), " ".join(_focus_remarks(one)))
-        for one in active
-    ]
+    rows, now = [], datetime.now(UTC)
+    for one in active:
+        remarks = (["for everyone"] if one.for_everyone else []) + ([f"(thread {one.thread})"] if one.thread else [])
+        rows.append((one.topic, f"{one.weight:g}", "" if one.since is None else ago(one.since, now), " ".join(remarks)))
     return table(rows, ("TOPIC", "WEIGHT", "SET", "")) if rows else ["nothing is in focus"]
-
-
-def _focus_remarks(one: Focus) -> Iterator[str]:
-    if one.for_everyone:
-        yield "for everyone"
-    if one.thread is not None:
-        yield f"(thread {one.thread})"
 
 
 _HEADS = ("", "PRIORITY", "SHARED", "MEMORY", "WHY")

@@ -70,9 +70,13 @@ def _run_verb(verb: Verb, options: Namespace, out: Output) -> int:
         result = verb.function(router, **said)
     if result is None:
         raise NothingUnder(said["key_or_id"])
-    data = _as_json(verb, result)
-    lines = _of_the_family(verb, f"{verb.name}_lines")
-    out.show(data, facts((k, str(v)) for k, v in data.items()) if lines is None else lines(result, options))
+    data, lines = _as_json(verb, result), _of_the_family(verb, f"{verb.name}_lines")
+    if lines is not None:
+        out.show(data, lines(result, options))
+    elif hasattr(result, "message"):
+        out.show(data, [result.message])
+    else:
+        out.show(data, facts((name, str(value)) for name, value in data.items()))
     return 0
 
 
