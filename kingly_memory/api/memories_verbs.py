@@ -65,21 +65,11 @@ def store(
     ] = "agent",
     ttl: Annotated[
         float | str | None,
-        Arg(
-            "when it ends, from now: 30m, 12h, 7d, seconds, or never",
-            "TIME",
-            command_words="when it ends, from now: 90s, 30m, 12h, 7d, seconds, or never (default: as its type says)",
-        ),
+        Arg("when it ends, from now: 30m, 12h, 7d, seconds, or never; left out, as its type says", "TIME"),
     ] = None,
     wait: Annotated[
         float | None,
-        Arg(
-            "seconds to wait for the remote's acknowledgement",
-            "S",
-            least=0,
-            most=LONGEST_WAIT_S,
-            command_words="seconds to wait for the remote's acknowledgement (default 0.25 where there is one)",
-        ),
+        Arg("seconds to wait for the remote's acknowledgement", "S", least=0, most=LONGEST_WAIT_S),
     ] = None,
     require_remote: Annotated[bool, Arg("fail when the remote has not acknowledged in time", only="command")] = False,
 ) -> Answer:

@@ -29,14 +29,7 @@ SAY_WHAT = "say what to look for"
 Query = Annotated[str, Arg("what to look for, in plain words", is_sentence=True, reads_input=True)]
 BudgetTokens = Annotated[
     int,
-    Arg(
-        "most tokens of the results, about",
-        "N",
-        command_words="show so many tokens at most, counted as JSON: the best hits whole, then passages, then titles",
-        least=1,
-        most=MOST_TOKENS,
-        tool_default=BUDGET_TOKENS,
-    ),
+    Arg("most tokens of the results, about", "N", least=1, most=MOST_TOKENS, tool_default=BUDGET_TOKENS),
 ]
 
 
@@ -78,22 +71,8 @@ def search(
     context_id: OneContext | None = None,
     agent: ByAgent | None = None,
     tags: Tags | None = None,
-    since: Annotated[
-        str | None,
-        Arg(
-            "ISO 8601 date or time (UTC)",
-            "TIME",
-            command_words="only memories from this ISO 8601 date or time on (UTC)",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        Arg(
-            "ISO 8601 time, or date with all of that day (UTC)",
-            "TIME",
-            command_words="only memories up to this ISO 8601 time, or the end of that day (UTC)",
-        ),
-    ] = None,
+    since: Annotated[str | None, Arg("only from this ISO 8601 date or time on (UTC)", "TIME")] = None,
+    until: Annotated[str | None, Arg("only up to this ISO 8601 time, or the end of that day (UTC)", "TIME")] = None,
     include_archived: Annotated[bool, Arg("search archived ones too", option="archived")] = False,
     include_linked: Annotated[bool, Arg("show linked memories", only="tool")] = False,
     detail: Annotated[

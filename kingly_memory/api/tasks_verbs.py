@@ -25,9 +25,7 @@ TASKS = ("task_description", "taskDescription", "task")
 @verb("context", "memory_get_working_context", "memory", title="Read the working context", reads=True)
 def context(
     memory: MemoryRouter,
-    context_id: Annotated[
-        str, Arg("left out: the last one", "ID", command_words="the context (default: the last one worked in)")
-    ] = "current",
+    context_id: Annotated[str, Arg("left out: the last one worked in", "ID")] = "current",
     include_related: Annotated[bool, Arg("show linked memories", only="tool")] = True,
 ) -> Answer:
     """Read the latest memories of a conversation or task. Call it when you resume one.
