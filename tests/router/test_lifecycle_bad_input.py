@@ -15,8 +15,8 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import Standing
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
+from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import PromptStore, router_over
-from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
 
 EVERY = ["lifetimes", "merging", "strength", "tiers"]
 Verb = Callable[[MemoryRouter], Awaitable[Any]]

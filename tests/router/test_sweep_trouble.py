@@ -13,9 +13,9 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import StoreUnwritable, SweepUnderWay
 from kingly_memory.router import sweep_changes
 from kingly_memory.testing import ManualClock
+from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import router_over
 from tests.store_samples import check_integrity, elsewhere
-from tests.test_sweep_machine import DAY_S, LASTING, Interrupted
 
 
 @pytest.fixture

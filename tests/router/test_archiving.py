@@ -11,8 +11,8 @@ from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Standing
 from kingly_memory.testing import FakeRemote, ManualClock
+from tests.router.test_sweep_machine import LASTING
 from tests.router_bench import PromptStore, router_over
-from tests.test_sweep_machine import LASTING
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import NOON, memory
+from tests.router.test_summaries import NARROW, live_summaries, of
 from tests.router_bench import PromptStore, router_over
-from tests.test_summaries import NARROW, live_summaries, of
 
 # --- the text -------------------------------------------------------------------------------------------------------
 

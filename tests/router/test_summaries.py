@@ -21,8 +21,8 @@ from kingly_memory.router import sweep_changes, write
 from kingly_memory.router.sweep_changes import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import memory
+from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 from tests.router_bench import PromptStore, router_over
-from tests.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 
 NARROW = replace(LASTING, **ROOM)
 
