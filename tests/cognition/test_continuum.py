@@ -29,8 +29,8 @@ from kingly_memory.ports import RemoteHit
 from kingly_memory.router.agents.continuum import ContinuumMemory
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.lifecycle.samples import placed as subject
+from tests.router.search.test_meaning import fill, opened
 from tests.router_bench import CALM, PromptStore, router_over
-from tests.test_vector_search import fill, opened
 
 DAY_S = 86_400.0
 TIERS = tuple(Tier)

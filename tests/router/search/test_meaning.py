@@ -40,7 +40,7 @@ from tests.cli_runner import runner
 from tests.router_bench import CALM, PromptStore
 from tests.store_samples import memory, put
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 SUBJECTS = ({"cat", "kitten", "feline"}, {"ship", "vessel", "boat"}, {"invoice", "bill"}, {"rain", "drizzle"})
 PATIENT = replace(CALM, local_search_s=30.0)
 """A busy machine finds the same."""
