@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    agents,
     attending,
     calibration,
     crowded,
@@ -23,7 +24,6 @@ from benchmarks import (
     idle,
     mcp_serving,
     million,
-    minds,
     processes,
     searching,
     storing,
@@ -43,7 +43,7 @@ FAMILIES: Mapping[str, Callable[[Plan], Awaitable[list[Figure]]]] = {
     "attending": attending.measure,
     "processes": processes.measure,
     "working": working.measure,
-    "minds": minds.measure,
+    "agents": agents.measure,
     "hooks": hook_start.measure,
     "mcp": mcp_serving.measure,
     "idle": idle.measure,

@@ -93,14 +93,14 @@ def _population(agents: int) -> Figure:
     """Each year brings each agent a decision, often a flood, a look at its memory, and a consolidation."""
     before = resident_bytes()
     began = time.process_time()
-    minds = [CognitiveMemory(f"H{number:05}") for number in range(agents)]
+    memories = [CognitiveMemory(f"H{number:05}") for number in range(agents)]
     for year in range(1, YEARS + 1):
-        for number, mind in enumerate(minds):
-            mind.retrieve(TOP_K, year)
+        for number, memory in enumerate(memories):
+            memory.retrieve(TOP_K, year)
             if (number + year) % 3 == 0:
-                mind.update_after_flood(1_000 * year, year)
-            mind.update_after_decision("do_nothing" if (number + year) % 4 else "elevate_house", year)
-            mind.consolidate()
+                memory.update_after_flood(1_000 * year, year)
+            memory.update_after_decision("do_nothing" if (number + year) % 4 else "elevate_house", year)
+            memory.consolidate()
     took_s = time.process_time() - began
     grown = resident_bytes() - before
     return figure(
@@ -112,13 +112,13 @@ def _population(agents: int) -> Figure:
 
 async def _stored(plan: Plan) -> list[Figure]:
     seconds: dict[str, list[float]] = {"add": [], "saved": []}
-    async with MemoryRouter.open(plan.folder / "minds", remote=False, project="town", settings=by_words()) as memory:
-        mind = await memory.cognitive("H001")
+    async with MemoryRouter.open(plan.folder / "agents", remote=False, project="town", settings=by_words()) as memory:
+        agent = await memory.cognitive("H001")
         for number in range(plan.samples):
             began = time.perf_counter()
-            mind.add_experience(f"Event {number}", number % 10 / 10, number)
+            agent.add_experience(f"Event {number}", number % 10 / 10, number)
             seconds["add"].append(time.perf_counter() - began)
-            await mind.saved()
+            await agent.saved()
             seconds["saved"].append(time.perf_counter() - began)
         stored = await _bare_stores(memory, plan.samples)
     return [
