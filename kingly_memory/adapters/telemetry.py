@@ -23,6 +23,8 @@ _WORDS = frozenset({"state", "destination", "memory_id", "tool_id", "decision_sk
 _WORD = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _COUNTED = frozenset({"destination", "state", "tool_id", "dead"})
 """What counters are told apart by: few values each."""
+_FOREIGN = frozenset({"state_before", "state_after", "skill_parameters", "parameters", "constructs"})
+"""Groups whose names are not ours: any of them may be a text."""
 
 
 class Span(Protocol):
@@ -94,9 +96,5 @@ def _figures(told: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, b
             yield f"{key}.count", len(value)
         elif isinstance(value, str) and name in _WORDS and _WORD.fullmatch(value):
             yield key, value
-        elif isinstance(value, dict) and name not in _OTHERS:
+        elif isinstance(value, dict) and name not in _FOREIGN:
             yield from _figures(value, f"{key}.")
-
-
-_OTHERS = frozenset({"state_before", "state_after", "skill_parameters", "parameters", "constructs"})
-"""Groups whose names are not ours: any of them may be a text."""

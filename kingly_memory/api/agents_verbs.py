@@ -39,9 +39,9 @@ async def retrieve(
     """
     from kingly_memory.cognition.skills import SkillRegistry
 
-    mind = await memory.cognitive(required("agent_id", agent_id))
+    agent = await memory.cognitive(required("agent_id", agent_id))
     called = SkillRegistry.load().invoke(
-        TOOL, AGENT_TYPE, mind, top_k=top_k, current_year=current_year, tags=tags or None, query=query
+        TOOL, AGENT_TYPE, agent, top_k=top_k, current_year=current_year, tags=tags or None, query=query
     )
     if called is None or called.refused is not None:  # only another registry than ours says so
         raise InvalidInput(TOOL, "is not to be had" if called is None else str(called.refused))

@@ -157,8 +157,8 @@ class AuditTrail:
     def log_invocation(self, agent_id: str, year: int, invocation: Invocation | None) -> None:
         """The same for what a registry's `invoke` answered; nothing for a tool that is not known."""
         if invocation is not None:
-            call = invocation
-            self.log_tool_invocation(agent_id, year, call.tool_id, call.parameters, call.result, refused=call.refused)
+            parameters, result, refused = invocation.parameters, invocation.result, invocation.refused
+            self.log_tool_invocation(agent_id, year, invocation.tool_id, parameters, result, refused=refused)
 
     def write_household_trace(self, output: Any, state: object, context: Any, memory: CognitiveMemory) -> None:
         """A household's year is over; `state` is what it was before, `context` what the household decided on.
