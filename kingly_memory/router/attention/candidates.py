@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from threading import local
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -37,7 +38,6 @@ _SPEAKING, _ABOUT = 20, 3
 """Threads about a topic are looked for among so many latest memories with a word of it, and so many are read."""
 _MOST_CONTEXTS = 10
 """Of a thread into which others were merged."""
-_MOST_PAGES = 4
 _SET_APART = {"attention": ["weight"], "ratings": ["ratings"], "injected": ["unused"], "thread": ["into", "holds"]}
 """Facets, and fields of them, that give a thread figures of its own."""
 _LIVE = (Standing.LIVE,)
@@ -65,19 +65,16 @@ class Page:
 
 class Pages:
     """What prompts need whatever they say, kept until anybody writes to the store: with a topic in focus it takes as
-    long as the rest. Safe from any thread: each has a page of its own."""
+    long as the rest. Safe from any thread: each has a page of its own, since each has a connection of its own."""
 
     def __init__(self) -> None:
-        self._pages: dict[int, Page] = {}
+        self._own = local()
 
     def now(self, reader: StoreReader) -> Page:
         version = reader.threads.version()
-        if version is None:
-            return Page()
-        page = self._pages.get(version[0])
-        if page is None or page.version != version:
-            page = Page(version)
-            self._pages = {**dict(list(self._pages.items())[1 - _MOST_PAGES :]), version[0]: page}
+        page: Page | None = getattr(self._own, "page", None)
+        if page is None or version is None or page.version != version:
+            page = self._own.page = Page(version)
         return page
 
 

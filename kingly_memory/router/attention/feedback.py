@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kingly_memory.attention.ratings import Ratings
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.models import JsonObject, Memory, as_utc
+from kingly_memory.models import Memory
 from kingly_memory.router import lifetimes, thread_lookup
 from kingly_memory.router.thread_lookup import ATTENTION, INJECTED, RATINGS, THREAD
 
@@ -170,7 +170,8 @@ def _count_in(transaction: Transaction, memory: Memory, at_s: float, *, is_heard
     owners = [memory.id, *_thread_owners(transaction, memory)]
     is_pinned = any((transaction.facet(ATTENTION, one) or {}).get("pinned") is True for one in owners)
     is_used = _number(transaction.facet("usage", memory.id), "last_used") >= at_s
-    is_useful = any(_is_useful_since(transaction.facet(RATINGS, one), at_s) for one in owners)
+    ratings = Ratings.together(transaction.facet(RATINGS, one) for one in owners).latest
+    is_useful = any(one.useful and one.at.timestamp() >= at_s for one in ratings)
     unused = 0 if is_pinned or is_used or is_useful else max(int(_number(before, "unused")), 0) + is_heard
     times, last_s = max(int(_number(before, "times")), 0) + 1, max(_number(before, "last_s"), at_s)
     transaction.set_facet(INJECTED, memory.id, {"times": times, "last_s": last_s, "unused": unused})
@@ -185,19 +186,6 @@ def _thread_owners(transaction: Transaction, memory: Memory) -> Iterator[str]:
         whose = owner(memory.scope.project, context_id)
         yield whose
         context_id = thread_lookup.into(transaction.facet(THREAD, whose) or {})
-
-
-def _is_useful_since(facet: JsonObject | None, at_s: float) -> bool:
-    ratings = (facet or {}).get("ratings")
-    given = [one for one in ratings if isinstance(one, dict)] if isinstance(ratings, list) else []
-    return any(one.get("useful") is True and _moment_s(one.get("timestamp")) >= at_s for one in given)
-
-
-def _moment_s(said: Any) -> float:
-    try:
-        return as_utc(datetime.fromisoformat(said)).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
 
 
 def _is_over(away_s: float) -> bool:
