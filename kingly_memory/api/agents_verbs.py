@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kingly_memory.api.declare import Arg, Tags, verb
+from kingly_memory.api.declare import Arg, MemoryRouter, Tags, verb
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import RESULTS_LIMIT, required
 from kingly_memory.models import JsonObject
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
 
 MOST_RETRIEVED = 5
 LATEST_YEAR = 1_000_000

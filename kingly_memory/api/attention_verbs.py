@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kingly_memory.api.declare import Answer, Arg, Reason, ThreadId, verb
+from kingly_memory.api.declare import Answer, Arg, MemoryRouter, Reason, ThreadId, verb
 from kingly_memory.intake import MOST_TOKENS
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
 
 
 @verb("focus", "ai_focus", "ai", title="Focus on a topic", repeatable=True)

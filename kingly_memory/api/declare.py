@@ -14,33 +14,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
 from kingly_memory.models import KINDS, MemoryType
-
-if TYPE_CHECKING:
-    MemoryRouter = Any
-    """The blocking router or the awaiting one. What a face was told is any text: the router's verb refuses others."""
-
 
 FAMILIES = ("memories", "search", "tasks", "threads", "attention", "lifecycle", "remotes", "agents")
 """The files `<family>_verbs.py` of this folder, in the order in which help and docs list their verbs."""
 
 NOT_GIVEN: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=Callable[..., Any])
+MemoryRouter = Any
+"""The blocking router or the awaiting one. What a face was told is any text: the router's verb refuses others."""
 Answer = Any
 """What a verb answers: the result, or with the awaiting router something to await."""
 
@@ -150,9 +136,8 @@ class Verb:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        # The first parameter is the router; its type would load what a cold command has no use for.
-        signature = list(inspect.signature(self.function).parameters.values())[1:]
-        hints = get_type_hints(self.function, localns={"MemoryRouter": object, "Answer": object}, include_extras=True)
+        signature = list(inspect.signature(self.function).parameters.values())[1:]  # the first one is the router
+        hints = get_type_hints(self.function, include_extras=True)
         return tuple(_parameter(one, hints[one.name]) for one in signature)
 
     def of(self, face: Literal["command", "tool"]) -> list[Parameter]:
@@ -256,6 +241,5 @@ Title = Annotated[str, Arg("a short title", "TEXT")]
 Reason = Annotated[str, Arg("why, in a sentence; it is kept", "TEXT")]
 Limit = Annotated[int, Arg("how many to show", "N")]
 Before = Annotated[int, Arg("go on from this position, which the page before names", "POSITION")]
-Archived = Annotated[bool, Arg("archived ones too", option="archived")]
 RemoteName = Annotated[str, Arg("only the remote of this name (default: all of them)", "NAME", option="remote_name")]
 ProjectId = Annotated[str, Arg("this server's project; no other one is shown", only="tool")]

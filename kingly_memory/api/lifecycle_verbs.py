@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from kingly_memory.api.declare import (
     Answer,
@@ -12,6 +12,7 @@ from kingly_memory.api.declare import (
     ContextId,
     KeyOrId,
     Limit,
+    MemoryRouter,
     OwnSignificance,
     ProjectId,
     check_project,
@@ -19,9 +20,6 @@ from kingly_memory.api.declare import (
 )
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import shown
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
 
 
 @verb(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from kingly_memory.api.declare import (
     Answer,
@@ -12,6 +12,7 @@ from kingly_memory.api.declare import (
     Facts,
     KeyOrId,
     Limit,
+    MemoryRouter,
     OneContext,
     OwnSignificance,
     OwnTags,
@@ -25,9 +26,6 @@ from kingly_memory.intake import (
     required,
 )
 from kingly_memory.models import KINDS, JsonObject, MemoryType
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
 
 MOST_GOT = 20
 MOST_KEYS = 100

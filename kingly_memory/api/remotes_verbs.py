@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kingly_memory.api.declare import Answer, Arg, RemoteName, verb
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
+from kingly_memory.api.declare import Answer, Arg, MemoryRouter, RemoteName, verb
 
 STATES = ("pending", "leased", "dead")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kingly_memory.api.declare import (
     Answer,
     Arg,
     ByAgent,
+    MemoryRouter,
     OneContext,
     ProjectId,
     Tags,
@@ -18,9 +19,6 @@ from kingly_memory.api.declare import (
 )
 from kingly_memory.intake import DETAILS, MOST_IN_A_MODE, MOST_TOKENS, MOST_VERIFIED, RESULTS_LIMIT
 from kingly_memory.models import RetrievalMode
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
 
 BUDGET_TOKENS = 2_000
 """What a search may take of a model's context unless it is told: ten usual memories, whole."""

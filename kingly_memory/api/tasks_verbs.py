@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kingly_memory.api.declare import (
     Answer,
@@ -10,13 +10,11 @@ from kingly_memory.api.declare import (
     ContextId,
     Facts,
     KeyOrId,
+    MemoryRouter,
     OwnTags,
     Significance,
     verb,
 )
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
 
 TASKS = ("task_description", "taskDescription", "task")
 """The names of the seeds for a task."""

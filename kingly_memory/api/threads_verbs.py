@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kingly_memory.api.declare import Answer, Arg, Limit, ThreadId, verb
-
-if TYPE_CHECKING:
-    from kingly_memory.api.declare import MemoryRouter
+from kingly_memory.api.declare import Answer, Arg, Limit, MemoryRouter, ThreadId, verb
 
 WITHIN_S = 2.0
 """How long suggestions may take. At its first call a process reads some hundred threads in that time; `unread` says

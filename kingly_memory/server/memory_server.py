@@ -65,7 +65,8 @@ class MemoryServer(MCPServer[None]):
         )
         self.longest_message_bytes = longest_message_bytes
         self._memory = memory
-        self._verbs = {tool.name: tool_verbs()[tool.name] for tool in offered}
+        known = tool_verbs()
+        self._verbs = {tool.name: known[tool.name] for tool in offered}
         self._shared = shared
         add_resources(self, memory, shared=shared)
         if "memory" in toolsets:  # whose tools the prompt names
