@@ -369,7 +369,7 @@ class ThreadRows(Protocol):
 
 
 class StoreReader(MemoryReader, TextIndex, OutboxView, Protocol):
-    """Everything that can be read, behind one connection per thread."""
+    """Everything that can be read, from any thread."""
 
     @property
     def vectors(self) -> VectorRows: ...

@@ -8,8 +8,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 
 from kingly_memory.adapters.local.safety import Inode, Malformed
@@ -29,45 +28,27 @@ _OPEN, _CLOSED = "open\n", "closed\n"
 _NOTE_LIMIT_BYTES = 16
 
 
-@dataclass(frozen=True)  # without slots, so that paths are put together once: every commit asks for them
 class Folder:
     """`<home>/store` holds diskcache's files and nothing else; locks, notes and damaged stores lie beside it."""
 
-    home: Path
-    name: str = "store"
-
-    @cached_property
-    def store(self) -> Path:
-        return self.home / self.name
-
-    @cached_property
-    def database(self) -> Path:
-        return self.store / "cache.db"
-
-    @cached_property
-    def wal(self) -> Path:
+    def __init__(self, home: Path, name: str = "store") -> None:
+        self.home = home
+        self.name = name
+        self.store = home / name
+        self.database = self.store / "cache.db"
+        self.wal = self.store / "cache.db-wal"
         """What is committed and not yet folded into the database."""
-        return self.store / "cache.db-wal"
-
-    @cached_property
-    def shared_memory(self) -> Path:
+        self.shared_memory = self.store / "cache.db-shm"
         """SQLite's index of the WAL."""
-        return self.store / "cache.db-shm"
-
-    @cached_property
-    def write_lock(self) -> Path:
-        return self.home / "write.lock"
-
-    @cached_property
-    def founded(self) -> Path:
+        self.write_lock = home / "write.lock"
+        self.founded = home / "founded"
         """A note that this home has held a store, so that a vanished file is reported and not taken as empty. It says
         whether a writer has the store open, so that a vanished WAL is noticed too."""
-        return self.home / "founded"
 
-    @cached_property
+    @property
     def salvaged(self) -> Folder:
         """Where recovery builds the store that will take this one's place."""
-        return replace(self, name="store.salvaged")
+        return Folder(self.home, "store.salvaged")
 
     @property
     def quarantined(self) -> Path | None:
@@ -77,12 +58,8 @@ class Folder:
     def quarantine(self) -> Path:
         """A name that is not taken yet, to put the damaged store under."""
         named = self.home / time.strftime("store.corrupt-%Y%m%dT%H%M%S", time.gmtime())
-        taken = 1
-        path = named
-        while path.exists():
-            taken += 1
-            path = named.with_name(f"{named.name}-{taken}")
-        return path
+        others = (named.with_name(f"{named.name}-{number}") for number in count(2))
+        return next(path for path in chain([named], others) if not path.exists())
 
     def exists(self) -> bool:
         return os.path.lexists(self.database)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from kingly_memory.ports import Transaction
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from queue import SimpleQueue
 
     from kingly_memory.adapters.local.engine import Engine
 
@@ -61,7 +61,7 @@ class DiskStore:
 
     def _begin(self) -> None:
         self._lock, self._committing = threading.RLock(), threading.RLock()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] | None = None
         self._thread: threading.Thread | None = None
         self._engine: Engine | None = None
 
@@ -70,15 +70,17 @@ class DiskStore:
         return self._reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        from concurrent.futures import Future  # loads logging, which a hook that only reads has no use for
+        from concurrent.futures import Future  # loads logging, which a command that only reads does without
+        from queue import SimpleQueue
 
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
                 raise RouterClosed
-            if self._thread is None:
+            if self._jobs is None:
                 from kingly_memory.adapters.local.engine import Engine
 
+                self._jobs = SimpleQueue()
                 self._engine = Engine(
                     self._folder,
                     synchronous=self._synchronous,
@@ -86,7 +88,9 @@ class DiskStore:
                     recover=self._recover_locked,
                     committing=self._committing,
                 )
-                self._thread = threading.Thread(target=self._work, args=(self._engine,), name="kingly-writer")
+                self._thread = threading.Thread(
+                    target=self._work, args=(self._engine, self._jobs), name="kingly-writer"
+                )
                 self._thread.daemon = True
                 self._thread.start()
             self._jobs.put((change, future))
@@ -105,17 +109,19 @@ class DiskStore:
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None
+            if thread is not None and self._jobs is not None:
+                self._jobs.put(None)
         if thread is not None:
-            self._jobs.put(None)
             thread.join()
         self._connections.close()
 
-    def _work(self, engine: Engine) -> None:
+    @staticmethod
+    def _work(engine: Engine, jobs: SimpleQueue[_Job | None]) -> None:
         """Wait for one job, then take whatever else is there. None says that no more will come."""
-        job = self._jobs.get()
+        job = jobs.get()
         while job is not None:
             batch = [job]
-            while len(batch) < LARGEST_BATCH and not self._jobs.empty() and (job := self._jobs.get()) is not None:
+            while len(batch) < LARGEST_BATCH and not jobs.empty() and (job := jobs.get()) is not None:
                 batch.append(job)
             accepted = [(change, future) for change, future in batch if future.set_running_or_notify_cancel()]
             try:
@@ -130,7 +136,7 @@ class DiskStore:
                     else:
                         future.set_exception(outcome.error)
             if job is not None:
-                job = self._jobs.get()
+                job = jobs.get()
         engine.close()
 
     def _recover(self, damage: Malformed) -> None:
