@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 
 from kingly_memory import intake
@@ -256,7 +257,7 @@ SIMILAR = 0.7
 MOST_MERGED = 5
 """Pieces of knowledge that one is merged with at once."""
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
-_Question = Callable[[str, CompressionLevel], str]
+_Question = Callable[[str, CompressionLevel, int], str]
 
 
 class MemoryCompressor:
@@ -288,10 +289,7 @@ class MemoryCompressor:
 
         Raises InvalidInput; LanguageModelError only where a model is required.
         """
-
-        def question(said: str, chosen: CompressionLevel) -> str:
-            return compression_model.outcome(said, chosen, MOST_FACTS[chosen], is_here=self._model_is_here)
-
+        question = partial(compression_model.outcome, is_here=self._model_is_here)
         return await self._compressed(text, level, question, None, significance)
 
     async def compress_conversation(
@@ -304,11 +302,7 @@ class MemoryCompressor:
     ) -> CompressedMemory:
         """What a conversation taught, above all about the focus. Raises as `compress_outcome` does."""
         about = intake.mended(_text("focus", focus)).strip() if focus is not None else ""
-
-        def question(said: str, chosen: CompressionLevel) -> str:
-            most = MOST_FACTS[chosen]
-            return compression_model.conversation(said, about, chosen, most, is_here=self._model_is_here)
-
+        question = partial(compression_model.conversation, focus=about, is_here=self._model_is_here)
         return await self._compressed(text, level, question, about, significance)
 
     async def extract_heuristic(
@@ -375,7 +369,7 @@ class MemoryCompressor:
             raise LanguageModelError(
                 f"it is not on this machine, and what has a significance of {REMOTE_ABOVE} or less stays here"
             )
-        prompt = await asyncio.to_thread(question, text, level)
+        prompt = await asyncio.to_thread(question, text, level, MOST_FACTS[level])
         extract = compression_model.extract(await answer(model, prompt, self._config.llm_timeout_s))
         if extract is None:
             raise LanguageModelError("its reply has none of the sections that it was asked for")

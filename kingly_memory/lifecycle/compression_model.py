@@ -88,7 +88,7 @@ def outcome(text: str, level: str, most_facts: int, *, is_here: bool) -> str:
     return _OUTCOME.format(quoted=_QUOTED, kept=_KEPT[level], most=most_facts, material=_excerpt(text, is_here))
 
 
-def conversation(text: str, focus: str | None, level: str, most_facts: int, *, is_here: bool) -> str:
+def conversation(text: str, level: str, most_facts: int, *, focus: str, is_here: bool) -> str:
     """The question what a conversation taught, above all about its focus."""
     told = f"\nAbove all, note what it says about: {_entry(focus, is_here)}" if focus else ""
     material = _excerpt(text, is_here)
