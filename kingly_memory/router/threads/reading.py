@@ -164,11 +164,13 @@ class Present(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Survey:
     """The threads of a project with live memories, by id, the latest first. `archived` are those that a compaction has
-    archived and of which only protected memories are live. `facets` are the facets `thread` of their contexts."""
+    archived and of which only protected memories are live. `facets` are the facets `thread` of their contexts;
+    `weights` has the threads that have a weight of their own."""
 
     active: Mapping[str, Present]
     archived: Mapping[str, Present]
     facets: Mapping[str, JsonObject]
+    weights: Mapping[str, Weighed]
 
 
 def survey(reader: StoreReader, project: str, now_s: float) -> Survey:
@@ -190,7 +192,7 @@ def survey(reader: StoreReader, project: str, now_s: float) -> Survey:
         live = (subject for subject in _subjects(reader, project, rows) if _is_live(subject, now_s))
         is_active = archived_at is None or any(is_in_use(subject, archived_at) for subject in live)
         (active if is_active else archived)[one.id] = one
-    return Survey(active, archived, facets)
+    return Survey(active, archived, facets, _weights(reader, project, [*active, *archived], facets))
 
 
 def is_in_use(live: Subject, archived_at: float | None) -> bool:
@@ -204,17 +206,18 @@ def active_s(subject: Subject) -> float:
     return max(memory.created_at.timestamp(), memory.updated_at.timestamp(), subject.usage.last_used or -math.inf)
 
 
-def weights(reader: StoreReader, project: str, found: Survey) -> dict[str, Weighed]:
-    """Of each thread that has a weight of its own. A pinned memory pins its thread."""
+def _weights(
+    reader: StoreReader, project: str, names: Iterable[str], known: Mapping[str, JsonObject]
+) -> dict[str, Weighed]:
+    """A pinned memory pins its thread."""
     facets = dict(thread_lookup.all_facets(reader, ATTENTION))
-    names = (*found.active, *found.archived) if facets else ()
-    said = {name: [facets.pop(whose)] for name in names if (whose := owner(project, name)) in facets}
+    said = {name: [facets.pop(whose)] for name in names if (whose := owner(project, name)) in facets} if facets else {}
     for memory_id, facet in facets.items():
         row = reader.row(memory_id) if facet.get("pinned") is True else None
         if row is None or row.standing is not Standing.LIVE or row.memory.scope.project != project:
             continue
         if (context_id := row.memory.scope.context_id) is not None:
-            said.setdefault(thread_lookup.root(context_id, found.facets), []).append(facet)
+            said.setdefault(thread_lookup.root(context_id, known), []).append(facet)
     return {name: weighed(several) for name, several in said.items()}
 
 
@@ -233,18 +236,19 @@ def _latest_present(one: Present) -> tuple[float, str]:
 
 def overview(reader: StoreReader, project: str, now_s: float, most_active: int) -> Overview:
     found = survey(reader, project, now_s)
-    known = weights(reader, project, found)
-    heavy = [one for name, one in known.items() if name in found.active]
-    by_weight = sorted(found.active.values(), key=lambda one: (-known.get(one.id, USUAL).weight, *_latest_present(one)))
-    heaviest, latest = by_weight[:_SHOWN], list(islice(found.active.values(), _SHOWN))
-    glances = _glances(reader, project, now_s, found, weights=known, threads=[*heaviest, *latest])
+    heavy = [one for name, one in found.weights.items() if name in found.active]
+    by_weight = nsmallest(
+        _SHOWN, found.active.values(), key=lambda one: (-found.weights.get(one.id, USUAL).weight, *_latest_present(one))
+    )
+    latest = list(islice(found.active.values(), _SHOWN))
+    glances = _glances(reader, project, now_s, found, [*by_weight, *latest])
     return Overview(
         len(found.active),
         math.fsum(one.weight for one in heavy) + len(found.active) - len(heavy),
         sum(one.pinned for one in heavy),
         reader.counts(project)["archived"],
         most_active,
-        heaviest=tuple(glances[one.id] for one in heaviest if one.id in glances),
+        heaviest=tuple(glances[one.id] for one in by_weight if one.id in glances),
         latest=tuple(glances[one.id] for one in latest if one.id in glances),
     )
 
@@ -254,8 +258,7 @@ def listed(reader: StoreReader, project: str, now_s: float, status: str | None, 
     found = survey(reader, project, now_s)
     present = {ACTIVE: found.active, ARCHIVED: found.archived, MERGED: {}, None: {**found.active, **found.archived}}
     wanted = nsmallest(limit, present[status].values(), key=_latest_present)
-    heavy = weights(reader, project, found)
-    glances = list(_glances(reader, project, now_s, found, weights=heavy, threads=wanted).values())
+    glances = list(_glances(reader, project, now_s, found, wanted).values())
     if status in (None, ARCHIVED):
         glances += islice(_only_archived(reader, project, now_s, {*found.active, *found.archived}), limit)
     if status in (None, MERGED):
@@ -268,13 +271,7 @@ def _latest(one: Glance) -> tuple[float, str]:
 
 
 def _glances(
-    reader: StoreReader,
-    project: str,
-    now_s: float,
-    found: Survey,
-    *,
-    weights: Mapping[str, Weighed],
-    threads: Iterable[Present],
+    reader: StoreReader, project: str, now_s: float, found: Survey, threads: Iterable[Present]
 ) -> dict[str, Glance]:
     """Reads the memories of those threads."""
     by_id = {one.id: one for one in threads}
@@ -289,7 +286,7 @@ def _glances(
             ACTIVE if name in found.active else ARCHIVED,
             one.memories,
             moment(one.last_s),
-            weights.get(name, USUAL),
+            found.weights.get(name, USUAL),
             recalls=int(number(facet, "recalls") or 0),
         )
     return glances

@@ -57,11 +57,10 @@ class Suggesting:
         first = {one: found.active[one] for one in related if one in found.active}
         looked_at = list(islice({**first, **found.active}.values(), MOST_LOOKED_AT))
         told, alike = self._summaries(looked_at, now_s, deadline_s)
-        weights = reading.weights(reader, project, found)
         threads = {}
         for name, one in told.items():
             facet = reading.said_of(reader, project, name, found.facets)
-            threads[name] = _digest(found.active[name], one, facet, weights.get(name, USUAL))
+            threads[name] = _digest(found.active[name], one, facet, found.weights.get(name, USUAL))
         for digest in self._undivided(threads, told, found):
             threads[digest.id] = digest._replace(drift=())
         pairs = [
