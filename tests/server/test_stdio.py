@@ -170,16 +170,13 @@ def test_every_line_has_a_reply_and_the_next_one_is_answered(
 def test_a_stray_print_does_not_reach_the_protocol(tmp_path: Path) -> None:
     script = """
 import os, sys
-from kingly_memory.server import legacy_tools
 from kingly_memory.cli.main import main
-listing = legacy_tools.LegacyTools.list_keys
-async def loud(self):
+from kingly_memory.server import answers
+def loud(result, *_):
     print("from python", flush=True)
     os.write(1, b"from the descriptor\\n")
-    return await listing(self)
-legacy_tools.LegacyTools.list_keys = loud
-loud.__doc__, loud.__annotations__ = listing.__doc__, listing.__annotations__
-loud.__globals__.update(Listed=legacy_tools.Listed)
+    return result
+answers.ANSWERS = {**answers.ANSWERS, "list": loud}
 sys.exit(main(["mcp", "--home", sys.argv[1], "--tools", "legacy"]))
 """
     with subprocess.Popen(
