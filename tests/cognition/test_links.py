@@ -19,7 +19,7 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject
 from kingly_memory.router.linking import Associations
 from kingly_memory.testing import ManualClock
-from tests.test_delivery_states import Shelf
+from tests.router.delivery.test_delivery_states import Shelf
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUICK = Settings(durability="process")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 MOST_BYTES = 16 * 1024 * 1024
 MOST_GAP_S = 0.1
 ENDED = {

@@ -16,7 +16,7 @@ import pytest
 
 from kingly_memory.models import Memory
 from kingly_memory.ports import Remote
-from tests.test_remote_contract import (  # noqa: F401  # its tests and fixtures run here over other servers
+from tests.adapters.remote.test_remote_contract import (  # noqa: F401  # its tests and fixtures run here over other servers
     MakeRemote,
     ends,
     memory,

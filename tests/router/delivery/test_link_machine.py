@@ -12,8 +12,8 @@ from hypothesis.stateful import invariant, rule
 from kingly_memory import MemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import REMOTE_ABOVE
+from tests.router.delivery.test_delivery_machine import KEYS, MOST_ROUNDS, Deliveries
 from tests.router_bench import PromptStore, router_over
-from tests.test_delivery_machine import KEYS, MOST_ROUNDS, Deliveries
 
 
 class Linkings(Deliveries):
