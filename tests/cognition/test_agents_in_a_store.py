@@ -77,9 +77,9 @@ class MoodyStore(PromptStore):
 
 async def test_an_experience_is_a_memory_that_a_search_finds(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        async with await memory.cognitive("H001") as mind:
-            flood = mind.update_after_flood(50_000, 3)
-            decision = mind.update_after_decision("do_nothing", 4)
+        async with await memory.cognitive("H001") as agent_memory:
+            flood = agent_memory.update_after_flood(50_000, 3)
+            decision = agent_memory.update_after_decision("do_nothing", 4)
         [hit] = await memory.search("flood damages", agent="H001")
         found = hit.memory
         assert found.id == flood.id
@@ -93,23 +93,23 @@ async def test_an_experience_is_a_memory_that_a_search_finds(tmp_path: Path) -> 
 
 async def test_consolidating_makes_an_episode_of_the_same_memory(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        mind = await memory.cognitive("H001")
-        item = mind.add_working("elevated the house", 0.8)
-        assert mind.consolidate() == 1
-        await mind.saved()
+        agent_memory = await memory.cognitive("H001")
+        item = agent_memory.add_working("elevated the house", 0.8)
+        assert agent_memory.consolidate() == 1
+        await agent_memory.saved()
         stored = await memory.get(item.id or "")
         assert stored is not None
         assert (stored.type, stored.revision) == (MemoryType.EPISODIC, 2)
 
 
-async def test_what_leaves_the_mind_goes_to_the_archive_and_says_why(tmp_path: Path) -> None:
+async def test_what_leaves_the_agent_goes_to_the_archive_and_says_why(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        async with await memory.cognitive("H001", rules=ExperienceRules(2, 1)) as mind:
+        async with await memory.cognitive("H001", rules=ExperienceRules(2, 1)) as agent_memory:
             for number in range(3):
-                mind.add_working(f"Event {number}", 0.2)
-            mind.add_episodic("great", 0.9)
-            mind.add_episodic("greater", 1.0)
-            mind.add_episodic("too small", 0.1)
+                agent_memory.add_working(f"Event {number}", 0.2)
+            agent_memory.add_episodic("great", 0.9)
+            agent_memory.add_episodic("greater", 1.0)
+            agent_memory.add_episodic("too small", 0.1)
         told = {entry.memory.content: entry.why.reason for entry in (await memory.archived()).entries if entry.why}
         assert told == {
             "Event 0": "it left the working memory of its agent",
@@ -119,11 +119,11 @@ async def test_what_leaves_the_mind_goes_to_the_archive_and_says_why(tmp_path: P
         assert await memory.restore(next(e.memory.id for e in (await memory.archived()).entries)) is not None
 
 
-async def test_agents_and_projects_do_not_see_each_others_minds(tmp_path: Path) -> None:
+async def test_agents_and_projects_do_not_see_each_others_memories(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
         for agent in ("H001", "H002"):
-            async with await memory.cognitive(agent) as mind:
-                mind.add_working(f"I am {agent}")
+            async with await memory.cognitive(agent) as agent_memory:
+                agent_memory.add_working(f"I am {agent}")
         assert (await memory.cognitive("H002")).retrieve() == ["I am H002"]
     async with router(tmp_path, project="city") as memory:
         assert (await memory.cognitive("H001")).retrieve() == []
@@ -141,9 +141,9 @@ async def test_what_matters_goes_to_the_remote_and_what_does_not_stays(tmp_path:
     clock, remote = ManualClock(), FakeRemote(clock=ManualClock())
     store = PromptStore(tmp_path)
     async with router_over(store, remote, clock) as memory:
-        async with await memory.cognitive("H001") as mind:
-            mind.add_episodic("great", 0.9)
-            mind.add_working("small", 0.3)
+        async with await memory.cognitive("H001") as agent_memory:
+            agent_memory.add_episodic("great", 0.9)
+            agent_memory.add_working("small", 0.3)
         await memory.sync()
         assert held(remote) == ["great"]
 
@@ -152,8 +152,8 @@ async def test_observers_hear_of_experiences(tmp_path: Path) -> None:
     heard: list[Event] = []
     store = PromptStore(tmp_path)
     async with router_over(store, None, ManualClock(), observers=(heard.append,)) as memory:
-        async with await memory.cognitive("H001") as mind:
-            item = mind.add_working("rain")
+        async with await memory.cognitive("H001") as agent_memory:
+            item = agent_memory.add_working("rain")
         await asyncio.sleep(0)
         assert [event.memory_id for event in heard if isinstance(event, MemoryStored)] == [item.id]
 
@@ -161,91 +161,91 @@ async def test_observers_hear_of_experiences(tmp_path: Path) -> None:
 # --- sweeps and people ------------------------------------------------------------------------------------------------
 
 
-async def test_neither_time_nor_sweeps_take_away_what_a_mind_holds(tmp_path: Path) -> None:
+async def test_neither_time_nor_sweeps_take_away_what_an_agent_holds(tmp_path: Path) -> None:
     clock = ManualClock()
     async with router(tmp_path, clock=clock) as memory:
-        async with await memory.cognitive("H001") as mind:
+        async with await memory.cognitive("H001") as agent_memory:
             for _ in range(3):
-                mind.add_working("the same again", 0.1)
-            mind.add_episodic("the same again", 0.35)
-        await memory.reinforce(mind.place.working[0].id or "")
+                agent_memory.add_working("the same again", 0.1)
+            agent_memory.add_episodic("the same again", 0.35)
+        await memory.reinforce(agent_memory.place.working[0].id or "")
         clock.jump(400 * DAY)
         await memory.sweep(["lifetimes", "merging", "strength", "tiers"])
         again = await memory.cognitive("H001")
-        assert again.place == mind.place
+        assert again.place == agent_memory.place
         assert len(again.place.working) == 3
         assert [hit.memory.scope.agent for hit in await memory.search("same again", fold=False)] == ["H001"] * 4
 
 
-async def test_a_mind_loads_without_what_somebody_made_it_forget(tmp_path: Path) -> None:
+async def test_an_agent_loads_without_what_somebody_made_it_forget(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        async with await memory.cognitive("H001") as mind:
+        async with await memory.cognitive("H001") as agent_memory:
             for name in ("a", "b", "c"):
-                mind.add_working(name, 0.9)
-        await memory.forget(mind.place.working[1].id or "")
-        mind.consolidate()
-        await mind.saved()
+                agent_memory.add_working(name, 0.9)
+        await memory.forget(agent_memory.place.working[1].id or "")
+        agent_memory.consolidate()
+        await agent_memory.saved()
         forgotten = await memory.list(limit=10)
         assert [one.content for one in forgotten] == ["c", "a"]
         assert (await memory.cognitive("H001")).retrieve() == ["c", "a"]
 
 
 @pytest.mark.parametrize("taken_away", [MemoryRouter.forget, MemoryRouter.archive])
-async def test_an_open_mind_is_without_what_is_forgotten_or_put_away_at_once(
+async def test_an_open_memory_is_without_what_is_forgotten_or_put_away_at_once(
     tmp_path: Path, taken_away: Callable[[MemoryRouter, str], Coroutine[Any, Any, object]]
 ) -> None:
-    async with router(tmp_path) as memory, await memory.cognitive("H001") as mind:
+    async with router(tmp_path) as memory, await memory.cognitive("H001") as agent_memory:
         for name in ("a", "b"):
-            mind.add_working(name, 0.9)
-        mind.consolidate()
-        await mind.saved()
-        await taken_away(memory, mind.place.working[0].id or "")
-        assert mind.retrieve() == ["b"]
-        assert [len(place) for place in mind.place] == [1, 1]
-        assert "'a'" not in str(mind.serialize())
-        mind.add_working("c")
-        await mind.saved()
-        assert (await memory.cognitive("H001")).place == mind.place
+            agent_memory.add_working(name, 0.9)
+        agent_memory.consolidate()
+        await agent_memory.saved()
+        await taken_away(memory, agent_memory.place.working[0].id or "")
+        assert agent_memory.retrieve() == ["b"]
+        assert [len(place) for place in agent_memory.place] == [1, 1]
+        assert "'a'" not in str(agent_memory.serialize())
+        agent_memory.add_working("c")
+        await agent_memory.saved()
+        assert (await memory.cognitive("H001")).place == agent_memory.place
 
 
 async def test_what_another_process_forgets_is_gone_with_the_next_change(tmp_path: Path) -> None:
     async with router(tmp_path) as memory, router(tmp_path) as elsewhere:
-        mind = await memory.cognitive("H001")
-        item = mind.add_working("a")
-        await mind.saved()
+        agent_memory = await memory.cognitive("H001")
+        item = agent_memory.add_working("a")
+        await agent_memory.saved()
         await elsewhere.forget(item.id or "")
-        mind.add_working("b")
-        await mind.saved()
-        assert mind.retrieve() == ["b"]
+        agent_memory.add_working("b")
+        await agent_memory.saved()
+        assert agent_memory.retrieve() == ["b"]
 
 
-async def test_what_is_restored_before_the_mind_goes_on_is_in_it_again(tmp_path: Path) -> None:
+async def test_what_is_restored_before_the_agent_goes_on_is_in_it_again(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        mind = await memory.cognitive("H001")
-        item = mind.add_working("a")
-        await mind.saved()
+        agent_memory = await memory.cognitive("H001")
+        item = agent_memory.add_working("a")
+        await agent_memory.saved()
         await memory.forget(item.id or "")
         await memory.restore(item.id or "")
-        mind.add_working("b")
-        await mind.saved()
-        assert mind.retrieve() == ["b", "a"]
+        agent_memory.add_working("b")
+        await agent_memory.saved()
+        assert agent_memory.retrieve() == ["b", "a"]
 
 
-def test_without_await_too_an_open_mind_is_without_what_is_forgotten(tmp_path: Path) -> None:
+def test_without_await_too_an_open_memory_is_without_what_is_forgotten(tmp_path: Path) -> None:
     with SyncMemoryRouter.open(tmp_path, remote=False, project="town", settings=FAST) as memory:
-        mind = memory.cognitive("H001")
-        item = mind.add_episodic("a", 0.9)
+        agent_memory = memory.cognitive("H001")
+        item = agent_memory.add_episodic("a", 0.9)
         memory.forget(item.id or "")
-        assert mind.retrieve() == []
-        assert mind.add_episodic("b").content == "b"
-        assert mind.retrieve() == memory.cognitive("H001").retrieve() == ["b"]
+        assert agent_memory.retrieve() == []
+        assert agent_memory.add_episodic("b").content == "b"
+        assert agent_memory.retrieve() == memory.cognitive("H001").retrieve() == ["b"]
 
 
 async def test_a_facet_that_cannot_be_read_costs_no_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = PromptStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        async with await memory.cognitive("H001") as mind:
-            mind.add_working("rain")
+        async with await memory.cognitive("H001") as agent_memory:
+            agent_memory.add_working("rain")
         name = editions.owner("app", "H001")
         edition = store.reader.facets("agent_memory", [name])[name]["edition"]
         damaged = {"edition": edition, "items": 5}
@@ -267,14 +267,14 @@ async def test_a_write_that_failed_is_told_by_the_next_verb_and_done_again(
 ) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         store.failures = 1
-        mind.add_working("first")
+        agent_memory.add_working("first")
         with pytest.raises(StoreUnwritable, match="disk full"):
-            mind.add_working("second")
-        assert mind.retrieve() == ["first"]
-        mind.add_working("third")
-        await mind.saved()
+            agent_memory.add_working("second")
+        assert agent_memory.retrieve() == ["first"]
+        agent_memory.add_working("third")
+        await agent_memory.saved()
         assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
     assert "not stored yet" in caplog.text
     assert "first" not in caplog.text
@@ -283,59 +283,59 @@ async def test_a_write_that_failed_is_told_by_the_next_verb_and_done_again(
 async def test_saving_tries_again_and_raises_when_that_fails_too(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         store.failures = 1
-        mind.add_working("first")
-        await mind.saved()
+        agent_memory.add_working("first")
+        await agent_memory.saved()
         store.failures = 3
-        mind.add_working("second")
+        agent_memory.add_working("second")
         with pytest.raises(StoreUnwritable):
-            await mind.saved()
-        assert mind.retrieve() == ["second", "first"]
+            await agent_memory.saved()
+        assert agent_memory.retrieve() == ["second", "first"]
         store.failures = 0
-        await mind.saved()
+        await agent_memory.saved()
         assert (await memory.cognitive("H001")).retrieve() == ["second", "first"]
 
 
 async def test_a_failed_write_that_happened_all_the_same_happens_once(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         store.failures, store.after = 1, True
-        mind.add_working("first")
-        await mind.saved()
-        assert mind.retrieve() == ["first"]
+        agent_memory.add_working("first")
+        await agent_memory.saved()
+        assert agent_memory.retrieve() == ["first"]
         assert len(await memory.list()) == 1
 
 
 async def test_a_verb_does_not_wait_for_changes_that_are_still_on_their_way(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         store.held_up = []
-        mind.add_working("first")
-        mind.add_working("second")
+        agent_memory.add_working("first")
+        agent_memory.add_working("second")
         first, second = store.held_up
         first.set_exception(StoreUnwritable("here", "disk full"))
         with pytest.raises(StoreUnwritable):
-            mind.add_working("told")
+            agent_memory.add_working("told")
         assert not second.done()
         store.held_up = None
         second.set_exception(NotYet())
-        await mind.saved()
-        assert (await memory.cognitive("H001")).retrieve() == mind.retrieve() == ["second", "first"]
+        await agent_memory.saved()
+        assert (await memory.cognitive("H001")).retrieve() == agent_memory.retrieve() == ["second", "first"]
 
 
 async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -> None:
     async with router(tmp_path) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         other = await memory.cognitive("H001")
         for number in range(50):
-            mind.add_working(f"mine {number}")
+            agent_memory.add_working(f"mine {number}")
         other.add_working("other")
     with pytest.raises(RouterClosed):
-        mind.add_working("too late")
-    assert "too late" not in mind.retrieve()
+        agent_memory.add_working("too late")
+    assert "too late" not in agent_memory.retrieve()
     async with router(tmp_path) as memory:
         assert set((await memory.cognitive("H001")).retrieve(2)) == {"other", "mine 49"}
 
@@ -343,22 +343,22 @@ async def test_closing_the_router_saves_what_nobody_waited_for(tmp_path: Path) -
 async def test_what_is_experienced_while_the_router_closes_is_saved_or_refused(tmp_path: Path) -> None:
     memory = router(tmp_path)
     await memory.__aenter__()
-    minds = [await memory.cognitive("H001") for _ in range(2)]
+    memories = [await memory.cognitive("H001") for _ in range(2)]
     experienced: set[str | None] = set()
 
-    async def live(mind: CognitiveMemory) -> None:
+    async def live(agent_memory: CognitiveMemory) -> None:
         with suppress(RouterClosed):
             while True:
-                experienced.add(mind.add_working("more").id)
+                experienced.add(agent_memory.add_working("more").id)
                 await asyncio.sleep(0)
 
-    lives = [asyncio.create_task(live(mind)) for mind in minds]
+    lives = [asyncio.create_task(live(agent_memory)) for agent_memory in memories]
     await asyncio.sleep(0)
     await memory.close()
     await asyncio.gather(*lives)
     async with router(tmp_path) as again:
         rows = [again._engine.store.reader.row(one or "") for one in experienced]
-    assert len(rows) >= len(minds)
+    assert len(rows) >= len(memories)
     assert all(rows)
 
 
@@ -367,9 +367,9 @@ async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
 ) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         store.failures = 1_000
-        mind.add_working("never")
+        agent_memory.add_working("never")
     assert [one.levelno for one in caplog.records][-1] >= logging.WARNING
     assert "is lost with this process" in caplog.text
 
@@ -377,11 +377,11 @@ async def test_what_cannot_be_saved_at_the_end_is_told_by_the_log(
 @pytest.mark.parametrize("content", ["", "x" * 1_048_577])
 async def test_what_the_store_would_refuse_is_refused_before_anything_changes(tmp_path: Path, content: str) -> None:
     async with router(tmp_path) as memory:
-        mind = await memory.cognitive("H001")
+        agent_memory = await memory.cognitive("H001")
         with pytest.raises(InvalidInput, match="content"):
-            mind.add_working(content)
-        assert mind.retrieve() == []
-        await mind.saved()
+            agent_memory.add_working(content)
+        assert agent_memory.retrieve() == []
+        await agent_memory.saved()
         assert len(await memory.list()) == 0
 
 
@@ -434,8 +434,8 @@ def test_processes_that_are_the_same_agent_lose_nothing(tmp_path: Path) -> None:
         live_ones = {one.content for one in memory.list(limit=200)}
         archived = {entry.memory.content for entry in memory.archived(200).entries}
         assert live_ones | archived == {f"Event {n}" for n in (*range(30), *range(100, 130))}
-        mind = memory.cognitive("H001", rules=RULES)
-        assert {item.content for item in (*mind.place.working, *mind.place.episodic)} == live_ones
+        agent_memory = memory.cognitive("H001", rules=RULES)
+        assert {item.content for item in (*agent_memory.place.working, *agent_memory.place.episodic)} == live_ones
 
 
 def test_an_agent_whose_process_is_killed_remembers_at_least_what_was_saved(tmp_path: Path) -> None:
@@ -480,14 +480,14 @@ def test_without_await_a_change_is_stored_when_its_verb_returns(tmp_path: Path) 
 async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None:
     store = MoodyStore(tmp_path)
     async with router_over(store, None, ManualClock()) as memory:
-        mind = await memory.cognitive_waiting("H001")
-        mind.add_working("first")
+        agent_memory = await memory.cognitive_waiting("H001")
+        agent_memory.add_working("first")
         store.failures = 1
         with pytest.raises(StoreUnwritable):
-            mind.add_working("second")
-        assert mind.retrieve() == ["first"]
-        mind.add_working("third")
-        assert mind.retrieve() == ["third", "first"]
+            agent_memory.add_working("second")
+        assert agent_memory.retrieve() == ["first"]
+        agent_memory.add_working("third")
+        assert agent_memory.retrieve() == ["third", "first"]
         assert (await memory.cognitive("H001")).retrieve() == ["third", "first"]
 
 
@@ -495,11 +495,11 @@ async def test_without_await_a_failed_change_is_not_made(tmp_path: Path) -> None
 
 
 class OneBehaviour(RuleBasedStateMachine):
-    """A mind in a store and one in memory live the same life."""
+    """A memory in a store and one in the process live the same life."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder = tempfile.TemporaryDirectory(prefix="kingly-mind-")
+        self._folder = tempfile.TemporaryDirectory(prefix="kingly-agent-")
         self._loop = asyncio.new_event_loop()
         self._clock = ManualClock()
         self._experienced: set[str] = set()
@@ -514,7 +514,7 @@ class OneBehaviour(RuleBasedStateMachine):
         store = PromptStore(Path(self._folder.name))
         self._router = router_over(store, None, self._clock)
         self._run(self._router.__aenter__())
-        self._mind = self._run(self._router.cognitive("H001", rules=self._rules))
+        self._stored = self._run(self._router.cognitive("H001", rules=self._rules))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -522,14 +522,14 @@ class OneBehaviour(RuleBasedStateMachine):
     @rule(step=ADDS | CONSOLIDATION, tick=st.sampled_from([0.0, 1.0, -1.0]))
     def live(self, step: tuple[str, str, float, int], tick: float) -> None:
         self._clock.jump(tick)
-        told, plain = do(self._mind, step), do(self._plain, step)
+        told, plain = do(self._stored, step), do(self._plain, step)
         assert told == plain
         if step[0] != "consolidate":
             self._experienced.add(told.id)
 
     @rule(top_k=st.integers(0, 12), year=YEARS, reserved=st.integers(0, 3))
     def look(self, top_k: int, year: int, reserved: int) -> None:
-        assert self._mind.recall(top_k, year, reserve_episodic=reserved) == self._plain.recall(
+        assert self._stored.recall(top_k, year, reserve_episodic=reserved) == self._plain.recall(
             top_k, year, reserve_episodic=reserved
         )
 
@@ -537,20 +537,20 @@ class OneBehaviour(RuleBasedStateMachine):
     def reopen(self) -> None:
         self._run(self._router.close())
         self._open()
-        assert self._mind.place == self._plain.place
-        assert self._mind.latest_year == self._plain.latest_year
+        assert self._stored.place == self._plain.place
+        assert self._stored.latest_year == self._plain.latest_year
 
     @rule()
     def nothing_is_lost(self) -> None:
-        self._run(self._mind.saved())
+        self._run(self._stored.saved())
         rows = {one: self._router._engine.store.reader.row(one) for one in self._experienced}
         live_ones = {one for one, row in rows.items() if row is not None and row.standing is Standing.LIVE}
-        assert live_ones == {item.id for item in (*self._mind.place.working, *self._mind.place.episodic)}
+        assert live_ones == {item.id for item in (*self._stored.place.working, *self._stored.place.episodic)}
         assert all(row is not None and row.standing in (Standing.LIVE, Standing.ARCHIVED) for row in rows.values())
         types = {
             row.memory.id: row.memory.type for row in rows.values() if row is not None and row.memory.id in live_ones
         }
-        episodes = {item.id for item in self._mind.place.episodic}
+        episodes = {item.id for item in self._stored.place.episodic}
         assert {one for one, kind in types.items() if kind is MemoryType.EPISODIC} == episodes
 
     def teardown(self) -> None:
