@@ -374,8 +374,8 @@ def _revive(transaction: Transaction, sweep_id: str, ids: Sequence[str], context
 
 
 def _forget_summary(transaction: Transaction, entry: JsonObject, context: WriteContext) -> None:
-    """Forget a summary, unless somebody has made it their own since: revised, judged, reinforced, pinned, rated or linked
-    it. To have found it is not enough, nor is to have forgotten some of what it told."""
+    """Forget a summary, unless somebody has made it their own since: revised, judged, reinforced, pinned, rated or
+    linked it. To have found it is not enough, nor is to have forgotten some of what it told."""
     from kingly_memory.lifecycle.summaries import times_redacted
 
     memory_id = MemoryId(entry["id"])
