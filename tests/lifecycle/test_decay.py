@@ -16,7 +16,6 @@ from kingly_memory.lifecycle.decay import (
     SEEDS_RULES,
     Strength,
     StrengthRules,
-    StrengthState,
     Vitals,
     current,
     days_until_forgotten,
@@ -52,29 +51,6 @@ def test_every_strength_that_was_worked_out_beforehand_comes_out() -> None:
         if current(vitals, NOON_S) != pytest.approx(one.strength, abs=6e-7):
             wrong.append(one)
     assert wrong == []
-
-
-@pytest.mark.requirement("ALM-085")
-@pytest.mark.parametrize(("significance", "expected"), [(0.5, 0.75), (1.0, 1.0)])
-def test_a_fresh_memory_is_strong(significance: float, expected: float) -> None:
-    assert current(idle(0, significance=significance), NOON_S) == expected
-    assert state(expected) is StrengthState.STRONG
-
-
-@pytest.mark.requirement("ALM-086")
-@pytest.mark.parametrize(("days", "expected"), [(30, 0.37505519677182575), (60, 0.18755520083407062)])
-def test_an_old_memory_has_faded(days: int, expected: float) -> None:
-    assert current(idle(days), NOON_S) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.requirement("ALM-087")
-def test_an_access_brings_it_back() -> None:
-    assert current(idle(0, accesses=1), NOON_S) == pytest.approx(0.8019860385419959, abs=1e-12)
-
-
-@pytest.mark.requirement("ALM-028")
-def test_days_count_in_fractions() -> None:
-    assert current(idle(0.999), NOON_S) == pytest.approx(0.75 * math.exp(-0.693 * 0.999 / 30))
 
 
 @pytest.mark.requirement("ALM-030")
@@ -190,14 +166,6 @@ def test_what_lies_in_the_future_counts_as_now() -> None:
     ahead = Vitals(NOON_S + 400 * DAY_S, strength=reinforced(-400))
     assert ahead.idle_days(NOON_S) == 0.0
     assert current(ahead, NOON_S) == pytest.approx(0.825)
-
-
-@pytest.mark.requirement("ALM-033")
-def test_the_latest_ten_reinforcements_are_kept() -> None:
-    strength = Strength()
-    for number in range(15):
-        strength = strength.reinforce(NOON_S + number)
-    assert strength.reinforced == tuple(NOON_S + number for number in range(5, 15))
 
 
 def test_a_facet_comes_back_from_json_as_it_was() -> None:

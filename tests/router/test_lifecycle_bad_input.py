@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import Standing
-from kingly_memory.testing import ManualClock, ScriptedLanguageModel
+from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import PromptStore, router_over
 
@@ -109,47 +108,6 @@ async def test_a_clock_that_jumps_a_century_and_back_loses_nothing(
     assert (report.archived, report.erased) == (0, 0), "before it was stored nothing has faded"
     for memory_id in ids:
         assert (await memory.explain(memory_id) or {})["strength"]["strength"] <= 1
-
-
-# --- language models --------------------------------------------------------------------------------------------------
-
-TEXT = (
-    "We deployed the shop on Friday. It was sunny. The migration has 3 steps. "
-    "We must run it before the deploy. Somebody told a joke. The rollback took 12 minutes."
-)
-
-
-class Deaf:
-    """A model that never answers."""
-
-    async def complete(self, prompt: str, *, timeout_s: float) -> str:
-        await asyncio.Event().wait()
-        return prompt
-
-
-@pytest.mark.requirement("ALM-083")
-@pytest.mark.parametrize(
-    "model",
-    [
-        Deaf(),
-        ScriptedLanguageModel(always=""),
-        ScriptedLanguageModel(always="\x00\ufffd {]"),
-        ScriptedLanguageModel(always="SUMMARY:"),
-        ScriptedLanguageModel(always="SUMMARY: " + "blah " * 10_000),
-    ],
-)
-async def test_a_model_that_says_nothing_of_use_leaves_it_to_the_rules(
-    tmp_path: Path, clock: ManualClock, model: Any
-) -> None:
-    store = PromptStore(tmp_path / "home")
-    async with router_over(store, None, clock, settings=replace(LASTING, llm_timeout_s=0.01)) as memory:
-        lesson = await memory.compress_and_learn(TEXT, language_model=model)
-        assert lesson.to_json()["summary_by"] == "rules"
-        assert lesson.compressed.reason is not None
-        assert len(lesson.compressed.summary) < len(TEXT)
-        whole = store.reader.row(lesson.original_id or "")
-        assert whole is not None
-        assert (whole.memory.content, whole.standing) == (TEXT, Standing.ARCHIVED)
 
 
 # --- another process --------------------------------------------------------------------------------------------------
