@@ -15,8 +15,8 @@ HOSTILE_CHARACTERS = 65_536
 """Enough that anything slower than linear would stop the run."""
 
 PIECES = (
-    "We fixed it.;Is it up?;It is 3.5 now.;Use v1.2.;e.g. this;Dr. Smith;是的。;「はい。」;`a. b`;\n;\n\n; ;  ;- ;1. ;# ;> "
-    ";```\n"
+    "We fixed it.;Is it up?;It is 3.5 now.;Use v1.2.;e.g. this;Dr. Smith;是的。;「はい。」;`a. b`;\n;\n\n; ;  ;- ;1. "
+    ";# ;> ;```\n"
     ";    x = f(1)\n;|a|b|\n;User: ;...;…;!;?!;”;“;);(;\t;\r\n;no;No. 5;\u2028;👍;---\n;* [ ] "
 ).split(";")
 WRITTEN = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join)
@@ -152,7 +152,10 @@ def test_numbers_and_versions_are_never_taken_apart(figures: list[str]) -> None:
     assert all(figure in said for figure, said in zip(figures, found, strict=True))
 
 
-HOSTILE = 'word ;x;.;. ;a. ;ab. ;\n;a\n;`a;`;```\n;。;あ。;.";. (;> ;# ;- ;1. ;A b c d e\n;    a=b\n;When a ;\n \t; ;e.g. ;No. 5 ;*;[;|;a:\n'
+HOSTILE = (
+    'word ;x;.;. ;a. ;ab. ;\n;a\n;`a;`;```\n;。;あ。;.";. (;> ;# ;- ;1. '
+    ";A b c d e\n;    a=b\n;When a ;\n \t; ;e.g. ;No. 5 ;*;[;|;a:\n"
+)
 
 
 @pytest.mark.parametrize("piece", HOSTILE.split(";"))
