@@ -1,4 +1,4 @@
-"""Threads on their way from a file into the store and back: values that the files and the router both know."""
+"""Threads as import and export hand them over: values that the files and the router both know."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ImportedThread:
     """A thread as its file has it. `facets` are what the file says of FROM_FILE; each memory has an id, and those whose
     ids are in `pinned` are never to be swept away.
 
-    `into` names the thread that it went on as. `is_alone`: it is one memory that was said in no context, and has its
-    id. `ahead`: how many of its times lay in the future and were taken as the time of reading.
+    `into` names the thread that it was merged into. `is_alone`: it is one memory that belongs to no context, and
+    has its id. `ahead`: how many of its times lay in the future and were taken as the time of reading.
     """
 
     path: Path

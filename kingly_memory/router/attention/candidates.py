@@ -239,7 +239,7 @@ class _Beyond:
         """By topic, the latest memories of threads that are about it. Such threads are looked for among the latest
         memories that speak of it."""
         from kingly_memory.attention.focus import folded
-        from kingly_memory.router.threads.seen import topics_of
+        from kingly_memory.router.threads.seen import threads_of
         from kingly_memory.writing import words
 
         reader, project = self.around.reader, self.around.project
@@ -251,10 +251,10 @@ class _Beyond:
             live = [row.memory for row in rows if row.standing is Standing.LIVE and anything.admits(row.memory)]
             speaking[topic] = {one.scope.context_id: one for one in live if one.scope.context_id is not None}
         everybody = {one.id: one for contexts in speaking.values() for one in contexts.values()}
-        told = topics_of(reader, project, list(everybody.values()), self.around.now_s, topics)
+        threads = threads_of(reader, project, list(everybody.values()), self.around.now_s, about=topics)
         found: dict[str, list[Row]] = {}
         for topic, contexts in speaking.items():
-            about = [name for name, one in contexts.items() if folded(topic) in map(folded, told[one.id])]
+            about = [name for name, one in contexts.items() if folded(topic) in map(folded, threads[one.id].topics)]
             narrowed = [replace(anything, context_id=one) for one in about[:_ABOUT]]
             read = [row for one in narrowed for row in reader.page(one, _LIVE, _EACH, None)]
             found[topic] = [row for row in read if anything.admits(row.memory)]

@@ -27,8 +27,15 @@ def threads_of(
     Where nobody has said what a thread is called and about, its latest memories tell. They are read only for `about`,
     topics that somebody has in focus. A thread that speaks of none of them has no topics then but the memory's tags.
     """
-    ids, known = _thread_ids(reader, project, memories)
-    members = _members(reader, project, ids.values(), known)
+    said_in = {one.scope.context_id for one in memories if one.scope.context_id is not None}
+    known = thread_lookup.threads(reader, project, said_in) if said_in else {}
+    ids: dict[str, str] = {one.id: thread_lookup.root(one.scope.context_id or one.id, known) for one in memories}
+    members = {  # most threads have one context, and nothing is read for these
+        one: thread_lookup.members(reader, project, one)
+        if texts(known.get(one, {}), "holds")
+        else {one: known.get(one, {})}
+        for one in dict.fromkeys(ids.values())
+    }
     alone = [one.id for one in memories if one.scope.context_id is None]
     owners: dict[str, list[str]] = {one: [owner(project, name) for name in members[ids[one]]] for one in ids}
     owners |= {one: [one] for one in alone}
@@ -43,7 +50,7 @@ def threads_of(
     for memory in memories:
         facet, summary = facets.get(ids[memory.id], {}), summaries.get(ids[memory.id])
         weight, pinned = weighed(beside[ATTENTION].get(one, {}) for one in (owners[memory.id][0], memory.id))
-        given, heading = text(facet, "title"), memory.title
+        given, heading, told = text(facet, "title"), memory.title, () if summary is None else summary.topics
         if about and given is None and heading is None and summary is None:
             from kingly_memory.attention.pins import title
 
@@ -51,51 +58,13 @@ def threads_of(
         found[memory.id] = Thread(
             ids[memory.id],
             title=given or (memory.title if summary is None else summary.title) or "",
-            topics=tuple(dict.fromkeys((*_topics(facet, summary), *memory.tags))),
+            topics=tuple(dict.fromkeys((*(texts(facet, "topics") or told), *memory.tags))),
             weight=weight,
             relevance=relevance.get(memory.id, 1.0),
             pinned=pinned,
             heading=(heading or "") if about and given is None else "",
         )
     return found
-
-
-def topics_of(
-    reader: StoreReader, project: str, memories: Sequence[Memory], now_s: float, about: Sequence[str]
-) -> Mapping[str, Sequence[str]]:
-    """What the threads of memories in contexts are about, by the memory's id, as `threads_of` has it."""
-    ids, known = _thread_ids(reader, project, memories)
-    members = _members(reader, project, ids.values(), known)
-    summaries = _summaries(reader, project, members, now_s, about)
-    facets = {one: combined(contexts) for one, contexts in members.items()}
-    topics = {one: _topics(facets[one], summaries.get(one)) for one in members}
-    return {one.id: (*topics[ids[one.id]], *one.tags) for one in memories}
-
-
-def _thread_ids(
-    reader: StoreReader, project: str, memories: Sequence[Memory]
-) -> tuple[dict[str, str], Mapping[str, JsonObject]]:
-    """The thread of each memory, by the memory's id, and the facets `thread` of their contexts."""
-    contexts: dict[str, str | None] = {one.id: one.scope.context_id for one in memories}
-    said_in = {context_id for context_id in contexts.values() if context_id is not None}
-    known = thread_lookup.threads(reader, project, said_in) if said_in else {}
-    return {one: one if said is None else thread_lookup.root(said, known) for one, said in contexts.items()}, known
-
-
-def _members(
-    reader: StoreReader, project: str, threads: Iterable[str], known: Mapping[str, JsonObject]
-) -> dict[str, dict[str, JsonObject]]:
-    """The contexts of each thread with their facets; most threads have one, and nothing is read for these."""
-    return {
-        one: thread_lookup.members(reader, project, one)
-        if texts(known.get(one, {}), "holds")
-        else {one: known.get(one, {})}
-        for one in dict.fromkeys(threads)
-    }
-
-
-def _topics(facet: JsonObject, summary: Summary | None) -> tuple[str, ...]:
-    return texts(facet, "topics") or (() if summary is None else summary.topics)
 
 
 def _summaries(
