@@ -9,6 +9,8 @@ import re
 
 LONGEST = 1_200
 """Characters of a passage. A text that is no longer is its own passage."""
+PASSAGE = "passage"
+"""The score of a hit that says where its best passage begins in its content."""
 OVERLAP = 300
 """Characters at most that two passages share."""
 

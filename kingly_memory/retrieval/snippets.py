@@ -15,6 +15,7 @@ from datetime import date
 from math import inf
 from typing import NamedTuple
 
+from kingly_memory import passages
 from kingly_memory.models import Detail, Hit, Memory, Shown
 from kingly_memory.stemming import stem
 from kingly_memory.writing import (
@@ -203,7 +204,9 @@ def _views(hit: Hit, most: Detail, title: Shown, roots: Roots, *, room: float, d
         yield Shown(Detail.FULL, memory.title, memory.content, title.tokens)
     if most is Detail.TITLE or length <= _SHORTER[-1] or time.monotonic() >= deadline_s:
         return
-    spots = _spots(memory.content[:_LOOKED_THROUGH], roots)
+    begin = int(hit.scores.get(passages.PASSAGE, 0))  # where the passage begins that the hit was found by
+    end = begin + (passages.LONGEST if passages.PASSAGE in hit.scores else _LOOKED_THROUGH)
+    spots = _spots(memory.content, roots, begin, end)
     for longest in (PASSAGE, *_SHORTER):
         if length > longest:
             told = _passage(memory.content, spots, longest)
@@ -237,9 +240,8 @@ def _title(text: str | None) -> str | None:
 # --- the part that answers ------------------------------------------------------------------------------------------
 
 _LOOKED_THROUGH = 131_072
-"""Characters of a memory that are looked through for its passage."""
+"""Characters of a memory that are looked through for a passage, where it was found by none."""
 _MOST_ROOTS = 16
-_MOST_SPOTS = 200
 _CUT = "…"
 _NEAR = 40
 """Characters within which a passage is made to begin and end with a word."""
@@ -263,7 +265,7 @@ class _Spot(NamedTuple):
 def passage(text: str, asked: Iterable[str], most: int = PASSAGE) -> str:
     """The part of a text with most of the words asked for, at most that many characters; its beginning when it has none
     of them. `…` stands where something is left out."""
-    return _passage(text, _spots(text[:_LOOKED_THROUGH], _roots(asked)), most)
+    return _passage(text, _spots(text, _roots(asked), 0, _LOOKED_THROUGH), most)
 
 
 def _roots(asked: Iterable[str]) -> Roots:
@@ -275,14 +277,15 @@ def _roots(asked: Iterable[str]) -> Roots:
     return Roots(frozenset(map(stem, telling[:_MOST_ROOTS])), tuple(pieces)[:_MOST_ROOTS])
 
 
-def _spots(text: str, roots: Roots) -> list[_Spot]:
-    """Where the roots stand, in the order of the text."""
+def _spots(text: str, roots: Roots, begin: int, end: int) -> list[_Spot]:
+    """Where the roots stand in that part of a text, in its order."""
     beginnings = "|".join(sorted({re.escape(one[:2]) for one in roots.stems}))  # a word begins as its stem does
-    likely = re.finditer(rf"(?<![^\W_])(?:{beginnings})[^\W_]*", text, re.IGNORECASE) if beginnings else iter(())
-    found = ((one, stem(one.group().casefold())) for one in likely)
+    word = re.compile(rf"(?<![^\W_])(?:{beginnings})[^\W_]*", re.IGNORECASE)
+    found = ((one, stem(one.group().casefold())) for one in (word.finditer(text, begin, end) if beginnings else ()))
     spots = [_Spot(one.start(), one.end(), root) for one, root in found if root in roots.stems]
     for piece in roots.pieces:
-        spots += [_Spot(one.start(), one.end(), piece) for one in re.finditer(re.escape(piece), text)]
+        here = re.compile(re.escape(piece)).finditer(text, begin, end)
+        spots += [_Spot(one.start(), one.end(), piece) for one in here]
     return sorted(spots)
 
 
@@ -309,20 +312,17 @@ def _passage(text: str, spots: Sequence[_Spot], most: int) -> str:
 
 
 def _window(spots: Sequence[_Spot], most: int) -> tuple[int, int]:
-    """From where to where the most different roots stand within so many characters, the first time among equals."""
-    begin, end, found = 0, 0, 0
+    """The shortest stretch of so many characters at most in which the most different roots stand; the first among
+    equals."""
+    best, found = (0, 0), (0, 0)
     inside: Counter[str] = Counter()
-    after = 0
-    for at, first in enumerate(spots):
-        while after < len(spots) and spots[after].end <= first.begin + most:
-            inside[spots[after].root] += 1
-            after += 1
-        if after == at:  # longer than there is room for
-            after += 1
-            continue
-        if len(inside) > found:
-            begin, end, found = first.begin, spots[after - 1].end, len(inside)
-        inside[first.root] -= 1
-        if not inside[first.root]:
-            del inside[first.root]
-    return begin, end
+    start = 0
+    for at, last in enumerate(spots):
+        inside[last.root] += 1
+        while start <= at and (spots[start].begin < last.end - most or inside[spots[start].root] > 1):
+            inside[spots[start].root] -= 1
+            start += 1
+        count, length = len(+inside), last.end - spots[start].begin if start <= at else 0
+        if (count, -length) > found and count:
+            best, found = (spots[start].begin, last.end), (count, -length)
+    return best

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import takewhile
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -340,9 +339,9 @@ def test_a_text_is_looked_through_once_however_many_lengths_are_tried(monkeypatc
     looked: list[str] = []
     spots = snippets._spots
 
-    def counted(text: str, roots: snippets.Roots) -> list[snippets._Spot]:
+    def counted(text: str, roots: snippets.Roots, begin: int, end: int) -> list[snippets._Spot]:
         looked.append(text)
-        return spots(text, roots)
+        return spots(text, roots, begin, end)
 
     monkeypatch.setattr(snippets, "_spots", counted)
     [hit] = hits_of([HANDBOOK])
@@ -351,21 +350,21 @@ def test_a_text_is_looked_through_once_however_many_lengths_are_tried(monkeypatc
     assert (told.shown[hit.memory.id].view, len(looked)) == (Detail.TITLE, 1)
 
 
-def ends_within(reach: int, spot: snippets._Spot) -> bool:
-    return spot.end <= reach
-
-
-@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 12), st.sampled_from("abc")), max_size=30))
-def test_a_passage_is_where_most_different_words_stand_the_first_time(drawn: list[tuple[int, int, str]]) -> None:
-    spots = sorted(snippets._Spot(begin, begin + length, root) for begin, length, root in drawn)
-    best = (0, 0, 0)
-    for at, first in enumerate(spots):
-        reach = first.begin + 10
-        inside = list(takewhile(partial(ends_within, reach), spots[at:]))
-        count = len({one.root for one in inside})
-        if count > best[2]:
-            best = (first.begin, inside[-1].end, count)
-    assert snippets._window(spots, 10) == best[:2]
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 12), st.sampled_from("abc")), max_size=30))
+def test_a_passage_is_the_shortest_stretch_in_which_most_different_words_stand(
+    drawn: list[tuple[int, int, str]],
+) -> None:
+    ends = list(accumulate(gap + length for gap, length, _ in drawn))
+    spots = [snippets._Spot(end - length, end, root) for end, (_, length, root) in zip(ends, drawn, strict=True)]
+    stretches = [
+        (len({one.root for one in spots[first : last + 1]}), spots[first].begin - spots[last].end)
+        for first in range(len(spots))
+        for last in range(first, len(spots))
+        if 0 < spots[last].end - spots[first].begin <= 10
+    ]
+    begin, end = snippets._window(spots, 10)
+    inside = {one.root for one in spots if begin <= one.begin and one.end <= end}
+    assert (len(inside), begin - end) == max(stretches, default=(0, 0))
 
 
 def test_a_title_is_the_memorys_own_or_its_first_words_on_one_line() -> None:

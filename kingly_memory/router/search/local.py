@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
-from kingly_memory.passages import LONGEST
+from kingly_memory.passages import LONGEST, PASSAGE
 from kingly_memory.ports import Match, Row, StoreReader
 from kingly_memory.retrieval import lexical, spelling
 from kingly_memory.retrieval.lexical import READ, Loan, Question, Term, Terms, lends, loans, other_forms, terms
@@ -29,8 +29,9 @@ LEAST_SHARE = 0.25
 LOOK_SHARE, JUDGE_SHARE = 0.75, 0.85
 """Of the time that is left for looking up: when what was found so far has to do, and when no more of it is read closely
 and nothing more is read. The rest is for what cannot be interrupted."""
-PASSAGES = 200
-"""Passages of long memories that are looked at; several may be of one memory."""
+PASSAGES, LONG_READ = 200, 10
+"""Passages of long memories that are looked at, of which several may be of one memory; and how many memories are read
+for them at least, for these take time."""
 SHORTLIST = 40
 """Fewest matches of the index that are looked at closely."""
 LENDERS, BORROWERS = 16, 40
@@ -269,6 +270,8 @@ class LocalSearch:
         for one in best:
             if one.row.memory.id not in known:
                 scores = self._scores(query, one)
+                if one.row.position in judge.passages:
+                    scores[PASSAGE] = float(judge.passages[one.row.position][0])
                 hits.append(LocalHit(one.row.memory, one.row.standing, min(one.rank[0] * scale, 1.0), scores))
         took_ms = (time.monotonic() - began) * 1000
         return LocalAnswer(tuple(hits[:wanted]), took_ms, cut or wording.cut or judge.cut, wording.repaired)
@@ -291,7 +294,8 @@ class LocalSearch:
         judge.take(found, page.found, self.shown([match.row for match in page.found], query, now_s))
         if wording.looked_up and not page.cut:
             judge.passages = self._reader.passages(query, wording.looked_up, PASSAGES, deadline_s)
-            best = heapq.nlargest(size, judge.passages, key=lambda position: judge.passages[position][1])
+            most = max(query.limit, LONG_READ)
+            best = heapq.nlargest(most, judge.passages, key=lambda position: judge.passages[position][1])
             rows = self._reader.rows_at(best, deadline_s)
             matches = [Match(row, judge.passages[row.position][1]) for row in rows]
             judge.take(found, matches, self.shown(rows, query, now_s))
