@@ -34,21 +34,26 @@ def mcp(options: Namespace, out: Output) -> int:
     require("mcp", "`kingly-memory mcp`")
     place = replace(place_of(options, out), remote_use=RemoteUse.ENROL)  # it is how a host is configured
     settings = Settings.from_environment(home=place.home)
-    from kingly_memory.server import run, tools  # the SDK, which no other command needs
+    from kingly_memory.hub.logs import warnings_to_stderr
+    from kingly_memory.server.run import run, server_of  # the SDK, which no other command needs
+    from kingly_memory.server.tools import chosen
 
-    offered = tools.chosen(options.tools)
-    if not options.http:
-        run.run_stdio(place, settings, offered)
-        return 0
-    from kingly_memory.server.web import Listening
+    server = server_of(place, settings, chosen(options.tools), shared=options.http)
+    with warnings_to_stderr():
+        if not options.http:
+            run(server.run_stdio_async())
+            return 0
+        from kingly_memory.server.web import serve
 
-    token_file = options.mcp_token_file
-    listening = Listening(
-        options.host,
-        options.port,
-        token=None if token_file else mcp_token(),
-        token_file=Path(token_file) if token_file else None,
-        allowed_hosts=options.allow_host or (),
-    )
-    run.run_http(place, settings, offered, listening)
+        token_file = options.mcp_token_file
+        serve(
+            server,
+            place.home,
+            options.host,
+            options.port,
+            token=None if token_file else mcp_token(),
+            token_file=Path(token_file) if token_file else None,
+            allowed_hosts=options.allow_host or (),
+            run=run,
+        )
     return 0

@@ -1,4 +1,4 @@
-"""Running the server, over stdio or HTTP, until input ends or it is told to stop."""
+"""The server over a place, and its event loop."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.memory_server import LONGEST_MESSAGE_BYTES, MemoryServer
 from kingly_memory.settings import Place, Settings
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter
-    from kingly_memory.server.web import Listening
 
 _JSON_GROWTH = 6
 """How many times as long a text may become in JSON."""
@@ -31,20 +29,7 @@ def server_of(place: Place, settings: Settings, toolsets: Collection[str], *, sh
     return MemoryServer(LazyRouter(begin), toolsets, shared=shared, longest_message_bytes=longest)
 
 
-def run_stdio(place: Place, settings: Settings, toolsets: Collection[str]) -> None:
-    with warnings_to_stderr():
-        _run(server_of(place, settings, toolsets).run_stdio_async())
-
-
-def run_http(place: Place, settings: Settings, toolsets: Collection[str], listening: Listening) -> None:
-    """See `web.serve`."""
-    from kingly_memory.server.web import serve
-
-    with warnings_to_stderr():
-        serve(server_of(place, settings, toolsets, shared=True), place.home, listening, run=_run)
-
-
-def _run(serving: Coroutine[Any, Any, None]) -> None:
+def run(serving: Coroutine[Any, Any, None]) -> None:
     """Run it to its end, and leave the loop as it is then: the process ends next, and closing the loop would wait for
     threads that may wait for a store which another process holds."""
     asyncio.Runner().run(serving)

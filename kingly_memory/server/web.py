@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +23,6 @@ Run = Callable[[Coroutine[Any, Any, None]], object]
 PATH = "/mcp"
 _THE_GATE_DECIDES = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """Behind the door the SDK does not ask again: a second list of names would be another opinion."""
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 8001
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """Where to listen and whom to let in. Without a token, given or in a file, the home gets one of its own."""
-
-    host: str = DEFAULT_HOST
-    port: int = DEFAULT_PORT
-    token: str | None = None
-    token_file: Path | None = None
-    allowed_hosts: Collection[str] = ()
 
 
 class Door:
@@ -80,25 +65,32 @@ def application(server: MemoryServer, gate: Gate) -> ASGIApp:
     return Door(inner, gate, server.longest_message_bytes)
 
 
-def serve(server: MemoryServer, home: Path, listening: Listening, *, run: Run = asyncio.run) -> None:
-    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which.
+def serve(
+    server: MemoryServer,
+    home: Path,
+    host: str,
+    port: int,
+    *,
+    token: str | None,
+    token_file: Path | None,
+    allowed_hosts: Collection[str],
+    run: Run,
+) -> None:
+    """Serve until SIGTERM or SIGINT. Port 0 takes a free one; a line on standard output says which. Without a token,
+    given or in a file, callers need the home's own.
 
     Raises InvalidSetting before anything is opened, StoreError when the home cannot be used.
     """
-    given = listening.token or (None if listening.token_file is None else token_in(listening.token_file))
-    check_bind(listening.host, token_given=given is not None, hosts=listening.allowed_hosts)
+    given = token or (None if token_file is None else token_in(token_file))
+    check_bind(host, token_given=given is not None, hosts=allowed_hosts)
     with ExitStack() as stack:
-        taken = stack.enter_context(listener(listening.host, listening.port))
-        token, place = (given, None) if given is not None else own_token(home)
-        web = quiet_server(application(server, Gate.of(token, listening.allowed_hosts)), lifespan=True)
+        taken = stack.enter_context(listener(host, port))
+        known, place = (given, None) if given is not None else own_token(home)
+        web = quiet_server(application(server, Gate.of(known, allowed_hosts)), lifespan=True)
         stack.enter_context(stopped_by_signals(web))
-        _announce(f"{address(listening.host, taken.getsockname()[1])}{PATH}", place)
+        if place is not None:
+            sys.stderr.write(f"kingly-memory: callers need the bearer token in {place}\n")
+            sys.stderr.flush()
+        sys.stdout.write(f"kingly-memory listening on {address(host, taken.getsockname()[1])}{PATH}\n")
+        sys.stdout.flush()
         run(web.serve(sockets=[taken]))
-
-
-def _announce(url: str, token_file: Path | None) -> None:
-    if token_file is not None:
-        sys.stderr.write(f"kingly-memory: callers need the bearer token in {token_file}\n")
-        sys.stderr.flush()
-    sys.stdout.write(f"kingly-memory listening on {url}\n")
-    sys.stdout.flush()
