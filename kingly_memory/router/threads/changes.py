@@ -104,8 +104,8 @@ def split(
                 continue
             for row in moved:
                 write.revise(transaction, _in_context(row.memory, thread_id), context, row.standing)
-            told = {"context_id": thread_id, "split_from": thread.id, "at": context.now_s, "title": share.title}
-            _set(transaction, owner(context.project, thread_id), told)
+            begun = {"context_id": thread_id, "split_from": thread.id, "at": context.now_s, "title": share.title}
+            _set(transaction, owner(context.project, thread_id), begun)
             if attention is not None:
                 transaction.set_facet(ATTENTION, owner(context.project, thread_id), attention)
             _move_at_hand(transaction, [row.memory for row in moved], thread_id, context)

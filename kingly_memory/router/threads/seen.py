@@ -50,7 +50,7 @@ def threads_of(
     for memory in memories:
         facet, summary = facets.get(ids[memory.id], {}), summaries.get(ids[memory.id])
         weight, pinned = weighed(beside[ATTENTION].get(one, {}) for one in (owners[memory.id][0], memory.id))
-        given, heading, told = text(facet, "title"), memory.title, () if summary is None else summary.topics
+        given, heading, topics = text(facet, "title"), memory.title, () if summary is None else summary.topics
         if about and given is None and heading is None and summary is None:
             from kingly_memory.attention.pins import title
 
@@ -58,7 +58,7 @@ def threads_of(
         found[memory.id] = Thread(
             ids[memory.id],
             title=given or (memory.title if summary is None else summary.title) or "",
-            topics=tuple(dict.fromkeys((*(texts(facet, "topics") or told), *memory.tags))),
+            topics=tuple(dict.fromkeys((*(texts(facet, "topics") or topics), *memory.tags))),
             weight=weight,
             relevance=relevance.get(memory.id, 1.0),
             pinned=pinned,

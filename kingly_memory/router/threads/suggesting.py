@@ -56,12 +56,12 @@ class Suggesting:
         related = [] if context is None else _related(reader, context, found.facets, now_s)
         first = {one: found.active[one] for one in related if one in found.active}
         looked_at = list(islice({**first, **found.active}.values(), MOST_LOOKED_AT))
-        told, alike = self._summaries(looked_at, now_s, deadline_s)
+        summaries, alike = self._summaries(looked_at, now_s, deadline_s)
         threads = {}
-        for name, one in told.items():
+        for name, one in summaries.items():
             facet = reading.said_of(reader, project, name, found.facets)
             threads[name] = _digest(found.active[name], one, facet, found.weights.get(name, USUAL))
-        for digest in self._undivided(threads, told, found):
+        for digest in self._undivided(threads, summaries, found):
             threads[digest.id] = digest._replace(drift=())
         pairs = [
             Pair(round(similarity, 4), (one, other), _shared(threads[one], threads[other]))
@@ -82,11 +82,11 @@ class Suggesting:
             if time.monotonic() >= deadline_s:
                 break
         known = {one: known[one] for one in threads if one in known}
-        told = {one.id: summary for one, summary in known.items()}
+        summaries = {one.id: summary for one, summary in known.items()}
         if known.keys() != self._known.keys():
-            pairs = _alike(told, [one.id for one in known if one not in self._known], pairs)
+            pairs = _alike(summaries, [one.id for one in known if one not in self._known], pairs)
             self._known, self._pairs = known, pairs
-        return told, pairs
+        return summaries, pairs
 
     def _read(self, threads: Sequence[Present], known: dict[Present, Summary], now_s: float) -> None:
         by_id = {one.id: one for one in threads}
@@ -94,7 +94,9 @@ class Suggesting:
         for name, said in reading.lines(self._reader, self._project, contexts, now_s).items():
             known[by_id[name]] = reading.summary(name, said)
 
-    def _undivided(self, threads: Mapping[str, Digest], told: Mapping[str, Summary], found: Survey) -> Iterator[Digest]:
+    def _undivided(
+        self, threads: Mapping[str, Digest], summaries: Mapping[str, Summary], found: Survey
+    ) -> Iterator[Digest]:
         """Threads that drifted and that a split would refuse all the same. Where only a file says that a thread
         drifted, its messages need not show it: the latest such threads are divided on trial, the others count as
         undivided."""
@@ -105,7 +107,7 @@ class Suggesting:
             if len(present.talks) > 1:  # what was merged is parted
                 continue
             is_divided = 1 < present.memories <= MOST_MOVED
-            if is_divided and not drift.is_adrift(told[one.id].drift):
+            if is_divided and not drift.is_adrift(summaries[one.id].drift):
                 tried += 1
                 thread = Named(one.id, owner(project, one.id))
                 rows = thread_lookup.rows(reader, project, thread, thread_lookup.members(reader, project, one.id))
@@ -118,17 +120,17 @@ class Suggesting:
 
 
 def _alike(
-    told: Mapping[str, Summary], new: Sequence[str], pairs: Sequence[tuple[float, str, str]]
+    summaries: Mapping[str, Summary], new: Sequence[str], pairs: Sequence[tuple[float, str, str]]
 ) -> list[tuple[float, str, str]]:
     """Every pair above the threshold. Where few threads are new, only these are compared with all others: after a store
     that takes a third of the time."""
     if len(new) > _FEW:
-        return list(topics.alike([(name, one.topic) for name, one in told.items()], ALIKE))
-    left = told.keys() - set(new)
+        return list(topics.alike([(name, one.topic) for name, one in summaries.items()], ALIKE))
+    left = summaries.keys() - set(new)
     found = [pair for pair in pairs if {*pair[1:]} <= left]
     for name in new:
-        topic = told[name].topic
-        found += ((value, name, one) for one in left if (value := topics.dot(topic, told[one].topic)) > ALIKE)
+        topic = summaries[name].topic
+        found += ((value, name, one) for one in left if (value := topics.dot(topic, summaries[one].topic)) > ALIKE)
         left.add(name)
     return found
 

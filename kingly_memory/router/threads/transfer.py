@@ -135,8 +135,8 @@ def _admitted(reader: StoreReader, thread: ImportedThread, project: str) -> Impo
         return replace(thread, facets={}, pinned=frozenset(), said={}, into=None)
     if thread.into is None or not any(map(is_begun_here, thread_lookup.threads(reader, project, [thread.into]))):
         return thread
-    told = {name: one for name, one in thread.facets.get(THREAD, {}).items() if name != "into"}
-    return replace(thread, facets={**thread.facets, THREAD: told}, into=None)
+    kept = {name: one for name, one in thread.facets.get(THREAD, {}).items() if name != "into"}
+    return replace(thread, facets={**thread.facets, THREAD: kept}, into=None)
 
 
 def _set_facets(

@@ -265,9 +265,9 @@ class Threads:
         parted = self._chosen(left, topics, now_s) or ([] if topics else left)
         if parted:
             is_own_left = self._is_left(thread, {thread.id: {}}, now_s)
-            leaving = parted if is_own_left or set(left) > set(parted) else children
+            leave = parted if is_own_left or set(left) > set(parted) else children
             is_known = reader.page(Query("", project, context_id=thread.id), tuple(Standing), 1, None)
-            part = changes.part(thread.id, leaving, context, is_erased=not is_known)
+            part = changes.part(thread.id, leave, context, is_erased=not is_known)
 
             def change(transaction: Transaction) -> Sequence[str]:
                 part(transaction)
