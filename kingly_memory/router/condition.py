@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kingly_memory.lifecycle import decay, policies
-from kingly_memory.lifecycle.activity import Activity, memory_stats
 from kingly_memory.lifecycle.decay import StrengthState
 from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing, Tier, moment_text
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.router import archive, known_remotes, merged
+from kingly_memory.router.activity import Activity, memory_stats
 from kingly_memory.router.archive import Archived, ArchiveEntry
 from kingly_memory.router.subjects import Subjects
 

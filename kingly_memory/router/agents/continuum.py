@@ -18,7 +18,6 @@ from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, Conso
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import RESULTS_LIMIT
-from kingly_memory.lifecycle.activity import Activity, memory_stats
 from kingly_memory.lifecycle.plan import TIERS
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement
@@ -27,6 +26,7 @@ from kingly_memory.ports import Transaction
 from kingly_memory.retrieval.fusion import NAMED, VECTORS
 from kingly_memory.router import feedback, sweep_changes, write
 from kingly_memory.router.access import Access
+from kingly_memory.router.activity import Activity, memory_stats
 from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.write import Stored

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory.lifecycle.activity import Activity, last_hour, memory_stats
 from kingly_memory.models import Tier
+from kingly_memory.router.activity import Activity, last_hour, memory_stats
 from tests.lifecycle.samples import DAY_S, HOUR_S, NOON_S
 
 TIMES = st.lists(st.tuples(st.floats(0, 3 * HOUR_S), st.integers(1, 9)), max_size=60)
