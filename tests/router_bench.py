@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from kingly_memory.adapters.local.reader import Reader
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.app.opening import MemoryRouter
+from kingly_memory.app.parts import language_model
 from kingly_memory.errors import RemoteError, StoreUnwritable
 from kingly_memory.models import Memory
 from kingly_memory.observe import Observer
@@ -102,6 +104,7 @@ def router_over(
         clock=clock,
         observers=observers,
         chance=lambda: 0.5,
+        language_model=partial(language_model, settings, clock),
     )
     return MemoryRouter(engine)
 
