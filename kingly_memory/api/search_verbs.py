@@ -53,7 +53,15 @@ def search(
             command_words="by words alone, and do not ask the remote when this machine has an answer",
         ),
     ] = False,
-    include_semantic: Annotated[bool, Arg("ask the remote too", option="semantic", also=("semantic",))] = True,
+    include_semantic: Annotated[
+        bool,
+        Arg(
+            "ask the remote too",
+            option="semantic",
+            also=("semantic",),
+            command_words="ask the remote for memories of similar meaning",
+        ),
+    ] = True,
     types: Types | None = None,
     limit: Annotated[
         int | None,
@@ -78,7 +86,7 @@ def search(
         Arg(
             "how much of each memory; titles cost least",
             "HOW",
-            command_words="how much of each memory to show (default: a line of each)",
+            command_words="how much of each memory: titles, passages or full (default: a line of each)",
             choices=(*DETAILS,),
             tool_default="full",
         ),
