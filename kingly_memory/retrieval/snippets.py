@@ -262,12 +262,6 @@ class _Spot(NamedTuple):
     root: str
 
 
-def passage(text: str, asked: Iterable[str], most: int = PASSAGE) -> str:
-    """The part of a text with most of the words asked for, at most that many characters; its beginning when it has none
-    of them. `…` stands where something is left out."""
-    return _passage(text, _spots(text, _roots(asked), 0, _LOOKED_THROUGH), most)
-
-
 def _roots(asked: Iterable[str]) -> Roots:
     text = " ".join(asked)
     said = dict.fromkeys(words(without_unbroken(text)))

@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 from kingly_memory.ids import new_id
 from kingly_memory.models import Detail, Hit, Origin, Scope, Shown
 from kingly_memory.retrieval import snippets
-from kingly_memory.retrieval.snippets import PASSAGE, READ, TITLE, Disclosed, disclose, fold, groups, passage, spent
+from kingly_memory.retrieval.snippets import PASSAGE, READ, TITLE, Disclosed, disclose, fold, groups, spent
 from kingly_memory.writing import CHARACTERS_PER_TOKEN, estimated_tokens, token_spans
 from tests.retrieval.samples import NOW, memory
+
+
+def passage(text: str, asked: Sequence[str], most: int = PASSAGE) -> str:
+    """The part of a text with most of the words asked for."""
+    return snippets._passage(text, snippets._spots(text, snippets._roots(asked), 0, len(text)), most)
 
 
 def same(one: str, other: str) -> bool:
