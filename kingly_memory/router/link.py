@@ -7,7 +7,7 @@
 | the token is refused (401, 403) | offline, next probe in one interval | unchanged |
 | a search gives up waiting, `offline_after` times in a row | offline, and probed at once | unchanged |
 | a probe is due, 300 s after the last, in one process | | connected when answered, else 300 s more |
-| `sync`, or a router opens | | probed at once |
+| `sync`; after a refused token also when a router opens | | probed at once |
 
 The link is a row in the store that all processes with the same token share.
 """

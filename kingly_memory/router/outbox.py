@@ -154,8 +154,8 @@ class Claim:
                 due = transaction.due_deliveries(outbox, self.now_s, most, early=self.early)
                 fresh = [one for one in due if one not in passed]
                 for item_id in fresh:
-                    item = lease(transaction, item_id, found) if len(found) < limit else None
-                    found |= {} if item is None else {item_id: item}
+                    if len(found) < limit and (item := lease(transaction, item_id, found)) is not None:
+                        found[item_id] = item
                 if not fresh:
                     break
                 passed.update(fresh)

@@ -158,9 +158,6 @@ class Transport:
             # `from None`: the library's texts quote what the server sent.
             raise RemoteUnavailable(self._trouble(problem), reached=exchange.reached) from None
 
-    def now(self) -> datetime:
-        return self.clock.now()
-
     async def aclose(self) -> None:
         """Close the connections. Safe to call twice."""
         client, self._client = self._client, None
@@ -169,7 +166,7 @@ class Transport:
 
     async def _value(self, reply: Reply) -> Any:
         body = await reply.body()
-        return await read_aside(len(body), result, reply.status, body, reply.header("retry-after"), self.now())
+        return await read_aside(len(body), result, reply.status, body, reply.header("retry-after"), self.clock.now())
 
     async def authorised(self, send: Callable[[str | None], Awaitable[T]]) -> T:
         """Send with the token; where it was refused and there is another one by now, once more."""
@@ -278,7 +275,7 @@ class Exchange:
         self.reached = False
 
     def now(self) -> datetime:
-        return self._transport.now()
+        return self._transport.clock.now()
 
     async def send(
         self,
