@@ -15,6 +15,7 @@ import os
 import re
 import socket
 import ssl
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -227,6 +228,8 @@ class Transport:
         for name in ("httpx", "httpcore"):  # their INFO lines hold whole URLs, their DEBUG lines whole headers
             library = logging.getLogger(name)
             library.setLevel(max(library.level, logging.WARNING))
+        # anyio says this when an event loop ends in the instant in which a connection begins. Nothing is lost by it.
+        warnings.filterwarnings("ignore", r"coroutine '\w*connect_tcp\.<locals>", RuntimeWarning)
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "identity",
