@@ -400,7 +400,7 @@ async def test_a_surprise_follows_the_seeds_average(continuum: ContinuumMemory) 
 # --- consolidation ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("ARG-036")
+@pytest.mark.requirement("ARG-030", "ARG-036")
 async def test_consolidation_says_what_it_moved_and_a_move_changes_nothing_else(
     continuum: ContinuumMemory, clock: ManualClock
 ) -> None:

@@ -41,6 +41,7 @@ def note(of_bytes: int, facts: dict[float, str], seed: int) -> str:
     return "".join([*parts, *(fact for _, fact in waiting)])
 
 
+@pytest.mark.requirement("N4")
 @pytest.mark.parametrize("of_bytes", [8_000, 32_000, 64_000])
 def test_a_fact_at_any_depth_of_a_long_note_is_found_among_five_and_shown(tmp_path: Path, of_bytes: int) -> None:
     facts = {
