@@ -38,8 +38,8 @@ def mcp(options: Namespace, out: Output) -> int:
     from kingly_memory.server.run import run, server_of  # the SDK, which no other command needs
     from kingly_memory.server.tools import chosen
 
-    server = server_of(place, settings, chosen(options.tools), shared=options.http)
-    with warnings_to_stderr():
+    with warnings_to_stderr():  # before the SDK looks for handlers: without one it writes each line itself
+        server = server_of(place, settings, chosen(options.tools), shared=options.http)
         if not options.http:
             run(server.run_stdio_async())
             return 0
