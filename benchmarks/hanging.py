@@ -12,6 +12,7 @@ from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure, 
 from benchmarks.searching import load
 from benchmarks.texts import Note, Question
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.settings import Pace
 
 BLOCKS = 12
 HUNG_SEARCHES = 40
@@ -73,9 +74,11 @@ async def searches(plan: Plan, endpoint: str) -> list[Figure]:
     questions = plan.writer.questions(notes, plan.samples + 3)
     without = _Searched(plan.folder / "hung-search-without", None, by_words())
     hung = _Searched(
-        plan.folder / "hung-search-unaware", endpoint, by_words(offline_after=NEVER, call_timeout_s=UNNOTICED_S)
+        plan.folder / "hung-search-unaware",
+        endpoint,
+        by_words(pace=Pace(offline_after=NEVER), call_timeout_s=UNNOTICED_S),
     )
-    aware = by_words(offline_after=1, call_timeout_s=0.2, send_tries=1)
+    aware = by_words(pace=Pace(offline_after=1, send_tries=1), call_timeout_s=0.2)
     offline = _Searched(plan.folder / "hung-search-aware", endpoint, aware)
     async with without.opened(notes, questions), hung.opened(notes, questions), offline.opened(notes, questions):
         unaware = await alternate({"hung": hung.search}, min(plan.samples, HUNG_SEARCHES))

@@ -139,8 +139,8 @@ async def _calls(plan: Plan, endpoint: str) -> list[Figure]:
     count = min(plan.samples, MOST_CALLS)
     questions = [one.text for one in plan.writer.questions(notes, count + 3)]
     texts = [note.content for note in plan.writer.notes(count + 3)]
-    unaware = {"KINGLY_OFFLINE_AFTER": str(NEVER), "KINGLY_CALL_TIMEOUT_S": str(UNNOTICED_S)}
-    aware = {"KINGLY_OFFLINE_AFTER": "1", "KINGLY_CALL_TIMEOUT_S": "0.2", "KINGLY_SEND_TRIES": "1"}
+    unaware = {"KINGLY_PACE": f"offline_after={NEVER}", "KINGLY_CALL_TIMEOUT_S": str(UNNOTICED_S)}
+    aware = {"KINGLY_PACE": "offline_after=1, send_tries=1", "KINGLY_CALL_TIMEOUT_S": "0.2"}
     async with (
         _host(plan, notes, "mcp-alone", None) as alone,
         _host(plan, notes, "mcp-hung", endpoint, **unaware) as hung,

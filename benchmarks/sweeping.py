@@ -17,6 +17,7 @@ from benchmarks.texts import Note, Question
 from benchmarks.working import resident_bytes
 from kingly_memory import MemoryRouter
 from kingly_memory.intake import Imported, draft
+from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
 
 FULL = 100_000
@@ -30,7 +31,7 @@ MERGING = ("lifetimes", "merging", "strength")
 ROUNDS = 3
 DAY_S = 86_400.0
 LASTING = by_words()
-PASSING = by_words(semantic_lifetime_s=DAY_S)
+PASSING = by_words(lifetimes=Lifetimes(semantic=DAY_S))
 AT_FULL = (Goal("max", 10_000.0), Goal("grown_mb", 200.0))
 MEANWHILE = (Goal("ratio_p99", 2.0),)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
+    from kingly_memory.place import Place
     from kingly_memory.ports import Clock, LanguageModel
     from kingly_memory.remote_names import Addresses
     from kingly_memory.retrieval.verification import VerifiedResults
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.sweep_changes import Undone
     from kingly_memory.router.threads.verbs import Threads
     from kingly_memory.router.threads.views import Glance, Merged, Overview, Recalled, Split, ThreadView
-    from kingly_memory.settings import Place, Settings
+    from kingly_memory.settings import Settings
     from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 

@@ -64,7 +64,7 @@ USUAL = "usual"
 """As a ttl: the lifetime that memories of that type have. (None says that there is no end.)"""
 Ttl = float | timedelta | str | None
 """After which time a memory ends: seconds, a timedelta, a text such as `7d`, or None for never."""
-_TTL = re.compile(r"(?P<count>\d+(?:\.\d+)?) ?(?P<unit>[smhdw]?)", re.ASCII)
+_LENGTH = re.compile(r"(?P<count>\d+(?:\.\d+)?) ?(?P<unit>[smhdw]?)", re.ASCII)
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -305,6 +305,12 @@ def seconds(name: str, value: object) -> float:
     return float(value)
 
 
+def length_s(text: str) -> float | None:
+    """The seconds of a text such as `90s`, `30m` or `7d`; None where it is no length of time."""
+    match = _LENGTH.fullmatch(text.strip())
+    return float(match["count"]) * _UNITS_S[match["unit"]] if match else None
+
+
 def _ttl_s(value: object) -> float | None:
     """Seconds after which a memory ends; None for never."""
     if value is None or value == math.inf or (isinstance(value, str) and value.strip().casefold() in NEVER):
@@ -312,8 +318,8 @@ def _ttl_s(value: object) -> float | None:
     length: object = value
     if isinstance(value, timedelta):
         length = value.total_seconds()
-    elif isinstance(value, str) and (match := _TTL.fullmatch(value.strip())):
-        length = float(match["count"]) * _UNITS_S[match["unit"]]
+    elif isinstance(value, str) and (told_s := length_s(value)) is not None:
+        length = told_s
     if isinstance(length, bool) or not isinstance(length, int | float):
         told = repr(shown(value)) if isinstance(value, str) else _name(value)
         raise InvalidInput("ttl", f"{told} is no length of time; write 90s, 30m, 12h, 7d, 2w, seconds, or never")

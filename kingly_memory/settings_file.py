@@ -1,4 +1,4 @@
-"""Settings from a file, TOML or YAML: our own names at the top level, and those of the seed under `alma`.
+"""Settings from a file, TOML or YAML: our own names and tables at the top level, those of the seed under `alma`.
 
 Loaded only where there is a file: nobody else pays for its parser.
 """
@@ -20,7 +20,7 @@ DOTS = 200
 
 SEEDS_KEYS: Mapping[str, str] = {
     "alma.decay.enabled": "decay_enabled",
-    "alma.decay.default_half_life_days": "half_life_days",
+    "alma.decay.default_half_life_days": "half_lives.default",
     "alma.decay.forget_threshold": "forget_threshold",
     "alma.decay.auto_forget_enabled": "auto_forget_enabled",
     "alma.retrieval.mode_aware": "mode_aware",
@@ -36,14 +36,14 @@ SEEDS_KEYS: Mapping[str, str] = {
 def parsed(path: Path, content: bytes, known: Collection[str]) -> dict[str, tuple[str, object]]:
     """For each setting that the file speaks of, the key under which it does and the value, which is not checked yet.
 
-    `known` are the names of all settings. Raises InvalidSetting for a content that is no TOML or YAML, a key that does
-    not exist, and a setting that is said twice.
+    `known` are the names of all settings, `pace.poll_s` for one in a table. Raises InvalidSetting for a content that is
+    no TOML or YAML, a key that does not exist, and a setting that is said twice.
     """
     found: dict[str, tuple[str, object]] = {}
-    for key, value in _leaves(_data(path, content), path):
+    for key, value in _leaves(_data(path, content), path, (*known, *SEEDS_KEYS)):
         name = SEEDS_KEYS.get(key, key)
         if key not in SEEDS_KEYS and key not in known:
-            raise InvalidSetting(key, f"{path} has it and there is no such setting; {_nearest(key, known)}")
+            raise InvalidSetting(key, f"{path} has it and there is no such setting; {nearest(key, known)}")
         if name not in known:
             if value is not False:
                 raise InvalidSetting(key, f"{path} switches it on, which this version cannot; take it out")
@@ -79,7 +79,7 @@ def _data(path: Path, content: bytes) -> Mapping[object, object]:
     if data is None:
         return {}
     if not isinstance(data, Mapping):
-        raise InvalidSetting("KINGLY_CONFIG", f"{path} holds no names with values; write lines such as lease_s: 60")
+        raise InvalidSetting("KINGLY_CONFIG", f"{path} holds no names with values; write lines such as hook_tokens: 9")
     return data
 
 
@@ -123,20 +123,23 @@ def _check_shape(events: Iterable[Any], yaml: Any, path: Path) -> None:
             raise InvalidSetting("KINGLY_CONFIG", f"{path} is nested too deeply to be read")
 
 
-def _leaves(data: Mapping[Any, Any], path: Path, before: str = "") -> Iterator[tuple[str, object]]:
-    """Values with their names, joined by dots. Tables are entered as far as the seed has some."""
+def _leaves(
+    data: Mapping[Any, Any], path: Path, names: Collection[str], before: str = ""
+) -> Iterator[tuple[str, object]]:
+    """Values with their names, joined by dots. Tables are entered where `names` has one within them."""
     for name, value in data.items():
         key = f"{before}{name}"
-        inside = any(one.startswith(f"{key}.") for one in SEEDS_KEYS)
+        inside = any(one.startswith(f"{key}.") for one in names)
         if inside and isinstance(value, Mapping):
-            yield from _leaves(value, path, f"{key}.")
+            yield from _leaves(value, path, names, f"{key}.")
         elif inside and value is not None:
             raise InvalidSetting(key, f"{path} gives it a value, and it is a group; put the names beneath it")
         elif not inside:
             yield key, value
 
 
-def _nearest(key: str, known: Collection[str]) -> str:
+def nearest(key: str, known: Collection[str]) -> str:
+    """Which name may have been meant."""
     from difflib import get_close_matches
 
     names = [*known, *SEEDS_KEYS]

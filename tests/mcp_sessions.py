@@ -14,13 +14,14 @@ from mcp import Client, StdioServerParameters
 from mcp_types import TextContent, TextResourceContents
 
 from kingly_memory.models import JsonObject
+from kingly_memory.place import Place
 from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.run import server_of
 from kingly_memory.server.tools import TOOLSETS
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Pace, Settings
 from tests.cli_runner import environment
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 ERAS = ("legacy", "auto")
 """The handshake of 2025 and the protocol of 2026, which has none."""
 

@@ -21,13 +21,13 @@ from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.view import Station
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 
 T = TypeVar("T")
 
 REMOTE = "feedfacefeedface"
-CALM = Settings(durability="process", closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0)
+CALM = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=10.0, usage_flush_s=1_000.0))
 """Looks seldom, so that hours pass in few steps."""
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kingly_memory.settings import user_data_folder
+from kingly_memory.place import user_data_folder
 from kingly_memory.trust import TrustList, digest, place
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
 from kingly_memory.hub.__main__ import main as hub_main
 from kingly_memory.models import DeliveryState
+from kingly_memory.place import hub_token
 from kingly_memory.router import delivery, known_remotes, outbox
-from kingly_memory.settings import Settings, hub_token
+from kingly_memory.settings import Pace, Settings
 from tests.remote_samples import remote_at, stored
 from tests.store_samples import NOON_S, REMOTE, memory, put, set_facet
 
@@ -73,9 +75,9 @@ async def test_a_host_that_cannot_be_decoded_is_an_unavailable_remote() -> None:
 @pytest.mark.parametrize("name", ["offline_after", "lease_size", "refusals_limit", "send_tries"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", pytest.param(HUGE, id="huge")])
 def test_a_count_is_a_whole_number_of_one_or_more(name: str, value: object) -> None:
-    with pytest.raises(InvalidSetting, match=f"setting {name}: .* is not a whole number of 1 or more"):
-        Settings(**{name: value})  # type: ignore[arg-type]  # wrong on purpose
-    Settings(**{name: 1})  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match=f"setting pace.{name}: .* is not a whole number of 1 or more"):
+        Pace(**{name: value})  # type: ignore[arg-type]  # wrong on purpose
+    Pace(**{name: 1})
 
 
 @pytest.mark.parametrize(
@@ -93,9 +95,10 @@ def test_a_count_is_a_whole_number_of_one_or_more(name: str, value: object) -> N
 )
 @pytest.mark.parametrize("value", [0, 0.0, -1.0, float("nan"), float("inf"), pytest.param(HUGE, id="huge")])
 def test_a_time_that_would_spin_at_nothing_is_above_nothing(name: str, value: float) -> None:
-    with pytest.raises(InvalidSetting, match=f"setting {name}: .* is not a number above 0"):
-        Settings(**{name: value})  # type: ignore[arg-type]  # the type checker cannot see the name
-    Settings(**{name: 0.001})  # type: ignore[arg-type]
+    table = Pace if name in {one.name for one in fields(Pace)} else Settings
+    with pytest.raises(InvalidSetting, match=rf"setting (pace\.)?{name}: .* is not a number above 0"):
+        table(**{name: value})  # type: ignore[arg-type]  # the type checker cannot see the name
+    table(**{name: 0.001})  # type: ignore[arg-type]
 
 
 def test_a_share_is_at_most_one() -> None:
@@ -105,14 +108,14 @@ def test_a_share_is_at_most_one() -> None:
 
 
 def test_a_pause_may_be_none_at_all() -> None:
-    assert Settings(send_pause_s=0.0, closing_s=0.0, probe_jitter_s=0.0, lock_wait_s=0.0).send_pause_s == 0
+    assert Pace(send_pause_s=0.0, closing_s=0.0, probe_jitter_s=0.0, lock_wait_s=0.0).send_pause_s == 0
 
 
 def test_the_environment_is_read_in_one_place() -> None:
     package = Path(kingly_memory.__file__).parent
     readers = [path for path in package.rglob("*.py") if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))]
     hands_it_on = package / "hub" / "process.py"
-    assert sorted(readers) == sorted([package / "settings.py", hands_it_on])
+    assert sorted(readers) == sorted([package / "settings.py", package / "place.py", hands_it_on])
 
 
 def test_the_hubs_token_comes_from_the_environment() -> None:

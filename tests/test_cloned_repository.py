@@ -16,8 +16,9 @@ from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.audit import AuditFiles
 from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.errors import InvalidSetting, StoreUntrusted
+from kingly_memory.place import user_data_folder
 from kingly_memory.server.gate import own_token
-from kingly_memory.settings import Settings, inert, user_data_folder
+from kingly_memory.settings import Settings, inert
 from kingly_memory.trust import FILE
 from tests.cli_runner import Run, runner
 from tests.hosts.hook_samples import entry, event, transcript
@@ -304,15 +305,15 @@ def test_memories_are_kept_out_of_git_wherever_a_clone_has_brought_their_folder_
 # --- settings -------------------------------------------------------------------------------------------------------
 
 
-def settings(clone: Path, text: str = "lease_s = 7\n", name: str = "config.toml") -> Path:
+def settings(clone: Path, text: str = "call_timeout_s = 7\n", name: str = "config.toml") -> Path:
     path = clone / ".kingly" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     return path
 
 
-def lease(run: Run) -> float:
-    (found,) = [one["value"] for one in run("config", "--json").json["settings"] if one["name"] == "lease_s"]
+def timeout(run: Run) -> float:
+    (found,) = [one["value"] for one in run("config", "--json").json["settings"] if one["name"] == "call_timeout_s"]
     assert isinstance(found, float | int)
     return found
 
@@ -322,20 +323,20 @@ def lease(run: Run) -> float:
 def test_settings_of_a_project_are_obeyed_when_they_are_trusted_and_until_they_change(
     run: Run, clone: Path, name: str
 ) -> None:
-    write = "lease_s = {}\n" if name.endswith("toml") else "lease_s: {}\n"
+    write = "call_timeout_s = {}\n" if name.endswith("toml") else "call_timeout_s: {}\n"
     path = settings(clone, write.format(7), name)
-    assert lease(run) == Settings().lease_s
+    assert timeout(run) == Settings().call_timeout_s
     trusted = run("trust")
     assert (trusted.code, trusted.err) == (0, "")
-    assert trusted.out.splitlines() == [f"trusted {path}, until its contents change; it says", "lease_s  7"]
-    assert (lease(run), run("status").err) == (7, "")
+    assert trusted.out.splitlines() == [f"trusted {path}, until its contents change; it says", "call_timeout_s  7"]
+    assert (timeout(run), run("status").err) == (7, "")
     path.write_text(write.format(8))
-    assert lease(run) == Settings().lease_s
+    assert timeout(run) == Settings().call_timeout_s
     assert "the file has changed since you trusted it" in run("status").err
     run("trust", str(clone))
-    assert lease(run) == 8
+    assert timeout(run) == 8
     assert run("trust", "--remove").out == f"{path} is not trusted any more\n"
-    assert lease(run) == Settings().lease_s
+    assert timeout(run) == Settings().call_timeout_s
 
 
 @pytest.mark.requirement("A12")
@@ -343,14 +344,14 @@ def test_a_named_file_in_a_project_is_obeyed_only_when_it_is_trusted(
     run: Run, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside, link = clone / "mine.toml", tmp_path / "link"
-    inside.write_text("lease_s = 7")
+    inside.write_text("call_timeout_s = 7")
     link.symlink_to(clone)
     for named in (inside, link / "mine.toml"):
         monkeypatch.setenv("KINGLY_CONFIG", str(named))
-        assert lease(run) == Settings().lease_s
+        assert timeout(run) == Settings().call_timeout_s
         assert f"the settings in {named} are not obeyed" in run("status").err
     assert run("trust").code == 0
-    assert lease(run) == 7
+    assert timeout(run) == 7
 
 
 @pytest.mark.requirement("A12")
@@ -358,11 +359,11 @@ def test_settings_of_the_user_and_a_named_file_of_no_project_need_no_trust(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user_data_folder().mkdir(parents=True)
-    (user_data_folder() / "config.toml").write_text("lease_s = 7")
-    assert (lease(run), run("status").err) == (7, "")
-    (tmp_path / "mine.toml").write_text("lease_s = 8")
+    (user_data_folder() / "config.toml").write_text("call_timeout_s = 7")
+    assert (timeout(run), run("status").err) == (7, "")
+    (tmp_path / "mine.toml").write_text("call_timeout_s = 8")
     monkeypatch.setenv("KINGLY_CONFIG", str(tmp_path / "mine.toml"))
-    assert (lease(run), run("status").err) == (8, "")
+    assert (timeout(run), run("status").err) == (8, "")
 
 
 @pytest.mark.requirement("A12")
@@ -408,7 +409,7 @@ def test_a_damaged_list_trusts_nothing_and_says_so(run: Run, clone: Path, conten
     settings(clone)
     run("trust")
     (user_data_folder() / FILE).write_text(content)
-    assert lease(run) == Settings().lease_s
+    assert timeout(run) == Settings().call_timeout_s
     ran = run("store", "The deploy needs two reviews")
     assert (ran.code, ran.err.count("\n")) == (0, 1)
     assert f"the list of trusted files in {user_data_folder() / FILE} cannot be used (it is damaged)" in ran.err
@@ -417,7 +418,7 @@ def test_a_damaged_list_trusts_nothing_and_says_so(run: Run, clone: Path, conten
     assert "Delete it, then trust your files again" in refused.err
     (user_data_folder() / FILE).unlink()
     run("trust")
-    assert lease(run) == 7
+    assert timeout(run) == 7
 
 
 @pytest.mark.requirement("A12")
@@ -427,12 +428,12 @@ def test_the_list_is_for_its_owner_alone_and_used_only_so(run: Run, clone: Path)
     path = user_data_folder() / FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o622)
-    assert lease(run) == Settings().lease_s
+    assert timeout(run) == Settings().call_timeout_s
     assert "(others may write to it)" in run("status").err
     path.chmod(0o600)
     path.rename(path.with_name("elsewhere"))
     path.symlink_to(path.with_name("elsewhere"))
-    assert lease(run) == Settings().lease_s
+    assert timeout(run) == Settings().call_timeout_s
     assert "(it is a link)" in run("status").err
 
 
@@ -440,9 +441,9 @@ def test_the_list_is_for_its_owner_alone_and_used_only_so(run: Run, clone: Path)
 def test_the_list_says_which_files_are_as_they_were(run: Run, clone: Path) -> None:
     assert run("trust", "--list").out == "no settings file of a project is trusted\n"
     for name in ("a.toml", "b.toml", "c.toml"):
-        (clone / name).write_text("lease_s = 7")
+        (clone / name).write_text("call_timeout_s = 7")
         run("trust", name)
-    (clone / "b.toml").write_text("lease_s = 8")
+    (clone / "b.toml").write_text("call_timeout_s = 8")
     (clone / "c.toml").unlink()
     listed = [(one["path"], one["state"]) for one in run("trust", "--list", "--json").json["trusted"]]
     assert listed == [

@@ -16,6 +16,7 @@ from kingly_memory.errors import RemoteUnauthorised
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import federated
 from tests.router_bench import CALM, PromptStore, held, router_over
@@ -24,11 +25,9 @@ from tests.scripted.remote import ScriptedRemote
 PROBE_S = CALM.probe_interval_s
 QUICK = Settings(
     durability="process",
-    send_pause_s=0.0,
-    poll_s=0.02,
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, closing_s=0.05),
     call_timeout_s=0.3,
     remote_search_s=0.1,
-    closing_s=0.05,
     embedder="none",
 )
 

@@ -18,6 +18,7 @@ from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.intake import USUAL, Imported
 from kingly_memory.models import MOST_LIFETIME_S, Standing
+from kingly_memory.settings import Lifetimes, Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import Run, runner
 from tests.router_bench import PromptStore, router_over
@@ -93,7 +94,7 @@ async def test_what_matters_most_outlasts_its_kind_and_not_an_end_that_was_named
 
 
 async def test_what_falls_out_of_a_working_context_lasts(store: PromptStore, clock: ManualClock) -> None:
-    settings = Settings(durability="process", usage_flush_s=1e9, context_items=1, whisper_tokens=0)
+    settings = Settings(durability="process", pace=Pace(usage_flush_s=1e9), context_items=1, whisper_tokens=0)
     async with router_over(store, None, clock, settings=settings) as memory:
         for key, ttl in (("plain", USUAL), ("brief", DAY_S), ("now", USUAL)):
             await memory.store(key, key=key, type="working", context_id="task", ttl=ttl)
@@ -412,29 +413,29 @@ def test_a_line_whose_end_makes_no_sense_is_a_problem_of_its_own(tmp_path: Path)
 
 @pytest.mark.parametrize("word", ["never", "none", "inf", "Never", "INF"])
 def test_a_lifetime_without_an_end_has_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str) -> None:
-    monkeypatch.setenv("KINGLY_PATTERN_LEARNING_LIFETIME_S", word)
+    monkeypatch.setenv("KINGLY_LIFETIMES", f"pattern_learning={word}")
     monkeypatch.setenv("KINGLY_CONFIG", str(tmp_path / "config.toml"))
-    (tmp_path / "config.toml").write_text(f"working_lifetime_s = '{word}'\nsemantic_lifetime_s = inf\n")
-    told = Settings.from_environment()
-    assert (told.pattern_learning_lifetime_s, told.working_lifetime_s, told.semantic_lifetime_s) == (math.inf,) * 3
-    assert Settings(semantic_lifetime_s=word).semantic_lifetime_s == math.inf  # type: ignore[arg-type]
+    (tmp_path / "config.toml").write_text(f"[lifetimes]\nworking = '{word}'\nsemantic = inf\n")
+    told = Settings.from_environment().lifetimes
+    assert (told.pattern_learning, told.working, told.semantic) == (math.inf,) * 3
+    assert Settings(lifetimes=Lifetimes(semantic=word)).lifetimes.semantic == math.inf  # type: ignore[arg-type]
 
 
 def test_other_times_need_an_end() -> None:
     with pytest.raises(InvalidSetting, match="lease_s: inf is not a number above 0"):
-        Settings(lease_s=math.inf)
+        Settings(pace=Pace(lease_s=math.inf))
 
 
 @pytest.mark.parametrize("length", [-1, 0, 1e12])
 def test_a_lifetime_is_above_0_and_at_most_a_hundred_years(length: float) -> None:
-    problem = f"semantic_lifetime_s: {length!r} is not a number above 0 and at most 3,155,760,000, or never"
+    problem = f"lifetimes.semantic: {length!r} is not a number above 0 and at most 3,155,760,000, or never"
     with pytest.raises(InvalidSetting, match=re.escape(problem)):
-        Settings(semantic_lifetime_s=length)
-    assert Settings(semantic_lifetime_s=MOST_LIFETIME_S).semantic_lifetime_s == MOST_LIFETIME_S
+        Settings(lifetimes=Lifetimes(semantic=length))
+    assert Settings(lifetimes=Lifetimes(semantic=MOST_LIFETIME_S)).lifetimes.semantic == MOST_LIFETIME_S
 
 
 async def test_a_type_may_be_given_a_lifetime_and_a_kind_none(store: PromptStore, clock: ManualClock) -> None:
-    settings = Settings(durability="process", semantic_lifetime_s=DAY_S, pattern_learning_lifetime_s=math.inf)
+    settings = Settings(durability="process", lifetimes=Lifetimes(semantic=DAY_S, pattern_learning=math.inf))
     async with router_over(store, None, clock, settings=settings) as memory:
         assert (await memory.store("one")).ends_at == clock.now() + timedelta(days=1)
         assert (await memory.store("two", type="pattern_learning")).ends_at is None

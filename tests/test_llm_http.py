@@ -18,12 +18,13 @@ from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.adapters.llm.openai_http import call_path
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting, LanguageModelError
+from kingly_memory.place import ModelPlace
 from kingly_memory.ports import LanguageModel
-from kingly_memory.settings import ModelPlace, Settings
+from kingly_memory.settings import Pace, Settings
 from tests.chat_server import CALL, Answer, ChatServer, chatting, reply, said
 from tests.cli_runner import Run, runner
 
-SETTINGS = Settings(durability="process", closing_s=0.0, reply_limit_bytes=10_000)
+SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0), reply_limit_bytes=10_000)
 PATIENCE_S = 20.0
 """More than any answer takes; only what never comes is cut by less."""
 TOKEN = "t0ken-of-a-model"

@@ -9,12 +9,12 @@ import pytest
 
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from tests.mcp_sessions import ERAS, Session, process_session, session
 from tests.scripted.remote import ScriptedRemote
 
 KNOWN_OFFLINE = Settings(
-    durability="process", closing_s=0.0, offline_after=1, send_tries=1, call_timeout_s=0.2, embedder="none"
+    durability="process", pace=Pace(closing_s=0.0, offline_after=1, send_tries=1), call_timeout_s=0.2, embedder="none"
 )
 
 

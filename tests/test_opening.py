@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, Settings, SyncMemoryRouter
+from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import PromptStore, router_over
 from tests.scripted.remote import ScriptedRemote
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 def opened(home: Path, remote: str | bool = False) -> MemoryRouter:

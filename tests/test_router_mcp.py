@@ -8,11 +8,14 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import LinkState, Source
+from kingly_memory.settings import Pace
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 from tests.sdk_process import SdkProcess
 
-QUICK = Settings(send_pause_s=0.01, probe_interval_s=0.1, poll_s=0.02, remote_search_s=5.0, local_search_s=5.0)
+QUICK = Settings(
+    pace=Pace(send_pause_s=0.01, poll_s=0.02), probe_interval_s=0.1, remote_search_s=5.0, local_search_s=5.0
+)
 
 
 @pytest.mark.requirement("KNG-079", "KNG-066")

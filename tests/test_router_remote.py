@@ -13,16 +13,15 @@ import pytest
 
 from kingly_memory import MemoryRouter, RemoteUnavailable, Settings
 from kingly_memory.models import DeliveryState, LinkState, Source
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.scripted.remote import ScriptedRemote
 
 QUICK = Settings(
     durability="process",
-    send_pause_s=0.0,
-    poll_s=0.02,
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, closing_s=0.0),
     call_timeout_s=0.3,
     remote_search_s=0.1,
-    closing_s=0.0,
 )
 FAULTS = ["status=500", "hang", "garbage", "html", "json=7", "nan", "reset", "failure", "no-content", "bad-utf8"]
 
@@ -230,7 +229,7 @@ async def test_memory_forgotten_before_it_was_sent_never_leaves(tmp_path: Path, 
 @pytest.mark.requirement("KNG-005")
 @pytest.mark.requirement("KNG-056")
 async def test_store_does_not_wait_for_a_remote_that_hangs(tmp_path: Path) -> None:
-    patient = Settings(durability="process", call_timeout_s=60, closing_s=0.0)
+    patient = Settings(durability="process", call_timeout_s=60, pace=Pace(closing_s=0.0))
     with ScriptedRemote(always="hang") as server:
         async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=patient) as memory:
             receipts = [await memory.store(f"note {number}") for number in range(20)]

@@ -14,7 +14,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.cli_runner import Run, process, runner
 from tests.hosts.hook_samples import event
@@ -22,7 +22,11 @@ from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 
 PATIENT = Settings(
-    durability="process", closing_s=0.0, embedder="none", local_search_s=30.0, remote_search_s=30.0, send_tries=1
+    durability="process",
+    pace=Pace(closing_s=0.0, send_tries=1),
+    embedder="none",
+    local_search_s=30.0,
+    remote_search_s=30.0,
 )
 """What is asked is what becomes of an answer, not whether a loaded machine gets it in time."""
 LENIENT = {"KINGLY_REMOTE_SEARCH_S": "30", "KINGLY_LOCAL_SEARCH_S": "30", "KINGLY_HOOK_DEADLINE_S": "600"}
@@ -222,7 +226,7 @@ async def test_a_reply_beyond_the_limit_is_no_answer_and_the_search_is_local(
 async def test_a_hit_longer_than_a_memory_may_be_is_left_out(tmp_path: Path, remote: ScriptedRemote) -> None:
     answer(remote, hits(["harbour " + "x" * 5_000, "harbour in short"]))
     short = Settings(
-        durability="process", closing_s=0.0, embedder="none", remote_search_s=30.0, content_limit_bytes=4_096
+        durability="process", pace=Pace(closing_s=0.0), embedder="none", remote_search_s=30.0, content_limit_bytes=4_096
     )
     async with opened(tmp_path, remote, settings=short) as memory:
         await linked(memory)

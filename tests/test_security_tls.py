@@ -28,7 +28,7 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.adapters.remote.mcp import McpCall
 from kingly_memory.errors import RemoteError, RemoteUnavailable
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 
 PACKAGE = Path(__file__).parents[1] / "kingly_memory"
 DIALECTS = (JsonCall, McpCall)
@@ -139,7 +139,7 @@ async def test_a_certificate_that_it_signed_itself_is_refused_and_nothing_said(
 
 
 async def test_a_router_says_why_and_goes_on_locally(tmp_path: Path, server: Server) -> None:
-    settings = Settings(durability="process", closing_s=0.0, send_tries=1, embedder="none", offline_after=1)
+    settings = Settings(durability="process", pace=Pace(closing_s=0.0, send_tries=1, offline_after=1), embedder="none")
     async with MemoryRouter.open(tmp_path, server.url, project="app", settings=settings) as memory:
         receipt = await memory.store("kept here", significance=0.9, wait=20)
         assert (receipt.layers, receipt.delivery) == (("local",), "pending")

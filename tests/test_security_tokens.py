@@ -20,11 +20,12 @@ from kingly_memory.cli import parser
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised
 from kingly_memory.hub.access import Access
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.place import Place, hub_token
 from kingly_memory.secret_file import LIMIT_BYTES, secret
-from kingly_memory.settings import Place, Settings, hub_token
+from kingly_memory.settings import Pace, Settings
 from tests.cli_runner import Run, runner
 
-QUICK = Settings(durability="process", closing_s=0.0, send_tries=1, embedder="none")
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0, send_tries=1), embedder="none")
 
 
 @pytest.fixture

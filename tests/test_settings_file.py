@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.errors import InvalidSetting, LanguageModelError
-from kingly_memory.settings import Settings, said
+from kingly_memory.settings import HalfLives, Lifetimes, Settings, Tiers, said, settings_by_name
 from kingly_memory.settings_file import LIMIT_BYTES, SEEDS_KEYS, parsed
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from tests.cli_runner import Run, environment, process, runner
@@ -64,26 +63,26 @@ def told(home: Path, **env: str) -> Settings:
 
 @pytest.mark.parametrize("name", ["config.toml", "config.yaml", "config.yml"])
 def test_a_file_beside_the_home_is_read(home: Path, name: str) -> None:
-    beside(home, "lease_s = 7\n" if name.endswith("toml") else "lease_s: 7\n", name)
-    assert told(home).lease_s == 7
+    beside(home, "call_timeout_s = 7\n" if name.endswith("toml") else "call_timeout_s: 7\n", name)
+    assert told(home).call_timeout_s == 7
 
 
 def test_a_home_of_another_name_has_its_file_inside(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("lease_s = 7")
+    (tmp_path / "config.toml").write_text("call_timeout_s = 7")
     home = tmp_path / "team"
     home.mkdir()
-    assert told(home).lease_s == Settings().lease_s
-    (home / "config.toml").write_text("lease_s = 8")
+    assert told(home).call_timeout_s == Settings().call_timeout_s
+    (home / "config.toml").write_text("call_timeout_s = 8")
     trusted(home / "config.toml")
-    assert told(home).lease_s == 8
+    assert told(home).call_timeout_s == 8
 
 
 def test_a_named_file_is_read_instead_of_the_one_beside_the_home(home: Path, tmp_path: Path) -> None:
-    beside(home, "lease_s = 7\npoll_s = 7")
+    beside(home, "call_timeout_s = 7\nremote_search_s = 7")
     named = tmp_path / "mine.toml"
-    named.write_text("lease_s = 9")
+    named.write_text("call_timeout_s = 9")
     settings = told(home, KINGLY_CONFIG=str(named))
-    assert (settings.lease_s, settings.poll_s) == (9, Settings().poll_s)
+    assert (settings.call_timeout_s, settings.remote_search_s) == (9, Settings().remote_search_s)
 
 
 def test_two_files_are_one_too_many(home: Path) -> None:
@@ -112,7 +111,7 @@ def test_without_a_file_no_parser_is_loaded(home: Path) -> None:
 def test_the_seeds_keys_say_what_the_defaults_are(home: Path) -> None:
     beside(home, SEEDS, "config.yaml")
     assert told(home) == Settings()
-    assert set(said(own(), home)) == {name for name in SEEDS_KEYS.values() if hasattr(Settings(), name)}
+    assert set(said(own(), home)) == set(SEEDS_KEYS.values()) & set(settings_by_name())
 
 
 @pytest.mark.requirement("ALM-090", "ALM-091", "ALM-092")
@@ -120,7 +119,7 @@ def test_the_seeds_keys_and_our_own_names_set_the_same(home: Path) -> None:
     beside(
         home,
         """
-        lease_s = 7
+        call_timeout_s = 7
         [alma.decay]
         enabled = false
         default_half_life_days = 12.5
@@ -136,9 +135,9 @@ def test_the_seeds_keys_and_our_own_names_set_the_same(home: Path) -> None:
         """,
     )
     assert told(home) == Settings(
-        lease_s=7,
+        call_timeout_s=7,
         decay_enabled=False,
-        half_life_days=12.5,
+        half_lives=HalfLives(default=12.5),
         forget_threshold=0.2,
         auto_forget_enabled=True,
         mode_aware=False,
@@ -153,12 +152,62 @@ def test_the_environment_wins_over_the_file(home: Path) -> None:
     path = beside(home, "[alma.decay]\nforget_threshold = 0.2\ndefault_half_life_days = 12")
     env = own(KINGLY_FORGET_THRESHOLD="0.3")
     settings = Settings.from_environment(env, home)
-    assert (settings.forget_threshold, settings.half_life_days) == (0.3, 12)
+    assert (settings.forget_threshold, settings.half_lives.default) == (0.3, 12)
     sources = {name: one.by for name, one in said(env, home).items()}
     assert sources == {
         "forget_threshold": "KINGLY_FORGET_THRESHOLD",
-        "half_life_days": f"alma.decay.default_half_life_days in {path}",
+        "half_lives.default": f"alma.decay.default_half_life_days in {path}",
     }
+
+
+@pytest.mark.requirement("ALM-090", "ARG-019", "ARG-025")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "config.toml",
+            "[lifetimes]\nworking = '1h'\n[half_lives]\nsemantic = '2w'\n[tiers]\nfast_half_life_hours = '1d'",
+        ),
+        ("config.yaml", "lifetimes: {working: 3600}\nhalf_lives: {semantic: 14}\ntiers: {fast_half_life_hours: 24}"),
+    ],
+)
+def test_a_table_of_the_file_says_its_keys_in_any_unit(home: Path, name: str, text: str) -> None:
+    beside(home, text, name)
+    assert told(home) == Settings(
+        lifetimes=Lifetimes(working=3_600), half_lives=HalfLives(semantic=14), tiers=Tiers(fast_half_life_hours=24)
+    )
+
+
+def test_one_variable_says_a_table_and_wins_key_by_key(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = beside(home, "[lifetimes]\nworking = 60\nepisodic = '7d'")
+    monkeypatch.setenv("KINGLY_LIFETIMES", " working=30m, semantic=never ,")
+    rows = {row["name"]: row for row in run("config", "--json", "--home", str(home)).json["settings"]}
+    shown = {
+        key: (rows[f"lifetimes.{key}"]["value"], rows[f"lifetimes.{key}"]["from"]) for key in ("working", "episodic")
+    }
+    assert shown == {"working": (1_800, "KINGLY_LIFETIMES"), "episodic": (604_800, f"lifetimes.episodic in {path}")}
+    assert rows["lifetimes.semantic"]["from"] == "KINGLY_LIFETIMES"
+    assert rows["lifetimes.procedural"] == {"name": "lifetimes.procedural", "value": "never", "from": "default"}
+
+
+@pytest.mark.parametrize(
+    ("said_so", "sentence"),
+    [
+        ("poll=1", r"setting pace\.poll: KINGLY_PACE has it and there is no such setting; the nearest is pace\.poll_s"),
+        ("poll_s", "setting KINGLY_PACE: 'poll_s' names no value; write key=value, key=value"),
+        ("poll_s=soon", r"setting pace\.poll_s in KINGLY_PACE: 'soon' is not a number"),
+        ("poll_s=-1", r"setting pace\.poll_s: -1\.0 is not a number above 0"),
+        ("lease_size=1h", r"setting pace\.lease_size in KINGLY_PACE: '1h' is not a number"),
+    ],
+)
+def test_what_a_variable_of_a_table_must_not_say_is_one_sentence(home: Path, said_so: str, sentence: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"^{sentence}$"):
+        told(home, KINGLY_PACE=said_so)
+
+
+def test_a_table_is_a_value_of_its_own_type() -> None:
+    with pytest.raises(InvalidSetting, match=r"^setting pace: \{'poll_s': 1\} is no Pace$"):
+        Settings(pace={"poll_s": 1})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_an_empty_file_says_nothing(home: Path) -> None:
@@ -170,7 +219,7 @@ def test_an_empty_file_says_nothing(home: Path) -> None:
 
 def test_a_flag_of_a_later_version_may_be_off_and_not_on(home: Path) -> None:
     path = beside(home, "[alma.retrieval]\nverification_enabled = false")
-    known = {one.name for one in fields(Settings)} - {"verification_enabled"}
+    known = set(settings_by_name()) - {"verification_enabled"}
     assert parsed(path, path.read_bytes(), known) == {}
     with pytest.raises(InvalidSetting, match="switches it on, which this version cannot"):
         parsed(path, b"[alma.retrieval]\nverification_enabled = true", known)
@@ -182,19 +231,23 @@ def test_a_flag_of_a_later_version_may_be_off_and_not_on(home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("leases_s = 7", "setting leases_s: .*there is no such setting; the nearest is lease_s$"),
+        ("call_timeouts_s = 7", "setting call_timeouts_s: .*there is no such setting; the nearest is call_timeout_s$"),
         ("[alma.decay]\nenabeld = true", r"alma\.decay\.enabeld: .*the nearest is alma\.decay\.enabled$"),
         ("[alma]\ndecay = true", r"alma\.decay: .*it is a group; put the names beneath it"),
         ("[alma.decay]\nforget_threshold = 3", r"alma\.decay\.forget_threshold in .*config\.toml: 3 is not a number"),
-        ("lease_s = '7'", "lease_s in .*: '7' is not a number above 0"),
+        ("call_timeout_s = '7'", "call_timeout_s in .*: '7' is not a number above 0"),
         ("decay_enabled = 1", "decay_enabled in .*: 1 is neither True nor False"),
         ("compression_level = 'tiny'", "'tiny' is unknown; choose none or light or medium or aggressive"),
         ("decay_enabled = true\n[alma.decay]\nenabled = false", "says it twice, as decay_enabled too"),
-        ("lease_s = ", r"/config\.toml is no TOML: .*at end of document"),
-        ("lease_s = " + "1" * 5_000, r"/config\.toml is no TOML"),
+        ("call_timeout_s = ", r"/config\.toml is no TOML: .*at end of document"),
+        ("call_timeout_s = " + "1" * 5_000, r"/config\.toml is no TOML"),
         (".".join("a" * 30_000) + " = 1", "nested too deeply"),
-        ("[lease_s]\nx = 1", "is not a number"),
+        ("[call_timeout_s]\nx = 1", "is not a number"),
         ("alma = 7", "it is a group"),
+        ("lifetimes = 7", "lifetimes: .*it is a group; put the names beneath it"),
+        ("[lifetimes]\nworkin = 7", r"lifetimes\.workin: .*no such setting; the nearest is lifetimes\.working$"),
+        ("[lifetimes]\nworking = 'soon'", r"lifetimes\.working in .*: 'soon' is not a number above 0"),
+        ("[half_lives]\ndefault = '7'", r"half_lives\.default in .*: '7' is not a number above 0"),
         ("a = " + "[" * 5_000 + "]" * 5_000, "nested too deeply|no TOML"),
         ("#" * (LIMIT_BYTES + 1), "has more than 65,536 bytes"),
     ],
@@ -210,8 +263,8 @@ def test_what_a_file_must_not_say_is_one_clear_sentence(home: Path, text: str, s
     ("text", "sentence"),
     [
         ("a: [", "is no YAML"),
-        ("- lease_s", "holds no names with values"),
-        ("lease_s: 2024-99-99", "is no YAML"),
+        ("- call_timeout_s", "holds no names with values"),
+        ("call_timeout_s: 2024-99-99", "is no YAML"),
         ("x: !!python/object/apply:os.system ['true']", "is no YAML"),
         ("x: " + "[" * 60_000, "nested too deeply"),
         ("x: " + "{x: " * 15_000, "nested too deeply"),
@@ -242,21 +295,21 @@ def test_config_shows_which_key_of_which_file_a_value_came_from(run: Run, home: 
         "value": 0.2,
         "from": f"alma.decay.forget_threshold in {path}",
     }
-    assert rows["lease_s"]["from"] == "default"
+    assert rows["call_timeout_s"]["from"] == "default"
 
 
 def test_a_bad_file_is_a_sentence_for_every_command_and_a_finding_of_doctor(run: Run, home: Path) -> None:
-    beside(home, "leases_s = 7")
+    beside(home, "call_timeouts_s = 7")
     stored = run("store", "x", "--home", str(home))
     assert (stored.code, stored.err.count("\n")) == (2, 1)
-    assert "the nearest is lease_s" in stored.err
+    assert "the nearest is call_timeout_s" in stored.err
     doctor = run("doctor", "--home", str(home))
     assert doctor.code == 1
-    assert "the nearest is lease_s" in doctor.out
+    assert "the nearest is call_timeout_s" in doctor.out
 
 
 def test_a_bad_file_is_no_veto_of_a_hook(home: Path) -> None:
-    beside(home, "leases_s = 7")
+    beside(home, "call_timeouts_s = 7")
     ran = process("hook", "UserPromptSubmit", "--home", str(home), stdin=b'{"prompt": "how do we deploy"}')
     assert (ran.code, ran.out) == (0, "")
 

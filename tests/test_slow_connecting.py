@@ -20,13 +20,14 @@ from kingly_memory.router.link import Link
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
+from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, REMOTE, PromptStore
 from tests.scripted.mcp_frames import McpStyle
 from tests.scripted.remote import ScriptedRemote
 
 PATIENCE_S = 30.0
-HASTY = Settings(durability="process", call_timeout_s=2 * PATIENCE_S, closing_s=5.0, remote_search_s=0.1)
+HASTY = Settings(durability="process", call_timeout_s=2 * PATIENCE_S, pace=Pace(closing_s=5.0), remote_search_s=0.1)
 
 
 class Beside:

@@ -14,10 +14,10 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord
 from kingly_memory.cognition.stream import MemoryEvent
 from kingly_memory.models import Tier
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from tools.blocking import FACES, TARGET, written
 
-QUICK = Settings(durability="process", closing_s=0.0, poll_s=0.05)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=0.05))
 
 
 @pytest.fixture

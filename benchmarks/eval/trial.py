@@ -23,7 +23,8 @@ from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, Results, Source
-from kingly_memory.settings import Place, Settings
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings
 
 MOST_HITS = 10
 DELIVERY_S = 60.0

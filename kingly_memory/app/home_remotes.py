@@ -18,11 +18,12 @@ from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import locked
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidInput
+from kingly_memory.place import Place, added_remotes
 from kingly_memory.remote_names import RemotePlace, named
 from kingly_memory.remote_record import AddedRemote
 from kingly_memory.router import known_remotes
 from kingly_memory.router.routes import NOTHING
-from kingly_memory.settings import Place, Settings, added_remotes
+from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.adapters.remote.endpoint import Endpoint

@@ -16,9 +16,10 @@ from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
 from kingly_memory.app import parts
 from kingly_memory.observe import Observer
+from kingly_memory.place import Place
 from kingly_memory.ports import Clock
 from kingly_memory.router.engine import Engine
-from kingly_memory.settings import Place, Settings, inert
+from kingly_memory.settings import Settings, inert
 
 if TYPE_CHECKING:
     from kingly_memory.remote_names import Addresses

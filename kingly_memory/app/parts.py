@@ -16,8 +16,9 @@ from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
 from kingly_memory.own_files import check_folder, tighten, unlock
+from kingly_memory.place import ModelPlace, Place
 from kingly_memory.router.view import Station
-from kingly_memory.settings import ModelPlace, Place, Settings
+from kingly_memory.settings import Settings
 from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
@@ -52,10 +53,12 @@ os.register_at_fork(before=_opening.acquire, after_in_parent=_opening.release, a
 
 def open_store(place: Place, settings: Settings) -> SharedStore:
     """The local layer of that home. Raises StoreDamaged or StoreUntrusted."""
-    key = (os.path.realpath(place.home), settings.durability, settings.lock_wait_s)
+    key = (os.path.realpath(place.home), settings.durability, settings.pace.lock_wait_s)
     with _opening:
         if key not in _stores:
-            _stores[key] = SharedStore(place.home, durability=settings.durability, lock_wait_s=settings.lock_wait_s)
+            _stores[key] = SharedStore(
+                place.home, durability=settings.durability, lock_wait_s=settings.pace.lock_wait_s
+            )
         _stores[key].users += 1
         return _stores[key]
 
@@ -185,7 +188,7 @@ def remote_parts(place: Place, settings: Settings, remotes: Sequence[Reached], c
 
     load()
     spelling.load()
-    persistence = Persistence(clock, tries=settings.send_tries, pause_s=settings.send_pause_s)
+    persistence = Persistence(clock, tries=settings.pace.send_tries, pause_s=settings.pace.send_pause_s)
     call_s = settings.call_timeout_s
 
     def part(one: Reached) -> RemotePart:

@@ -13,11 +13,12 @@ from kingly_memory import intake
 from kingly_memory.app import parts
 from kingly_memory.errors import StoreError
 from kingly_memory.models import JsonObject, Memory, Page, Results, Standing
+from kingly_memory.place import Place
 from kingly_memory.ports import Transaction
 from kingly_memory.router import usage
 from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.view import View
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.router.attention.candidates import Surroundings

@@ -106,7 +106,7 @@ def _reader(options: Namespace) -> AuditReader:
     if options.folder is not None:
         return AuditReader(Path(options.folder).expanduser())
     from kingly_memory.app.auditing import audit_folder
-    from kingly_memory.settings import Place
+    from kingly_memory.place import Place
 
     return AuditReader(audit_folder(Place.resolve(home=options.home).home))
 

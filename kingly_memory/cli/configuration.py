@@ -8,8 +8,8 @@ import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,9 @@ from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
 from kingly_memory.extras import require
 from kingly_memory.models import JsonObject
+from kingly_memory.place import DEFAULT_ENDPOINT, HOME_FOLDER, Place, nearest_project, token_variable, user_data_folder
 from kingly_memory.remote_names import UNNAMED, RemotePlace
-from kingly_memory.settings import (
-    DEFAULT_ENDPOINT,
-    HOME_FOLDER,
-    Place,
-    Settings,
-    nearest_project,
-    said,
-    token_variable,
-    user_data_folder,
-    written,
-)
+from kingly_memory.settings import Settings, said, settings_by_name, written
 from kingly_memory.version import __version__
 
 if TYPE_CHECKING:
@@ -166,8 +157,8 @@ def _settings(options: Namespace, out: Output) -> int:
     rows = [
         *_place_rows(options, place),
         *(
-            (one.name, written(getattr(settings, one.name)), told[one.name].by if one.name in told else "default")
-            for one in fields(Settings)
+            (name, written(attrgetter(name)(settings)), told[name].by if name in told else "default")
+            for name in settings_by_name()
         ),
     ]
     shown = [(name, "-" if value is None else str(value), source) for name, value, source in rows]

@@ -32,8 +32,9 @@ from kingly_memory.cli.place import (
 from kingly_memory.errors import InvalidSetting, KinglyMemoryError, StoreUntrusted
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.own_files import check_folder
+from kingly_memory.place import Place
 from kingly_memory.remote_names import UNNAMED, RemotePlace, variable
-from kingly_memory.settings import Place, Settings, inert
+from kingly_memory.settings import Settings, inert
 from kingly_memory.version import __version__
 
 HOOKS_LOOKED_BACK = timedelta(days=1)

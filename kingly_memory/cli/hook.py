@@ -19,7 +19,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 from kingly_memory.hosts import hooks
-from kingly_memory.settings import Place, Settings, settings_files
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings, settings_files
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -15,7 +15,7 @@ from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shor
 from kingly_memory.cli.place import command, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory
-from kingly_memory.settings import Place
+from kingly_memory.place import Place
 
 if TYPE_CHECKING:
     from kingly_memory.router.sweep import SweepReport

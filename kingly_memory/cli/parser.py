@@ -12,7 +12,7 @@ from kingly_memory.api.declare import NOT_GIVEN, Parameter
 from kingly_memory.cli.commands import BARE, COMMON, GROUPS, Command, commands, parameters_of
 from kingly_memory.cli.output import width
 from kingly_memory.errors import KinglyMemoryError
-from kingly_memory.settings import DEFAULT_ENDPOINT
+from kingly_memory.place import DEFAULT_ENDPOINT
 
 PROGRAM = "kingly-memory"
 

@@ -18,7 +18,8 @@ from kingly_memory.api.declare import Verb
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, LinkState, RemoteUse
-from kingly_memory.settings import Place, Settings, inert
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings, inert
 
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader

@@ -12,7 +12,7 @@ from dataclasses import fields
 from kingly_memory.api.declare import NOT_GIVEN, Parameter
 from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
 from kingly_memory.cli.parser import described, metavar
-from kingly_memory.settings import Settings, written
+from kingly_memory.settings import TABLES, Settings, written
 
 _HEAD = """\
 # The command line
@@ -32,7 +32,8 @@ They may stand before or after the command. `hub` takes only those that its sect
 _SETTINGS_HEAD = """\
 # Settings
 
-Each is a field of `Settings` and an environment variable. Times are in seconds, sizes in bytes. This page is generated:
+Each is a field of `Settings` and an environment variable. Times are in seconds, sizes in bytes; in a file and in the
+environment a time may have a unit, as in `90s`, `30m`, `12h`, `7d` or `2w`. This page is generated:
 `python -m kingly_memory.cli.reference settings > docs/settings.md`.
 
 A file may say them too: `.kingly/config.toml`, `.yaml` or `.yml` beside the memories, or the one that `KINGLY_CONFIG`
@@ -52,14 +53,48 @@ OpenAI-compatible endpoint, such as `http://localhost:11434/v1`), `KINGLY_LLM_MO
 | field | variable | default | meaning |
 |---|---|---|---|"""
 
+_TABLES_HEAD = """\
+## Tables
+
+Four settings are tables of keys. Keys that you do not name keep their defaults. In Python each is a value:
+
+```python
+from kingly_memory import Settings
+from kingly_memory.settings import HalfLives, Lifetimes
+
+settings = Settings(lifetimes=Lifetimes(working=3600, semantic=90 * 86400), half_lives=HalfLives(default=60))
+```
+
+In a settings file each is a table, and in the environment one variable:
+
+```toml
+[lifetimes]
+working = "1h"
+semantic = "90d"
+```
+
+```bash
+export KINGLY_LIFETIMES="working=1h, semantic=90d" KINGLY_HALF_LIVES="default=60d"
+```"""
+
 
 def settings_reference() -> str:
     """The page as Markdown."""
     rows = (
         f"| `{one.name}` | `KINGLY_{one.name.upper()}` | {written(one.default)} | {one.metadata['meaning']} |"
         for one in fields(Settings)
+        if one.name not in TABLES
     )
-    return "\n".join([_SETTINGS_HEAD, *rows, ""])
+    return "\n".join([_SETTINGS_HEAD, *rows, "", _TABLES_HEAD, *(line for name in TABLES for line in _table(name)), ""])
+
+
+def _table(name: str) -> Iterator[str]:
+    kind = type(TABLES[name])
+    yield from ["", f"### {name}", "", kind.__doc__ or "", ""]
+    yield from [f"`{kind.__name__}` in Python, `KINGLY_{name.upper()}` in the environment.", ""]
+    yield from ["| key | default | meaning |", "|---|---|---|"]
+    for one in fields(kind):
+        yield f"| `{one.name}` | {written(one.default)} | {one.metadata['meaning']} |"
 
 
 def cli_reference() -> str:

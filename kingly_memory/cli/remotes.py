@@ -24,7 +24,8 @@ from kingly_memory.cli.place import (
 )
 from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.models import JsonObject, RemoteUse
-from kingly_memory.settings import Place, Settings, added_remotes
+from kingly_memory.place import Place, added_remotes
+from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.remote_record import AddedRemote

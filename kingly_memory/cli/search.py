@@ -17,7 +17,7 @@ from kingly_memory.cli.output import Output, ago, counted, duration, harmless, o
 from kingly_memory.cli.place import arguments, place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Source
-from kingly_memory.settings import Place
+from kingly_memory.place import Place
 
 if TYPE_CHECKING:
     from kingly_memory.retrieval.verification import VerifiedMemory

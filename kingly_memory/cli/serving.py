@@ -10,7 +10,8 @@ from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, token_of
 from kingly_memory.extras import require
 from kingly_memory.models import RemoteUse
-from kingly_memory.settings import Settings, hub_token, mcp_token
+from kingly_memory.place import hub_token, mcp_token
+from kingly_memory.settings import Settings
 
 
 def hub(options: Namespace, out: Output) -> int:

@@ -22,7 +22,8 @@ from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
-from kingly_memory.settings import Place, Settings
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from kingly_memory.cli.output import Output, table
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import make_folder
-from kingly_memory.settings import HOME_FOLDER, Place, said_in, settings_files, user_data_folder
+from kingly_memory.place import HOME_FOLDER, Place, user_data_folder
+from kingly_memory.settings import said_in, settings_files
 from kingly_memory.settings_file import read
 from kingly_memory.trust import TrustList, digest, place
 

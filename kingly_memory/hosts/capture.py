@@ -26,7 +26,8 @@ from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Imported
 from kingly_memory.models import Origin, Taken
 from kingly_memory.own_files import check_folder, opened
-from kingly_memory.settings import Place, Settings
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings
 
 TAG = "captured"
 BUDGET_S = 10.0

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hosts.hooks import CAPTURING, EVENTS
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import nearest_project
+from kingly_memory.place import nearest_project
 
 SERVER = "kingly-memory"
 """What the server is called in every host's file, and the installed command."""

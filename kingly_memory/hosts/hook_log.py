@@ -17,7 +17,7 @@ from kingly_memory.errors import InvalidSetting, StoreError, StoreUntrusted
 from kingly_memory.hosts.hooks import UnusableInput
 from kingly_memory.hosts.transcript import TranscriptUnreadable
 from kingly_memory.own_files import opened
-from kingly_memory.settings import user_data_folder
+from kingly_memory.place import user_data_folder
 
 LIMIT_BYTES = 256 * 1024
 """A longer file is put aside as `hooks.jsonl.1`, in the place of the one before."""

@@ -12,7 +12,8 @@ from kingly_memory.errors import KinglyMemoryError
 
 if TYPE_CHECKING:
     from kingly_memory.models import JsonObject
-    from kingly_memory.settings import Place, Settings
+    from kingly_memory.place import Place
+    from kingly_memory.settings import Settings
 
 RECALLING = ("UserPromptSubmit", "SessionStart")
 DETACHED = ("Stop", "SessionEnd")

@@ -19,8 +19,9 @@ from kingly_memory.router.attention import candidates
 
 if TYPE_CHECKING:
     from kingly_memory.models import Memory
+    from kingly_memory.place import Place
     from kingly_memory.router.attention.candidates import Gathered, Surroundings
-    from kingly_memory.settings import Place, Settings
+    from kingly_memory.settings import Settings
 
 LOOKED_AT = 20
 """Memories that are looked at for one injection."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.hub.serve import DEFAULT_HOST, DEFAULT_PORT, run_hub
-from kingly_memory.settings import hub_token
+from kingly_memory.place import hub_token
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

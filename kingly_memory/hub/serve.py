@@ -20,7 +20,7 @@ from kingly_memory.hub.listening import address, listener, quiet_server, stop_wi
 from kingly_memory.hub.logs import warnings_to_stderr
 from kingly_memory.hub.server import application
 from kingly_memory.own_files import make_folder
-from kingly_memory.settings import user_data_folder
+from kingly_memory.place import user_data_folder
 from kingly_memory.version import __version__
 
 DEFAULT_HOST = "127.0.0.1"

@@ -60,10 +60,10 @@ class StrengthRules:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """A threshold above where weak or strong begins moves that along."""
-        own = {kind: float(getattr(settings, f"{kind.value}_half_life_days")) for kind in MemoryType}
+        own = {kind: float(getattr(settings.half_lives, kind.value)) for kind in MemoryType}
         threshold = settings.forget_threshold
         return cls(
-            default_half_life_days=settings.half_life_days,
+            default_half_life_days=settings.half_lives.default,
             half_life_days={kind: days for kind, days in own.items() if days},
             forget_threshold=threshold,
             weak_below=max(cls().weak_below, threshold),

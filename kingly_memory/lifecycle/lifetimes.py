@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Lifetimes
 
 LIFETIMES = "lifetimes"
 """The policy that takes away what has ended."""
@@ -69,29 +69,10 @@ class Lifetime(NamedTuple):
         return None if self.sliding_s is None else Lifetime(None, self.sliding_s)
 
 
-class Lifetimes(NamedTuple):
-    """Lifetimes of types and kinds by name, in seconds; infinite for no end."""
-
-    by_name: Mapping[str, float]
-
-    @classmethod
-    def of(cls, settings: Settings) -> Lifetimes:
-        return cls(
-            {
-                MemoryType.WORKING: settings.working_lifetime_s,
-                MemoryType.EPISODIC: settings.episodic_lifetime_s,
-                MemoryType.SEMANTIC: settings.semantic_lifetime_s,
-                MemoryType.PROCEDURAL: settings.procedural_lifetime_s,
-                "conversation_context": settings.conversation_context_lifetime_s,
-                "pattern_learning": settings.pattern_learning_lifetime_s,
-                "skill_development": settings.skill_development_lifetime_s,
-            }
-        )
-
-    def usual(self, memory_type: MemoryType, kind: str | None = None) -> Lifetime | None:
-        """The lifetime of a kind, else that of the type; None for no end. It does not count yet."""
-        length = self.by_name.get(kind or memory_type, self.by_name.get(memory_type, math.inf))
-        return None if math.isinf(length) else Lifetime(None, length)
+def usual_lifetime(lifetimes: Lifetimes, memory_type: MemoryType, kind: str | None = None) -> Lifetime | None:
+    """The lifetime of a kind, else that of the type; None for no end. It does not count yet."""
+    length: float = getattr(lifetimes, kind or memory_type.value, getattr(lifetimes, memory_type.value))
+    return None if math.isinf(length) else Lifetime(None, length)
 
 
 def is_expired(lifetime: Lifetime | None, now_s: float) -> bool:

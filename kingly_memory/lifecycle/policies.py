@@ -87,7 +87,7 @@ class LifecycleRules:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Whatever settings allow makes rules."""
-        return cls(StrengthRules.of(settings), TierRules.of(settings), settings.merging_threshold)
+        return cls(StrengthRules.of(settings), TierRules.of(settings.tiers), settings.merging_threshold)
 
 
 # --- what a policy can decide ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from kingly_memory.intake import share
 from kingly_memory.models import JsonObject, Memory, Tier
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Tiers
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
@@ -79,24 +79,24 @@ class TierRules:
     glacial_entry: float = 0.3
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, said: Tiers) -> Self:
         """SLOW is left for GLACIAL below the significance from which memories are placed in SLOW."""
         configs = {
             tier: TierConfig(
-                ttl_seconds=getattr(settings, f"{tier.value}_ttl_s"),
-                max_items=getattr(settings, f"{tier.value}_max_items"),
-                importance_threshold=getattr(settings, f"{tier.value}_threshold", seeds.importance_threshold),
+                ttl_seconds=getattr(said, f"{tier.value}_ttl_s"),
+                max_items=getattr(said, f"{tier.value}_max_items"),
+                importance_threshold=getattr(said, f"{tier.value}_threshold", seeds.importance_threshold),
                 update_frequency=seeds.update_frequency,
             )
             for tier, seeds in TIER_CONFIGS.items()
         }
         return cls(
             configs=configs,
-            half_lives={tier: getattr(settings, f"{tier.value}_half_life_hours") for tier in Tier},
-            promotion_accesses=settings.promotion_accesses,
-            surprise_threshold=settings.surprise_threshold,
-            success_references=settings.success_references,
-            glacial_entry=settings.slow_threshold,
+            half_lives={tier: getattr(said, f"{tier.value}_half_life_hours") for tier in Tier},
+            promotion_accesses=said.promotion_accesses,
+            surprise_threshold=said.surprise_threshold,
+            success_references=said.success_references,
+            glacial_entry=said.slow_threshold,
         )
 
 

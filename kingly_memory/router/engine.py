@@ -15,7 +15,7 @@ from kingly_memory.cognition.context import ContextRules
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft
-from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetimes
+from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import MERGING, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, Query, Receipt, Results
@@ -112,8 +112,7 @@ class Engine:
         self.usage_feedback = None
         if injections is not None:  # what was injected and never looked at again
             self.usage_feedback = UsageFeedback(injections, self, project=station.project, clock=clock)
-        self._lifetimes = Lifetimes.of(settings)
-        self._context_rules = ContextRules(settings.context_items, settings.working_lifetime_s, settings.whisper_tokens)
+        self._context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
         self._agent_memories: AgentMemories | None = None
 
         reader = store.reader
@@ -251,7 +250,7 @@ class Engine:
             if self._opening is not None and not self._opening.done():
                 await asyncio.wait([self._opening])
             self.is_open = False
-            await self.remotes.finish_sending(self.settings.closing_s)
+            await self.remotes.finish_sending(self.settings.pace.closing_s)
 
     async def _end_tasks(self) -> None:
         tasks = [task for task in (*self._tasks, self._opening) if task not in (None, asyncio.current_task())]
@@ -289,7 +288,7 @@ class Engine:
             self.project,
             self.station.agent,
             self.station.routes,
-            self._lifetimes,
+            self.settings.lifetimes,
             self.clock.now(),
             self._context_rules,
             self.rules.tiers,
@@ -320,7 +319,7 @@ class Engine:
 
     async def _flush_regularly(self) -> None:
         while True:
-            await self.clock.sleep(self.settings.usage_flush_s)
+            await self.clock.sleep(self.settings.pace.usage_flush_s)
             await self._flush_if_possible()
 
     # --- storing ------------------------------------------------------------------------------------------------------
@@ -439,9 +438,7 @@ class Engine:
             model,
             self.settings.verification_threshold,
             clock=self.clock,
-            verification_s=self.settings.verification_s,
             llm_timeout_s=self.settings.llm_timeout_s,
-            llm_at_once=self.settings.llm_at_once,
             model_is_here=is_here,
         )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes, is_expired
+from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired, usual_lifetime
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
+from kingly_memory.settings import Lifetimes
 
 _FACET = "lifetime"
 
@@ -58,7 +59,7 @@ def renew(transaction: Transaction, memory_id: str, used_s: float) -> None:
 
 
 def of_draft(
-    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, *, usual: Lifetimes, now_s: float
+    transaction: Transaction, draft: Draft, memory: Memory, before: Row | None, *, said: Lifetimes, now_s: float
 ) -> Lifetime | None:
     """The lifetime of what is stored: as its owner says, else as it was, else as its type or kind says. Raises
     InvalidInput for an end of what is pinned."""
@@ -66,7 +67,7 @@ def of_draft(
         if draft.ttl_s is not None and before is not None and _is_pinned(transaction, memory.id):
             raise InvalidInput("ttl", "the memory is pinned, so it has no end; unpin it first or leave out the ttl")
         return None if draft.ttl_s is None else Lifetime(now_s + draft.ttl_s)
-    of_its_type = usual.usual(memory.type, draft.kind)
+    of_its_type = usual_lifetime(said, memory.type, draft.kind)
     if before is None:
         return of_its_type
     current = lifetime_of(transaction, memory.id)

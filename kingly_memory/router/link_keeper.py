@@ -55,7 +55,7 @@ class LinkKeeper:
         self._settings = settings
         self._events = events
         self._chance = chance
-        self._longest_s = settings.probe_interval_s + settings.probe_jitter_s + 1.0
+        self._longest_s = settings.probe_interval_s + settings.pace.probe_jitter_s + 1.0
         self._unshared: Link | None = None
         self._asked_at: list[float] = []
         self._answered_s = self._probed_s = -math.inf
@@ -122,7 +122,7 @@ class LinkKeeper:
             after = before
             if tries is not None:
                 after = replace(before, failures=before.failures + tries, last_error=reason)
-            if tries is None or unauthorised or after.failures >= self._settings.offline_after:
+            if tries is None or unauthorised or after.failures >= self._settings.pace.offline_after:
                 return broken(after, reason, now_s, pause_s, unauthorised=unauthorised)
             return after
 
@@ -203,7 +203,7 @@ class LinkKeeper:
         return self._clock.now().timestamp()
 
     def _interval_s(self) -> float:
-        return self._settings.probe_interval_s + self._chance() * self._settings.probe_jitter_s
+        return self._settings.probe_interval_s + self._chance() * self._settings.pace.probe_jitter_s
 
     async def _take_probe(self) -> bool:
         """Claim the probe for this process: whoever moves `next_probe` on makes it, or gives it back when it has to

@@ -25,7 +25,7 @@ from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, Route, Routes
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
-from kingly_memory.router.sender import Pace, Sender
+from kingly_memory.router.sender import Sender, SendWindow
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
@@ -170,7 +170,7 @@ class RemoteConnection:
         try:
             await self._guarded(self._first_contact())
             while True:
-                self._next_look_s = self._settings.poll_s * SLOWER  # should the round meet trouble
+                self._next_look_s = self._settings.pace.poll_s * SLOWER  # should the round meet trouble
                 await self._guarded(self._round())
                 await self._clock.wait(self._wake, self._next_look_s)
         finally:
@@ -215,7 +215,7 @@ class RemoteConnection:
             at_rest = facet is None or facet.state in (DeliveryState.DELIVERED, DeliveryState.DEAD)
             if at_rest or left <= 0 or not self._link.is_connected:
                 return facet
-            await self._clock.wait(self._sender.settled, min(left, self._settings.poll_s / 10))
+            await self._clock.wait(self._sender.settled, min(left, self._settings.pace.poll_s / 10))
 
     async def until_idle(self) -> None:
         """Wait while there is something to send and a remote that takes it."""
@@ -250,16 +250,16 @@ class RemoteConnection:
         self._wake.clear()
         if self._link.is_connected or await self._link.probe(self._remote):
             if self._sends and await self._lead():
-                pace = Pace(self._settings.sends_at_once)
+                window = SendWindow(self._settings.sends_at_once)
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
-                    await self._sender.send_batch(due, pace, early=False)
+                    await self._sender.send_batch(due, window, early=False)
         else:
             if self._leading and self._link.current().unauthorised:  # make way for a process with a good token
                 self._leading = False
                 self.part.stop_leading()
             self._sender.settled.set()
         # A look costs one read, and shows what other processes stored or found out.
-        self._next_look_s = self._settings.poll_s * (1 if self._leading else SLOWER)
+        self._next_look_s = self._settings.pace.poll_s * (1 if self._leading else SLOWER)
         probe_s = self._link.seconds_to_probe()
         if probe_s is not None:
             self._next_look_s = min(self._next_look_s, max(probe_s, 0.001))
@@ -288,9 +288,9 @@ class RemoteConnection:
 
     async def _send_all(self, name: str, end: float) -> None:
         failed: frozenset[str] = frozenset()
-        pace = Pace(self._settings.sends_at_once)
+        window = SendWindow(self._settings.sends_at_once)
         while self._clock.monotonic() < end and self._sender.may_send:
-            batch = await self._sender.send_batch(name, pace, early=True, failed=failed, end=end)
+            batch = await self._sender.send_batch(name, window, early=True, failed=failed, end=end)
             if not batch.size:
                 return
             failed |= batch.failed
@@ -304,7 +304,7 @@ class RemoteConnection:
             left = end - self._clock.monotonic()
             if left <= 0:
                 return
-            await self._clock.sleep(min(left, self._settings.poll_s / 10))
+            await self._clock.sleep(min(left, self._settings.pace.poll_s / 10))
 
     def _report(self, waited: int, died: int) -> SyncReport:
         """`waited` and `died` are how many memories were waiting and dead before."""
@@ -332,7 +332,7 @@ class RemoteConnection:
                 if not has_complained:
                     log.warning("delivery waits for the memory store: %s", error)
                 has_complained = True
-                await self._clock.sleep(self._settings.usage_flush_s)
+                await self._clock.sleep(self._settings.pace.usage_flush_s)
                 begun = self.begin()
             else:
                 self._enrolled.set()

@@ -52,7 +52,7 @@ class Answer:
     error: RemoteError | None = None
 
 
-class Pace:
+class SendWindow:
     """How many sends may be under way at once: one, twice as many after each success, one again after each failure.
 
     So a remote in trouble is not stormed, and all sends hear what it says first.
@@ -134,13 +134,13 @@ class Sender:
         return Delivery.from_json(found[owner]) if found else None
 
     async def send_batch(
-        self, name: str, pace: Pace, *, early: bool, failed: Collection[str] = (), end: float | None = None
+        self, name: str, window: SendWindow, *, early: bool, failed: Collection[str] = (), end: float | None = None
     ) -> DeliveryBatch:
         """Lease a batch and send it. What is begun in the first half of the lease can end before it lapses."""
         async with self.turn:
             items = await self._lease(name, early, failed)
-            half_lease_over = self._clock.monotonic() + self._settings.lease_s / 2
-            batch = DeliveryBatch(self, items, pace, settled=self.settled.set)
+            half_lease_over = self._clock.monotonic() + self._settings.pace.lease_s / 2
+            batch = DeliveryBatch(self, items, window, settled=self.settled.set)
             try:
                 await batch.send(min(half_lease_over, end or half_lease_over))
             finally:
@@ -149,12 +149,12 @@ class Sender:
 
     async def _lease(self, name: str, early: bool, failed: Collection[str]) -> list[Leased]:
         """Lease what is due (or, `early`, whatever waits). When this is cancelled, what was leased is given back."""
-        lease_s = min(self._settings.lease_s, LONGEST_S)
+        lease_s = min(self._settings.pace.lease_s, LONGEST_S)
         claim = outbox.Claim(self._name, self.owner, self._now_s(), lease_s, early, failed, self._is_for)
         are_links = name != self._name
         if not are_links:
             self._events.emit(DeliveryStarted(self._name))
-        change = claim.links() if are_links else claim.memories(self._settings.lease_size)
+        change = claim.links() if are_links else claim.memories(self._settings.pace.lease_size)
         claiming = asyncio.ensure_future(self.write(change))
         try:
             items = await asyncio.shield(claiming)
@@ -255,7 +255,7 @@ class Sender:
         """The remote could not take it: it waits, and a Retry-After holds everybody back. True when it keeps its
         place."""
         if error.retry_after_s is None:
-            tries = 1 if error.reached else self._settings.send_tries
+            tries = 1 if error.reached else self._settings.pace.send_tries
             await self._link.failed(error, tries=tries, since_s=began_s)
         is_over = item.leased.attempts == 0 and not error.reached and self._link.has_recovered(began_s)
         due = item.place if is_over else self._due_after(item, error.retry_after_s)
@@ -267,7 +267,7 @@ class Sender:
         return moved is not None and moved.due == item.place
 
     async def _refuse(self, item: Leased, error: RemoteRefused) -> None:
-        limit, due = self._settings.refusals_limit, self._due_after(item)
+        limit, due = self._settings.pace.refusals_limit, self._due_after(item)
         move = partial(
             delivery.refused, change=item.leased.wanted, reason=error.reason, clear=error.clear, limit=limit, due=due
         )
@@ -282,7 +282,7 @@ class Sender:
         """
         if item.leased.attempts == 0 and not self._link.is_connected:
             return item.place
-        longest_s = min(self._settings.longest_wait_s, LONGEST_S)
+        longest_s = min(self._settings.pace.longest_wait_s, LONGEST_S)
         backed_off_s = delivery.backoff_s(item.leased.attempts, longest_s, self._chance())
         return self._now_s() + min(wished_s or backed_off_s, longest_s)
 
@@ -309,7 +309,7 @@ class Sender:
 
 
 class DeliveryBatch:
-    """The deliveries of one lease. Each starts as soon as the pace has room and none is left that goes before it.
+    """The deliveries of one lease. Each starts as soon as the window has room and none is left that goes before it.
 
     Order: memories of one context (or of none) go one after the other, a thought goes after the one before it is
     written down as delivered. A place is free again when the remote has answered; the outcome is written down
@@ -317,11 +317,13 @@ class DeliveryBatch:
     vain.
     """
 
-    def __init__(self, sender: Sender, items: Sequence[Leased], pace: Pace, *, settled: Callable[[], None]) -> None:
+    def __init__(
+        self, sender: Sender, items: Sequence[Leased], window: SendWindow, *, settled: Callable[[], None]
+    ) -> None:
         self.size = len(items)
         self.failed: frozenset[str] = frozenset()
         self._sender = sender
-        self._pace = pace
+        self._window = window
         self._settled = settled
         self._waiting = list(items)
         self._sending: dict[asyncio.Task[Answer], Leased] = {}
@@ -361,7 +363,7 @@ class DeliveryBatch:
     def _has_room(self, end: float) -> bool:
         """A failure keeps its place until it is written down: only then is known what it means to the link."""
         under_way = len(self._sending) + len(self._failing())
-        is_free = not self._is_halted and bool(self._waiting) and under_way < self._pace.at_once
+        is_free = not self._is_halted and bool(self._waiting) and under_way < self._window.at_once
         return is_free and self._sender.may_send and self._sender.monotonic_s() < end
 
     def _next(self) -> Leased | None:
@@ -381,9 +383,9 @@ class DeliveryBatch:
 
     def _note(self, item: Leased, answer: Answer) -> None:
         if answer.error is None:
-            self._pace.taken()
+            self._window.taken()
         else:
-            self._pace.failed()
+            self._window.failed()
             self.failed |= {item.id}
         self._noting[asyncio.create_task(self._sender.note(item, answer))] = item
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.intake import Draft, Imported
-from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, Lifetimes
+from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
 from kingly_memory.ports import Row, Transaction
@@ -24,6 +24,7 @@ from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, 
 from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.thread_cleanup import clean_up
+from kingly_memory.settings import Lifetimes
 
 TOGETHER = 500
 """Memories whose standing changes in one statement."""
@@ -79,7 +80,7 @@ def store(
         before = _by_key(transaction, context.project, draft.key)
         memory = _memory(draft if before is None else draft.revising(before.memory), before, context)
         others = () if before is None else _unsay(transaction, before, memory, context)
-        lifetime = lifetimes.of_draft(transaction, draft, memory, before, usual=context.lifetimes, now_s=context.now_s)
+        lifetime = lifetimes.of_draft(transaction, draft, memory, before, said=context.lifetimes, now_s=context.now_s)
         receipt = _save(transaction, memory, Standing.LIVE, context, lifetime, is_new=before is None, is_said=True)
         context_id = memory.scope.context_id
         if not noted or context_id is None:
@@ -110,7 +111,7 @@ def whisper(due: Due, context: WriteContext) -> Callable[[Transaction], bool]:
         for draft in due.drafts:
             memory = _memory(draft, None, context)
             own_words = replace(memory, scope=replace(memory.scope, agent=draft.agent))
-            lifetime = context.lifetimes.usual(memory.type)
+            lifetime = usual_lifetime(context.lifetimes, memory.type)
             _save(transaction, own_words, Standing.LIVE, context, lifetime, is_new=True)
         return True
 
@@ -135,7 +136,7 @@ def _import(transaction: Transaction, item: Imported, context: WriteContext) -> 
             before = transaction.row(wanted_id)
     memory = _memory(item.draft, before, context, wanted_id, item.updated_at)
     lifetime = lifetimes.in_file(item) or lifetimes.of_draft(
-        transaction, item.draft, memory, before, usual=context.lifetimes, now_s=context.now_s
+        transaction, item.draft, memory, before, said=context.lifetimes, now_s=context.now_s
     )
     has_ended = item.standing is Standing.LIVE and item.ends_at is not None and item.ends_at <= context.now
     if before is not None:
@@ -233,7 +234,7 @@ def _consolidate(transaction: Transaction, memory_id: MemoryId, context_id: str,
     happened = replace(row.memory, type=MemoryType.EPISODIC, updated_at=context.now, revision=row.memory.revision + 1)
     lifetime = lifetimes.lifetime_of(transaction, memory_id)
     if lifetime is not None and lifetime.sliding_s is not None:
-        lifetime = context.lifetimes.usual(happened.type)
+        lifetime = usual_lifetime(context.lifetimes, happened.type)
     _save(transaction, happened, Standing.LIVE, context, lifetime)
 
 

@@ -15,7 +15,7 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.adapters.remote.http import Transport
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import DEFAULT_ENDPOINT
+from kingly_memory.place import DEFAULT_ENDPOINT
 
 __all__ = ["UltimateMCPMemoryAdapter"]
 

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from kingly_memory.place import Place
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.memory_server import LONGEST_MESSAGE_BYTES, MemoryServer
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Settings
 
 if TYPE_CHECKING:
     from kingly_memory.app.opening import MemoryRouter

@@ -12,9 +12,10 @@ import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, Settings
 from kingly_memory.app import parts
-from kingly_memory.settings import Place
+from kingly_memory.place import Place
+from kingly_memory.settings import Pace
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 def opened(home: Path, project: str) -> MemoryRouter:

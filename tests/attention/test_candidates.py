@@ -16,10 +16,11 @@ from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import write
 from kingly_memory.router.attention.candidates import Pages
+from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
-BRIEF = Settings(durability="process", working_lifetime_s=60.0, local_search_s=30.0, embedder="none")
+BRIEF = Settings(durability="process", lifetimes=Lifetimes(working=60.0), local_search_s=30.0, embedder="none")
 
 
 async def shown(memory: MemoryRouter) -> list[str]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import Settings, SyncMemoryRouter
+from kingly_memory.settings import Pace
 from tests.cli_runner import Run, runner
 from tests.threads.samples import THREAD_ID
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 @pytest.fixture

@@ -116,8 +116,8 @@ def test_a_store_of_a_newer_version_is_a_problem(run: Run, home: Path) -> None:
 
 
 def test_a_setting_that_cannot_be_used_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_LEASE_S", "soon")
-    assert "KINGLY_LEASE_S" in problems(run)["settings"]["what"]
+    monkeypatch.setenv("KINGLY_PACE", "lease_s=soon")
+    assert "KINGLY_PACE" in problems(run)["settings"]["what"]
 
 
 def test_an_outage_is_a_note_and_no_problem(run: Run, home: Path) -> None:

@@ -15,7 +15,11 @@ from tests.mcp_sessions import session
 from tests.scripted.remote import ScriptedRemote
 
 NOBODY = "http://127.0.0.1:9"
-PATIENT = {"KINGLY_REMOTE_SEARCH_S": "5", "KINGLY_SEND_PAUSE_S": "0", "KINGLY_REMOTE_POLICY": "tag:mine=home, *=all"}
+PATIENT = {
+    "KINGLY_REMOTE_SEARCH_S": "5",
+    "KINGLY_PACE": "send_pause_s=0",
+    "KINGLY_REMOTE_POLICY": "tag:mine=home, *=all",
+}
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ import pytest
 from kingly_memory import Settings, SyncMemoryRouter
 from kingly_memory.cli.lifecycle import sweep_lines
 from kingly_memory.router.sweep import SweepReport
+from kingly_memory.settings import Lifetimes, Pace
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import Run, runner
 
-LASTING = Settings(durability="process", closing_s=0.0, episodic_lifetime_s=86_400.0)
+LASTING = Settings(durability="process", pace=Pace(closing_s=0.0), lifetimes=Lifetimes(episodic=86_400.0))
 
 
 @pytest.fixture

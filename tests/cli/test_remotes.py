@@ -17,7 +17,7 @@ WAITING = f"1 memory for {NOBODY}, which is not named here"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("KINGLY_SEND_PAUSE_S", "0")
+    monkeypatch.setenv("KINGLY_PACE", "send_pause_s=0")
     return runner(capsys, monkeypatch)
 
 
@@ -97,7 +97,7 @@ def test_forgetting_is_refused_for_what_is_in_use_or_not_known(run: Run) -> None
 
 
 def test_from_a_mistyped_address_to_a_clean_home_in_processes_of_their_own(tmp_path: Path) -> None:
-    in_home = partial(process, KINGLY_HOME=str(tmp_path / "home"), KINGLY_SEND_PAUSE_S="0")
+    in_home = partial(process, KINGLY_HOME=str(tmp_path / "home"), KINGLY_PACE="send_pause_s=0")
     in_home("--remote", NOBODY, "store", "hello", "--significance", "0.8")
     assert WAITING in in_home("status").out
     assert in_home("remotes", "forget", NOBODY).code == 0

@@ -151,7 +151,7 @@ def test_a_sweep_of_fresh_memories_takes_nothing(run: Run) -> None:
 
 
 def test_a_sweep_tells_what_it_would_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_SEMANTIC_LIFETIME_S", "1e-6")
+    monkeypatch.setenv("KINGLY_LIFETIMES", "semantic=1e-6")
     run("store", "x", "--key", "k")
     assert run("sweep", "--dry-run").out.startswith("1 memory would be archived")
     assert run("sweep").out.startswith("1 memory archived")
@@ -169,12 +169,14 @@ def test_config_names_the_source_of_every_setting(
     (isolated_environment / ".git").mkdir()
     assert rows(run)["home"]["from"] == "nearest project folder"
     assert rows(run)["project"] == {"name": "project", "value": isolated_environment.name, "from": "folder name"}
-    for name in ("HOME", "PROJECT", "AGENT", "REMOTE", "TOKEN", "LEASE_S"):
-        monkeypatch.setenv(f"KINGLY_{name}", "7" if name == "LEASE_S" else "http://x" if name == "REMOTE" else "e")
+    for name in ("HOME", "PROJECT", "AGENT", "REMOTE", "TOKEN", "CALL_TIMEOUT_S"):
+        monkeypatch.setenv(
+            f"KINGLY_{name}", "7" if name == "CALL_TIMEOUT_S" else "http://x" if name == "REMOTE" else "e"
+        )
     named = rows(run)
-    for name in ("home", "project", "agent", "remote", "token", "lease_s"):
+    for name in ("home", "project", "agent", "remote", "token", "call_timeout_s"):
         assert named[name]["from"] == f"KINGLY_{name.upper()}"
-    assert (named["token"]["value"], named["lease_s"]["value"]) == ("set", 7.0)
+    assert (named["token"]["value"], named["call_timeout_s"]["value"]) == ("set", 7.0)
     said = rows(run, "--home", "h", "--project", "p", "--agent", "a", "--remote", "http://y")
     assert [said[name]["from"] for name in ("home", "project", "agent", "remote")] == [
         "--home",
@@ -186,10 +188,10 @@ def test_config_names_the_source_of_every_setting(
 
 
 def test_a_setting_that_cannot_be_read_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KINGLY_LEASE_S", "soon")
+    monkeypatch.setenv("KINGLY_CALL_TIMEOUT_S", "soon")
     ran = run("config", "--json")
     assert (ran.code, ran.json["error"]["type"]) == (2, "InvalidSetting")
-    assert "KINGLY_LEASE_S" in ran.err
+    assert "KINGLY_CALL_TIMEOUT_S" in ran.err
 
 
 def test_version_is_the_package_version(run: Run) -> None:

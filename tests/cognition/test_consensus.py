@@ -17,13 +17,13 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, topic_hash
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MemoryType
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import ROOT, environment
 from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 DATABASE = ConsensusRecord(

@@ -49,7 +49,10 @@ def continuum(memory: MemoryRouter) -> ContinuumMemory:
 
 @pytest.mark.requirement("ARG-006")
 async def test_the_tiers_are_those_of_the_settings(tmp_path: Path, clock: ManualClock) -> None:
-    settings = replace(CALM, fast_threshold=0.95, medium_threshold=0.9, slow_threshold=0.85, fast_max_items=1)
+    settings = replace(
+        CALM,
+        tiers=replace(CALM.tiers, fast_threshold=0.95, medium_threshold=0.9, slow_threshold=0.85, fast_max_items=1),
+    )
     async with router_over(PromptStore(tmp_path / "home"), None, clock, settings=settings) as memory:
         receipt = await memory.store("a ford in the river", significance=0.83)
         entry = await memory.continuum.entry(receipt.id)

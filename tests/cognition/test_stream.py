@@ -24,7 +24,7 @@ from kingly_memory.errors import InvalidInput, RouterClosed
 from kingly_memory.models import Memory, MemoryType
 from kingly_memory.ports import Row
 from kingly_memory.router.agents.stream import START, Subscription
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import ROOT, environment
 from tests.lifecycle.samples import placed as subject
@@ -32,7 +32,7 @@ from tests.router_bench import CALM, PromptStore, router_over
 from tests.store_samples import behind_triggers
 
 DAY_S = 86_400.0
-QUICK = Settings(durability="process", closing_s=0.0, poll_s=0.05)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0, poll_s=0.05))
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 
@@ -64,7 +64,7 @@ class WatchedClock(ManualClock):
         self.reader_rests = asyncio.Event()
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
-        if seconds == CALM.poll_s:
+        if seconds == CALM.pace.poll_s:
             self.reader_rests.set()
         return await super().wait(event, seconds)
 
@@ -454,7 +454,7 @@ async def test_another_router_over_the_same_home_is_heard_at_the_next_look(
         await other.stream("scout").record(MemoryEvent("from elsewhere"))
     await clock.settle()
     assert not waiting.done()
-    clock.tick(CALM.poll_s)
+    clock.tick(CALM.pace.poll_s)
     assert await waiting == ["from elsewhere"]
 
 

@@ -462,7 +462,7 @@ async def test_sync_ends_while_a_parent_fails_and_says_that_something_waits(
 async def test_many_waiting_thoughts_hide_nothing_that_comes_after_them(
     tmp_path: Path, critic: Critic, clock: ManualClock
 ) -> None:
-    settings = replace(CALM, lease_size=3)
+    settings = replace(CALM, pace=replace(CALM.pace, lease_size=3))
     async with router_over(PromptStore(tmp_path / "home"), critic, clock, settings=settings) as memory:
         await clock.settle()
         critic.against["0"] = BUSY

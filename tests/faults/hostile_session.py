@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.settings import Pace
 from tests.hostile_client import Pulse, peak_bytes
 
-PATIENCE = Settings(durability="process", send_tries=1, call_timeout_s=2.0, remote_search_s=1.0, closing_s=0.0)
+PATIENCE = Settings(
+    durability="process", pace=Pace(send_tries=1, closing_s=0.0), call_timeout_s=2.0, remote_search_s=1.0
+)
 ROUNDS = 3
 
 

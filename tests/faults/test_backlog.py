@@ -17,6 +17,7 @@ from kingly_memory.adapters.remote.endpoint import endpoint
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router.delivery import Delivery
+from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 
 pytestmark = [pytest.mark.faults, pytest.mark.measures]
@@ -81,7 +82,7 @@ async def test_a_long_backlog_slows_nobody_down(tmp_path: Path, unused_tcp_port:
     few.close()
     many.close()
     starting = await undisturbed(starts)
-    settings = Settings(durability="process", closing_s=0.0)
+    settings = Settings(durability="process", pace=Pace(closing_s=0.0))
     async with (
         MemoryRouter.open(tmp_path / "few", address, project="app", settings=settings) as light,
         MemoryRouter.open(tmp_path / "many", address, project="app", settings=settings) as heavy,
@@ -98,7 +99,9 @@ async def test_a_long_backlog_slows_nobody_down(tmp_path: Path, unused_tcp_port:
 async def started(home: Path, address: str) -> float:
     """CPU seconds until a router with that home is open."""
     began = time.process_time()
-    async with MemoryRouter.open(home, address, project="app", settings=Settings(durability="process", closing_s=0.0)):
+    async with MemoryRouter.open(
+        home, address, project="app", settings=Settings(durability="process", pace=Pace(closing_s=0.0))
+    ):
         return time.process_time() - began
 
 

@@ -54,7 +54,7 @@ def ran(home: Path, url: str, *arguments: str) -> tuple[str, str]:
             KINGLY_TOKEN="token-canary",
             KINGLY_REMOTE=url,
             KINGLY_CALL_TIMEOUT_S="0.5",
-            KINGLY_SEND_PAUSE_S="0",
+            KINGLY_PACE="send_pause_s=0",
         ),
         timeout=60,
         check=False,

@@ -10,17 +10,15 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, TOKEN, Place, placed
 
 EAGER = Settings(
     durability="process",
-    send_pause_s=0.0,
-    poll_s=0.02,
-    longest_wait_s=0.05,
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0),
     probe_interval_s=0.05,
     call_timeout_s=1.0,
-    closing_s=0.0,
 )
 
 

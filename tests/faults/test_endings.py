@@ -15,6 +15,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.folder import try_lock
 from kingly_memory.hub.process import HubProcess
+from kingly_memory.settings import Pace
 from tests.cli_runner import ROOT, environment, process
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
@@ -66,7 +67,7 @@ def test_a_sync_that_hangs_ends_when_it_is_told_to_and_locks_nothing(
 def test_a_hub_that_is_busy_ends_when_it_is_told_to(tmp_path: Path, tell: Tell) -> None:
     hub = HubProcess(tmp_path / "hub")
     hub.start()
-    settings = Settings(durability="process", closing_s=0.0)
+    settings = Settings(durability="process", pace=Pace(closing_s=0.0))
 
     async def busy() -> float:
         async with MemoryRouter.open(tmp_path / "home", hub.url, settings=settings) as memory:

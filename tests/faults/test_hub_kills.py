@@ -12,13 +12,14 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.hub.access import DEFAULT_NAMESPACE
 from kingly_memory.hub.engine import scope_name
 from kingly_memory.models import Query, Standing
+from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.mortal_hub import POINTS, MortalHub
 from tests.kill.harness import complaints
 
 PROJECT = "faults"
 MOST_SYNCS = 20
-EAGER = Settings(durability="process", send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0)
+EAGER = Settings(durability="process", pace=Pace(send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0))
 CHANGES = ("StoreMemory", "UpdateMemory", "ForgetMemory", "CreateMemoryLink", "RecordThought")
 CELLS = [
     pytest.param(

@@ -21,6 +21,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import LinkState, Source
+from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.operations import CONTEXT, FERRY, HARBOUR, LANTERN, OPERATIONS, PIER, Operation, Scene
 from tests.faults.troubles import DIALECTS, TOKEN, TROUBLES, Means, Place, Trouble, placed
@@ -32,12 +33,9 @@ MOST_SYNCS = 30
 MANY = 500
 PATIENT = Settings(
     durability="process",
-    send_pause_s=0.0,
-    poll_s=0.02,
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0),
     call_timeout_s=60.0,
-    longest_wait_s=0.05,
     probe_interval_s=0.05,
-    closing_s=0.0,
 )
 SECRETS = (TOKEN, CANARY, HARBOUR, LANTERN, FERRY, PIER, "Fog delays ferries", "opens at seven")
 

@@ -10,6 +10,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import JsonObject
+from kingly_memory.settings import Pace
 from kingly_memory.testing.semantic import SemanticServer, Unable
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
@@ -17,14 +18,11 @@ from tests.scripted.remote import ScriptedRemote
 
 EAGER = Settings(
     durability="process",
-    send_pause_s=0.0,
-    poll_s=0.02,
-    longest_wait_s=0.05,
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0),
     probe_interval_s=0.05,
     call_timeout_s=5.0,
-    closing_s=0.0,
 )
-SLOWLY = replace(EAGER, longest_wait_s=300.0, probe_interval_s=300.0)
+SLOWLY = replace(EAGER, pace=replace(EAGER.pace, longest_wait_s=300.0), probe_interval_s=300.0)
 """So that nothing happens but by `sync`."""
 MOST_SYNCS = 5
 POISON = "poison"

@@ -8,11 +8,12 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import DeliveryState, LinkState
+from kingly_memory.settings import Pace
 from tests.faults.conftest import Tell
 from tests.faults.troubles import DIALECTS, speaking
 from tests.scripted.remote import ScriptedRemote
 
-EAGER = Settings(durability="process", send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0)
+EAGER = Settings(durability="process", pace=Pace(send_pause_s=0.0, poll_s=0.02, longest_wait_s=0.05, closing_s=0.0))
 
 
 @pytest.mark.requirement("KNG-047")

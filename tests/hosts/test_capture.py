@@ -22,10 +22,11 @@ from kingly_memory.hosts.capture import MOST_SESSIONS, Progress, Session, captur
 from kingly_memory.hosts.statements import WORTH, Sort, Statement, sentences, sort_of, statements
 from kingly_memory.hosts.transcript import Message, TranscriptUnreadable, read_since
 from kingly_memory.models import MemoryType, Taken
-from kingly_memory.settings import Place, Settings
+from kingly_memory.place import Place
+from kingly_memory.settings import Pace, Settings
 from tests.hosts.hook_samples import SESSION, entry, text, transcript
 
-CALM = Settings(durability="process", closing_s=0.0)
+CALM = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 KEPT_OF_USER = {
     "Remember that staging lives on port 6432.": Sort.REQUEST,

@@ -19,7 +19,8 @@ from kingly_memory import SyncMemoryRouter
 from kingly_memory.app.reading import open_reader
 from kingly_memory.hosts import hook_log
 from kingly_memory.hosts.hooks import EVENTS
-from kingly_memory.settings import Place, Settings
+from kingly_memory.place import Place
+from kingly_memory.settings import Settings
 from tests.attention.hostile_texts import HOSTILE_TEXTS
 from tests.cli_runner import Ran, environment, process
 from tests.hosts.hook_samples import SESSION, entry, event, text, transcript
@@ -362,12 +363,12 @@ def test_help_is_still_help() -> None:
 def test_a_damaged_setting_or_store_is_silence_and_a_line_in_the_log(project: Path, user_home: Path) -> None:
     store(project, "Deploys need two reviews")
     given = event("UserPromptSubmit", project, prompt="CANARY who has to review a deploy?")
-    assert hook("UserPromptSubmit", given, KINGLY_LEASE_S="soon").out == ""
+    assert hook("UserPromptSubmit", given, KINGLY_PACE="lease_s=soon").out == ""
     home_of(project).joinpath("store", "cache.db").chmod(0o666)
     assert hook("UserPromptSubmit", given).out == ""
     assert hook("Unknown", given).out == ""
     setting, untrusted, unknown = failures(user_home)
-    assert "KINGLY_LEASE_S" in setting["problem"]
+    assert "KINGLY_PACE" in setting["problem"]
     assert (untrusted["event"], untrusted["home"]) == ("UserPromptSubmit", str(home_of(project)))
     assert "other users may write to it" in untrusted["problem"]
     assert unknown["event"] == "Unknown"

@@ -39,7 +39,7 @@ from kingly_memory.hub.methods import METHODS, Request
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.hub.server import McpFace, application
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from tests.mcp_sessions import ERAS, Session
 from tests.remote_samples import LIGHTHOUSE, remote_at, revised, stored
 
@@ -248,8 +248,9 @@ async def test_our_own_client_delivers_over_mcp_what_it_would_over_json_call(tmp
 @pytest.mark.parametrize("dialect", ["mcp", "auto"])
 async def test_a_router_lives_with_a_hub_over_mcp_that_goes_and_comes_back(tmp_path: Path, dialect: str) -> None:
     settings = Settings(
-        dialect=dialect, durability="process", closing_s=0.0, embedder="none", offline_after=1, send_tries=1,
-        call_timeout_s=30.0, remote_search_s=30.0, local_search_s=30.0, longest_wait_s=0.01,
+        dialect=dialect, durability="process", embedder="none",
+        call_timeout_s=30.0, remote_search_s=30.0, local_search_s=30.0,
+        pace=Pace(closing_s=0.0, offline_after=1, send_tries=1, longest_wait_s=0.01),
     )  # fmt: skip
     token = tmp_path / "token"
     token.touch(mode=0o600)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.files import ai_threads
+from kingly_memory.settings import Pace
 from tests.kill.writer import PROJECT, StatementKiller
 
-LASTING = Settings(durability="process", closing_s=0.0)
+LASTING = Settings(durability="process", pace=Pace(closing_s=0.0))
 VERBS = ("merge", "part", "split", "pin", "unpin", "rate", "rename", "import")
 FILE = {
     "id": "brought",

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.observe import Event, MemoriesLeased
-from kingly_memory.settings import Durability, Settings
+from kingly_memory.settings import Durability, Pace, Settings
 
 AT_ONCE = 3
 """Changes made concurrently, each of another memory, so that some share a commit."""
@@ -70,13 +70,8 @@ def settings_of(order: Order) -> Settings:
     """As in earnest, but with no time to lose."""
     return Settings(
         durability=order.durability,
-        send_pause_s=0.001,
-        poll_s=0.02,
-        lease_s=2.0,
-        lease_size=8,
+        pace=Pace(send_pause_s=0.001, poll_s=0.02, lease_s=2.0, lease_size=8, longest_wait_s=0.05, closing_s=0.0),
         probe_interval_s=0.05,
-        longest_wait_s=0.05,
-        closing_s=0.0,
         call_timeout_s=5.0,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,22 @@ from kingly_memory.lifecycle.decay import SEEDS_RULES, StrengthState, state
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS
 from kingly_memory.models import MemoryType, Tier
-from kingly_memory.settings import MOST_SURPRISE
+from kingly_memory.settings import MOST_SURPRISE, TABLES, HalfLives, Tiers, settings_by_name
 from kingly_memory.testing import ManualClock
 from tests.store_samples import NOON, behind, memory, put
 
 DAY_S = 86_400
-QUICK: dict[str, Any] = {"durability": "process", "usage_flush_s": 1e9}
+QUICK: dict[str, Any] = {"durability": "process", "pace.usage_flush_s": 1e9}
+
+
+def settings_of(said: dict[str, Any]) -> Settings:
+    """Settings by the names that a file gives them."""
+    of_tables: dict[str, dict[str, Any]] = {name: {} for name in ("", *TABLES)}
+    for name, value in said.items():
+        table, _, key = name.rpartition(".")
+        of_tables[table][key] = value
+    own = of_tables.pop("")
+    return Settings(**own, **{name: replace(TABLES[name], **changes) for name, changes in of_tables.items()})
 
 
 def test_the_defaults_are_the_seeds_figures() -> None:
@@ -34,8 +44,8 @@ def test_the_defaults_are_the_seeds_figures() -> None:
 @pytest.mark.requirement("ALM-028")
 @pytest.mark.parametrize("kind", MemoryType)
 def test_each_type_can_have_a_half_life_of_its_own(kind: MemoryType) -> None:
-    own: dict[str, Any] = {f"{kind.value}_half_life_days": 7}
-    rules = LifecycleRules.of(Settings(half_life_days=20, **own)).strength
+    own: dict[str, Any] = {kind.value: 7}
+    rules = LifecycleRules.of(Settings(half_lives=HalfLives(default=20, **own))).strength
     assert {one: rules.half_life(one) for one in MemoryType} == {**dict.fromkeys(MemoryType, 20), kind: 7}
 
 
@@ -44,7 +54,7 @@ def test_each_type_can_have_a_half_life_of_its_own(kind: MemoryType) -> None:
 def test_every_figure_of_a_tier_can_be_set(tier: Tier) -> None:
     name = tier.value
     said: dict[str, Any] = {f"{name}_ttl_s": 7.0, f"{name}_max_items": 3, f"{name}_half_life_hours": 2.5}
-    rules = LifecycleRules.of(Settings(**said)).tiers
+    rules = LifecycleRules.of(Settings(tiers=Tiers(**said))).tiers
     config = rules.configs[tier]
     assert (config.ttl_seconds, config.max_items, rules.half_lives[tier]) == (7.0, 3, 2.5)
     others = [one for one in Tier if one is not tier]
@@ -54,12 +64,14 @@ def test_every_figure_of_a_tier_can_be_set(tier: Tier) -> None:
 @pytest.mark.requirement("ARG-019")
 def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
     said = Settings(
-        fast_threshold=0.9,
-        medium_threshold=0.6,
-        slow_threshold=0.2,
-        promotion_accesses=1,
-        surprise_threshold=0.1,
-        success_references=9,
+        tiers=Tiers(
+            fast_threshold=0.9,
+            medium_threshold=0.6,
+            slow_threshold=0.2,
+            promotion_accesses=1,
+            surprise_threshold=0.1,
+            success_references=9,
+        ),
     )
     rules = LifecycleRules.of(said).tiers
     assert [rules.configs[tier].importance_threshold for tier in Tier] == [0.9, 0.6, 0.2, 0.0]
@@ -70,47 +82,58 @@ def test_the_thresholds_of_tiers_and_promotions_can_be_set() -> None:
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"fast_threshold": 0.5}, "setting fast_threshold: 0.5 is not above medium_threshold, which is 0.5; raise it"),
-        ({"slow_threshold": 0.6}, "setting medium_threshold: 0.5 is not above slow_threshold, which is 0.6"),
-        ({"slow_threshold": 0.0}, "setting slow_threshold: 0.0 is not a number"),
-        ({"surprise_threshold": 0.9}, "setting surprise_threshold: 0.9 is not a number above 0 and at most 0.65"),
+        (
+            {"tiers.fast_threshold": 0.5},
+            "setting tiers.fast_threshold: 0.5 is not above medium_threshold, which is 0.5; raise it",
+        ),
+        (
+            {"tiers.slow_threshold": 0.6},
+            "setting tiers.medium_threshold: 0.5 is not above slow_threshold, which is 0.6",
+        ),
+        ({"tiers.slow_threshold": 0.0}, "setting tiers.slow_threshold: 0.0 is not a number"),
+        (
+            {"tiers.surprise_threshold": 0.9},
+            "setting tiers.surprise_threshold: 0.9 is not a number above 0 and at most 0.65",
+        ),
         ({"merging_threshold": 0}, "setting merging_threshold: 0 is not a number"),
-        ({"medium_max_items": 0}, "setting medium_max_items: 0 is not a whole number of 1 or more"),
-        ({"semantic_half_life_days": -1}, "setting semantic_half_life_days: -1 is not a number of 0 or more"),
+        ({"tiers.medium_max_items": 0}, "setting tiers.medium_max_items: 0 is not a whole number of 1 or more"),
+        ({"half_lives.semantic": -1}, "setting half_lives.semantic: -1 is not a number of 0 or more"),
     ],
 )
 def test_figures_that_make_no_sense_are_refused_by_the_names_that_were_said(
     said: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidSetting, match=f"^{sentence}"):
-        Settings(**said)
+        settings_of(said)
 
 
 SHARES = st.floats(0, 1)
 POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
 COUNTS = st.integers(1, 10**12)
 _FIGURES = {
-    "half_life_days": POSITIVE,
+    "half_lives.default": POSITIVE,
     "forget_threshold": SHARES,
     "merging_threshold": st.floats(0, 1, exclude_min=True),
-    "surprise_threshold": st.floats(0, MOST_SURPRISE, exclude_min=True),
-    **{f"{kind.value}_half_life_days": st.floats(0, allow_infinity=False) for kind in MemoryType},
-    **{f"{tier.value}_{name}": POSITIVE for tier in Tier for name in ("ttl_s", "half_life_hours")},
-    **{f"{tier.value}_max_items": COUNTS for tier in Tier},
-    **dict.fromkeys(("promotion_accesses", "success_references"), COUNTS),
+    "tiers.surprise_threshold": st.floats(0, MOST_SURPRISE, exclude_min=True),
+    **{f"half_lives.{kind.value}": st.floats(0, allow_infinity=False) for kind in MemoryType},
+    **{f"tiers.{tier.value}_{name}": POSITIVE for tier in Tier for name in ("ttl_s", "half_life_hours")},
+    **{f"tiers.{tier.value}_max_items": COUNTS for tier in Tier},
+    **dict.fromkeys(("tiers.promotion_accesses", "tiers.success_references"), COUNTS),
     **dict.fromkeys(("decaying_accesses", "decay_enabled"), st.booleans()),
 }
 
 
 def test_no_figure_is_left_out_of_the_law() -> None:
-    ends = ("_half_life_days", "_ttl_s", "_half_life_hours", "_max_items")
-    assert {one.name for one in fields(Settings) if one.name.endswith(ends)} <= set(_FIGURES)
+    thresholds = {"tiers.fast_threshold", "tiers.medium_threshold", "tiers.slow_threshold"}
+    figures = {one for one in settings_by_name() if one.startswith(("tiers.", "half_lives."))}
+    assert figures - thresholds <= set(_FIGURES)
 
 
 @given(st.fixed_dictionaries({}, optional=_FIGURES), st.lists(SHARES.filter(bool), min_size=3, max_size=3, unique=True))
 def test_whatever_settings_allow_makes_rules(said: dict[str, Any], thresholds: list[float]) -> None:
     fast, medium, slow = sorted(thresholds, reverse=True)
-    settings = Settings(fast_threshold=fast, medium_threshold=medium, slow_threshold=slow, **said)
+    tiers = {"tiers.fast_threshold": fast, "tiers.medium_threshold": medium, "tiers.slow_threshold": slow}
+    settings = settings_of(said | tiers)
     rules = LifecycleRules.of(settings)
     assert state(settings.forget_threshold, rules.strength) is not StrengthState.FORGETTABLE
     assert [rules.tiers.configs[tier].importance_threshold for tier in Tier] == [fast, medium, slow, 0.0]
@@ -120,7 +143,7 @@ def test_whatever_settings_allow_makes_rules(said: dict[str, Any], thresholds: l
 
 
 def opened(home: Path, clock: ManualClock, **said: Any) -> MemoryRouter:
-    return MemoryRouter.open(home, False, project="app", settings=Settings(**QUICK, **said), clock=clock)
+    return MemoryRouter.open(home, False, project="app", settings=settings_of(QUICK | said), clock=clock)
 
 
 async def told(memory: MemoryRouter, key: str = "note") -> Any:
@@ -160,10 +183,10 @@ async def test_without_decay_nothing_is_shown_to_fade(tmp_path: Path) -> None:
 
 async def test_half_lives_and_tiers_of_the_settings_count(tmp_path: Path) -> None:
     said = {
-        "semantic_half_life_days": 1.0,
-        "medium_threshold": 0.45,
-        "medium_max_items": 1,
-        "promotion_accesses": 1,
+        "half_lives.semantic": 1.0,
+        "tiers.medium_threshold": 0.45,
+        "tiers.medium_max_items": 1,
+        "tiers.promotion_accesses": 1,
     }
     clock = ManualClock()
     async with opened(tmp_path / "home", clock, **said) as memory:

@@ -16,10 +16,10 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import Standing
 from kingly_memory.passages import LONGEST, OVERLAP, passages
 from kingly_memory.router.search.local import LocalSearch
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from tests.store_samples import NOON_S, ask, check_integrity, memory, put
 
-QUICK = Settings(durability="process", closing_s=0.0, embedder="none", local_search_s=5.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), embedder="none", local_search_s=5.0)
 WORDS = """harbour ferry crane ledger rota window garden kettle lantern barrel signal quarry meadow timber cellar anchor
     parcel market tunnel bridge""".split()
 NAMES = "Aldor Brisk Coral Dunmore Elsby Fenwick Garrow Hollis Inver Jarrow".split()

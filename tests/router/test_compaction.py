@@ -28,13 +28,14 @@ from kingly_memory.lifecycle.compaction import (
     strategy,
 )
 from kingly_memory.models import Query, Standing
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from kingly_memory.topics import cosine
 from tests.router_bench import PromptStore, router_over
 
 DAY_S = 86_400.0
 NOW_S = 1_000 * DAY_S
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
+LASTING = Settings(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
 
 def thread(name: str, *words: str, idle_days: float = 0.0, **said: Any) -> Thread:

@@ -13,6 +13,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import Standing
+from kingly_memory.settings import HalfLives, Lifetimes, Tiers
 from kingly_memory.testing import ManualClock
 from tests.router.test_sweep_machine import DAY_S, LASTING, Interrupted
 from tests.router_bench import PromptStore, router_over
@@ -58,14 +59,14 @@ async def test_unknown_words_are_named_with_those_that_are_known(memory: MemoryR
 @pytest.mark.parametrize(
     ("field", "make"),
     [
-        ("half_life_days", lambda: Settings(half_life_days=0)),
-        ("half_life_days", lambda: Settings(half_life_days=-1)),
+        ("half_lives.default", lambda: Settings(half_lives=HalfLives(default=0))),
+        ("half_lives.default", lambda: Settings(half_lives=HalfLives(default=-1))),
         ("forget_threshold", lambda: Settings(forget_threshold=-0.1)),
         ("sweep_interval_s", lambda: Settings(sweep_interval_s=-1)),
-        ("semantic_lifetime_s", lambda: Settings(semantic_lifetime_s=-1)),
+        ("lifetimes.semantic", lambda: Settings(lifetimes=Lifetimes(semantic=-1))),
         ("context_items", lambda: Settings(context_items=0)),
-        ("slow_max_items", lambda: Settings(slow_max_items=0)),
-        ("slow_half_life_hours", lambda: Settings(slow_half_life_hours=-1)),
+        ("tiers.slow_max_items", lambda: Settings(tiers=Tiers(slow_max_items=0))),
+        ("tiers.slow_half_life_hours", lambda: Settings(tiers=Tiers(slow_half_life_hours=-1))),
     ],
 )
 def test_figures_of_nothing_or_less_are_refused_by_name(field: str, make: Callable[[], object]) -> None:

@@ -14,7 +14,8 @@ from kingly_memory.api.choices import TypeName
 from kingly_memory.app.reading import WallClock
 from kingly_memory.hosts import recall
 from kingly_memory.ids import MemoryId
-from kingly_memory.settings import Place
+from kingly_memory.place import Place
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 
 pytestmark = pytest.mark.requirement("N1")
@@ -29,7 +30,7 @@ LASTS_DAYS: dict[TypeName, int] = {
     "skill_development": 90,
 }
 USED_DAILY = (*PLAIN, *(kind for kind, days in LASTS_DAYS.items() if days))
-SETTINGS = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
+SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
 
 class Kept(NamedTuple):

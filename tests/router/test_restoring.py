@@ -14,12 +14,13 @@ from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Archive, Expire, Keep, Subject
 from kingly_memory.models import MemoryType, Standing
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.cli_runner import runner
 from tests.lifecycle.samples import memory as sample
 from tests.router_bench import PromptStore, router_over
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 DAY_S = 86_400.0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.ids import MemoryId
-from kingly_memory.lifecycle.lifetimes import Lifetime, Lifetimes
+from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.plan import Plan, Policies, plan
 from kingly_memory.lifecycle.policies import Archive, Expire
 from kingly_memory.models import Memory, MemoryType, Origin, Scope, Standing
@@ -18,6 +18,7 @@ from kingly_memory.router import delivery, known_remotes, outbox, sweep_changes
 from kingly_memory.router.subjects import PAGE, Subjects
 from kingly_memory.router.sweep_changes import Sweep
 from kingly_memory.router.write import WriteContext
+from kingly_memory.settings import Lifetimes
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_S = NOON.timestamp()
@@ -64,7 +65,7 @@ def planned(store: DiskStore, *remotes: str) -> Plan:
 
 
 def carried_out(store: DiskStore, found: Plan) -> list[str]:
-    context = WriteContext("app", None, None, Lifetimes({}), NOON)
+    context = WriteContext("app", None, None, Lifetimes(), NOON)
     outcomes: list[str] = []
     while len(outcomes) < len(found.decisions):
         sweep = Sweep("sweep", LIFETIMES_ONLY, context)

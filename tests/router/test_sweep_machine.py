@@ -32,15 +32,16 @@ from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import sweep_changes, usage, write
 from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.write import WriteContext
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 from tests.store_samples import check_integrity
 
 T = TypeVar("T")
 DAY_S = 86_400.0
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
+LASTING = Settings(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 ENDING = replace(
-    LASTING, episodic_lifetime_s=7 * DAY_S, semantic_lifetime_s=30 * DAY_S, procedural_lifetime_s=90 * DAY_S
+    LASTING, lifetimes=replace(LASTING.lifetimes, episodic=7 * DAY_S, semantic=30 * DAY_S, procedural=90 * DAY_S)
 )
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 WHO = st.sampled_from([0, 1])

@@ -13,6 +13,7 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.errors import InvalidInput
 from kingly_memory.observe import Event, MemoriesSwept
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
@@ -107,7 +108,7 @@ async def test_undo_brings_back_what_the_last_sweep_took(memory: MemoryRouter, c
 
 
 async def test_undo_does_not_make_the_next_sweep_come_sooner(tmp_path: Path, clock: ManualClock) -> None:
-    settings = Settings(durability="process", sweep_interval_s=3_600.0, usage_flush_s=100_000.0)
+    settings = Settings(durability="process", sweep_interval_s=3_600.0, pace=Pace(usage_flush_s=100_000.0))
     swept: list[Event] = []
 
     def note(event: Event) -> None:
@@ -256,7 +257,7 @@ async def test_tiers_are_asked_when_they_are_switched_on(
 
 
 async def test_open_router_sweeps_once_per_interval_when_told_to(tmp_path: Path, clock: ManualClock) -> None:
-    settings = Settings(durability="process", sweep_interval_s=3_600.0, usage_flush_s=100_000.0)
+    settings = Settings(durability="process", sweep_interval_s=3_600.0, pace=Pace(usage_flush_s=100_000.0))
     swept = asyncio.Event()
 
     def note(event: Event) -> None:
@@ -322,7 +323,9 @@ async def test_what_ended_elsewhere_goes_along_unseen_and_comes_back_with_the_un
 
 
 async def test_every_project_is_swept_in_its_own_time(tmp_path: Path, clock: ManualClock) -> None:
-    settings = replace(LASTING, sweep_interval_s=3_600.0, usage_flush_s=1e9, auto_forget_enabled=True)
+    settings = replace(
+        LASTING, sweep_interval_s=3_600.0, pace=replace(LASTING.pace, usage_flush_s=1e9), auto_forget_enabled=True
+    )
     swept: dict[str, asyncio.Event] = {"app": asyncio.Event(), "other": asyncio.Event()}
     home = tmp_path / "home"
     routers = [
@@ -351,7 +354,7 @@ def _setting(event: asyncio.Event) -> Callable[[Event], None]:
 
 
 async def test_a_clock_that_was_ahead_once_puts_off_no_sweep(tmp_path: Path, clock: ManualClock) -> None:
-    settings = replace(LASTING, sweep_interval_s=3_600.0, usage_flush_s=1e9)
+    settings = replace(LASTING, sweep_interval_s=3_600.0, pace=replace(LASTING.pace, usage_flush_s=1e9))
     swept = asyncio.Event()
     store = PromptStore(tmp_path / "home")
     async with router_over(store, None, clock, settings=settings, observers=(_setting(swept),)) as memory:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.settings import HalfLives, Pace
 from kingly_memory.testing import ManualClock
 from tests.mcp_sessions import session
 
 DAY_S = 86_400
-LASTING = Settings(durability="process", closing_s=0.0)
+LASTING = Settings(durability="process", pace=Pace(closing_s=0.0))
 TEXT = "The deploy took 40 minutes. It rained all day. We must run the migrations first. Everything ended well."
 
 
@@ -52,7 +53,9 @@ async def test_weak_memories_are_those_of_this_project_and_agent(tmp_path: Path)
 @pytest.mark.requirement("ALM-077")
 async def test_recoverable_memories_come_with_their_strength(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    settings = Settings(durability="process", closing_s=0.0, half_life_days=1.0, forget_threshold=0.0)
+    settings = Settings(
+        durability="process", pace=Pace(closing_s=0.0), half_lives=HalfLives(default=1.0), forget_threshold=0.0
+    )
     async with session(home, settings=settings) as client:
         await client.ok("memory_intelligent_store", key="k", content="x", significance=0.0)
         assert (await client.ok("alma_get_weak_memories"))["recoverable"] == []
@@ -140,7 +143,7 @@ async def test_what_a_tool_cannot_take_is_one_sentence(
 
 
 async def test_a_required_model_that_is_missing_is_said(tmp_path: Path) -> None:
-    settings = Settings(durability="process", closing_s=0.0, llm_required=True)
+    settings = Settings(durability="process", pace=Pace(closing_s=0.0), llm_required=True)
     async with session(tmp_path / "home", settings=settings) as client:
         said = await client.error("alma_compress_and_learn", content=TEXT)
         assert "llm_required asks for one" in said

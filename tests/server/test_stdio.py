@@ -243,7 +243,7 @@ def test_a_call_that_would_go_on_does_not_hold_up_the_end(tmp_path: Path) -> Non
 
 def test_a_store_that_another_process_holds_does_not_hold_up_the_end(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with wire(home, KINGLY_LOCK_WAIT_S="3600") as speaking:
+    with wire(home, KINGLY_PACE="lock_wait_s=3600") as speaking:
         speaking.call("remember", '{"key":"k","value":"v"}')
         with locked(home / "write.lock", 5):
             speaking.call("recall", '{"key":"k"}')
@@ -327,7 +327,7 @@ def test_warnings_that_nobody_reads_do_not_stop_the_server(tmp_path: Path) -> No
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=sink,
-        env=dict(environment(KINGLY_SEND_TRIES="1")),
+        env=dict(environment(KINGLY_PACE="send_tries=1")),
     ) as running:
         speaking = Wire(running)
         speaking.shake_hands()
@@ -358,9 +358,9 @@ def test_a_server_that_must_not_run_says_why(tmp_path: Path, options: list[str],
 
 
 def test_a_setting_that_makes_no_sense_is_said_before_anything_else() -> None:
-    ran = process("mcp", KINGLY_POLL_S="often")
+    ran = process("mcp", KINGLY_PACE="poll_s=often")
     assert (ran.code, ran.out) == (2, "")
-    assert "KINGLY_POLL_S" in ran.err
+    assert "pace.poll_s in KINGLY_PACE" in ran.err
 
 
 def test_chosen_tools_are_the_only_ones(tmp_path: Path) -> None:

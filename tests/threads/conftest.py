@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.settings import Pace
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 
-LASTING = Settings(durability="process", closing_s=0.0, usage_flush_s=1e9)
+LASTING = Settings(durability="process", pace=Pace(closing_s=0.0, usage_flush_s=1e9))
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from kingly_memory.adapters.files import ai_threads
 from kingly_memory.attention.ratings import KEPT
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import JsonObject
 from kingly_memory.router.thread_lookup import Named, named
 from kingly_memory.router.threads import changes, suggesting
@@ -27,7 +26,7 @@ OURS = ("thread", "attention", "ratings", "context")
 
 
 def desk(clock: ManualClock) -> WriteContext:
-    return WriteContext("app", None, None, Lifetimes.of(CALM), clock.now())
+    return WriteContext("app", None, None, CALM.lifetimes, clock.now())
 
 
 def thread(name: str) -> Named:

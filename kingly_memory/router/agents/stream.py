@@ -95,7 +95,7 @@ class Subscription:
                 self._marks.extend((row.position, row.memory.id) for row in found)
                 self._unread.extend(row.memory for row in found)
                 if not found:
-                    await self._access.clock.wait(self._stirred, self._access.settings.poll_s)
+                    await self._access.clock.wait(self._stirred, self._access.settings.pace.poll_s)
             if self._is_closed or not self._unread:
                 raise StopAsyncIteration
             return event_of(self._unread.popleft())

@@ -17,7 +17,8 @@ from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import InvalidSetting, RemoteError, RemoteRefused, RemoteUnauthorised, RemoteUnavailable
 from kingly_memory.models import JsonObject
-from kingly_memory.settings import DEFAULT_ENDPOINT, Settings
+from kingly_memory.place import DEFAULT_ENDPOINT
+from kingly_memory.settings import Settings
 from kingly_memory.testing import ManualClock
 from tests.remote_samples import LIGHTHOUSE, chosen_at, stored
 from tests.scripted.mcp_frames import McpStyle

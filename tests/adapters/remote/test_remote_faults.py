@@ -155,7 +155,7 @@ async def test_three_tries_are_all(server: ScriptedRemote, remote: HubRemote) ->
         await stored(remote)
     assert [call.method for call in server.requests] == ["initialize_memory_system", *["store_memory"] * 3]
     settings = Settings()
-    assert (settings.send_tries, settings.send_pause_s) == (3, 1.0)
+    assert (settings.pace.send_tries, settings.pace.send_pause_s) == (3, 1.0)
 
 
 @pytest.mark.parametrize("fault", ["lost-reply", "truncated", "late"])

@@ -11,15 +11,14 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import DeliveryState, LinkState, Source
+from kingly_memory.settings import Pace
 from tests.ultimate.server import UltimateServer
 
 QUICK = Settings(
     durability="process",
-    send_pause_s=0.0,
-    poll_s=0.02,
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, closing_s=0.0),
     remote_search_s=5.0,
     call_timeout_s=5.0,
-    closing_s=0.0,
 )
 """With more time for the remote's side of a search than it has in use: the machine that tests may be a busy one."""
 

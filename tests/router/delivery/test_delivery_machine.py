@@ -135,7 +135,7 @@ class Deliveries(RuleBasedStateMachine):
     def come_back(self) -> None:
         self.remote.down = False
         self.run(self.router.sync(timeout=0))
-        self.run(self.clock.advance(CALM.poll_s + 1))
+        self.run(self.clock.advance(CALM.pace.poll_s + 1))
 
     @precondition(lambda self: not self.remote.down)
     @rule()

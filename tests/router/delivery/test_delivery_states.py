@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from kingly_memory.ids import MemoryId
 from kingly_memory.intake import Draft, draft
-from kingly_memory.lifecycle.lifetimes import Lifetimes
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import delivery, known_remotes, outbox, write
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 REMOTE = "feedfacefeedface"
 DESK = WriteContext(
-    "app", None, Routes((Route(REMOTE, "remote", "fake"),)), Lifetimes.of(Settings()), datetime(2026, 1, 1, tzinfo=UTC)
+    "app", None, Routes((Route(REMOTE, "remote", "fake"),)), Settings().lifetimes, datetime(2026, 1, 1, tzinfo=UTC)
 )
 MOST_CHANGES = 4
 

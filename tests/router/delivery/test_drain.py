@@ -277,7 +277,9 @@ async def test_a_memory_that_backs_off_never_holds_the_others(
 
 async def test_an_outage_of_days_kills_nothing(disk: PromptStore, remote: ChoosyRemote, clock: ManualClock) -> None:
     remote.down = True
-    async with router_over(disk, remote, clock, settings=replace(CALM, poll_s=300.0)) as memory:
+    async with router_over(
+        disk, remote, clock, settings=replace(CALM, pace=replace(CALM.pace, poll_s=300.0))
+    ) as memory:
         (one,) = await stored(memory, clock, "survivor")
         await clock.advance(2 * 24 * HOUR)
         assert [entry.id for entry in await memory.outbox(["pending"])] == [one]
@@ -525,7 +527,9 @@ async def test_sync_by_a_router_that_does_not_lead_has_the_leader_send(
 ) -> None:
     home = tmp_path / "home"
     async with (
-        router_over(PromptStore(home), remote, clock, settings=replace(CALM, poll_s=0.01)) as leader,
+        router_over(
+            PromptStore(home), remote, clock, settings=replace(CALM, pace=replace(CALM.pace, poll_s=0.01))
+        ) as leader,
         router_over(PromptStore(home), remote, clock, leads=lambda: False) as other,
     ):
         await clock.settle()
@@ -545,7 +549,9 @@ async def test_sync_by_a_router_that_does_not_lead_brings_the_others_past_one_th
     home = tmp_path / "home"
     remote.against["breaks"] = RemoteUnavailable("connection reset")
     async with (
-        router_over(PromptStore(home), remote, clock, settings=replace(CALM, poll_s=0.01)) as leader,
+        router_over(
+            PromptStore(home), remote, clock, settings=replace(CALM, pace=replace(CALM.pace, poll_s=0.01))
+        ) as leader,
         router_over(PromptStore(home), remote, clock, leads=lambda: False) as other,
     ):
         await clock.settle()
@@ -564,7 +570,9 @@ async def test_a_sync_that_another_process_carries_out_counts_refusals_on(
     home = tmp_path / "home"
     remote.against["nonsense"] = RemoteRefused("what?", clear=False)
     async with (
-        router_over(PromptStore(home), remote, clock, settings=replace(CALM, poll_s=0.01)) as leader,
+        router_over(
+            PromptStore(home), remote, clock, settings=replace(CALM, pace=replace(CALM.pace, poll_s=0.01))
+        ) as leader,
         router_over(PromptStore(home), remote, clock, leads=lambda: False) as other,
     ):
         await stored(leader, clock, "nonsense")

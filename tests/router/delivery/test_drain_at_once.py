@@ -18,7 +18,7 @@ from kingly_memory.models import DeliveryState, LinkState, Memory
 from kingly_memory.observe import DeliveryStarted, Event
 from kingly_memory.ports import Transaction
 from kingly_memory.router.link import mended
-from kingly_memory.router.sender import Pace, Sender
+from kingly_memory.router.sender import Sender, SendWindow
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, facet_of, held, router_over
 
@@ -182,12 +182,12 @@ async def test_order_holds_when_another_process_connects_while_the_failure_is_wr
 
 
 def test_the_pace_doubles_up_to_its_most_and_a_failure_takes_it_back_to_one() -> None:
-    pace, seen = Pace(6), []
+    window, seen = SendWindow(6), []
     for _ in range(5):
-        seen.append(pace.at_once)
-        pace.taken()
-    pace.failed()
-    assert [*seen, pace.at_once] == [1, 2, 4, 6, 6, 1]
+        seen.append(window.at_once)
+        window.taken()
+    window.failed()
+    assert [*seen, window.at_once] == [1, 2, 4, 6, 6, 1]
 
 
 async def test_a_backlog_goes_several_at_once_as_soon_as_the_remote_has_taken_one(

@@ -17,14 +17,16 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.observe import Event, LinkChanged
 from kingly_memory.ports import Transaction
+from kingly_memory.settings import Pace
 from tests.scripted.remote import ScriptedRemote
 
 WINDOW = """
 import asyncio, sys
 from kingly_memory import MemoryRouter, Settings
+from kingly_memory.settings import Pace
 
 async def stay_open(home, url):
-    settings = Settings(poll_s=0.02, closing_s=0.0, call_timeout_s=5.0, dialect="json-call")
+    settings = Settings(pace=Pace(poll_s=0.02, closing_s=0.0), call_timeout_s=5.0, dialect="json-call")
     async with MemoryRouter.open(home, url, settings=settings) as memory:
         await memory.store("waits for the remote")
         print("open", flush=True)
@@ -75,7 +77,7 @@ def let_the_interval_pass(store: DiskStore) -> None:
 @pytest.mark.requirement("KNG-045")
 async def test_many_processes_try_an_offline_remote_once_per_interval(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    calm = Settings(closing_s=0.0, send_tries=1, dialect="json-call")
+    calm = Settings(pace=Pace(closing_s=0.0, send_tries=1), dialect="json-call")
     with ScriptedRemote(always="status=503") as remote, ExitStack() as windows:
         offline = asyncio.Event()
 

@@ -16,6 +16,7 @@ from kingly_memory.hub.process import HubProcess
 from kingly_memory.models import JsonObject, LinkState, Memory, Source
 from kingly_memory.ports import RemoteLink
 from kingly_memory.router.delivery import Delivery, outbox_of_links
+from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, Lost, ManualClock
 from tests.remote_samples import remote_at
 from tests.router_bench import REMOTE, ChoosyRemote, PromptStore, held, router_over
@@ -527,7 +528,7 @@ async def test_a_server_that_knows_neither_links_nor_thoughts_gets_the_memories(
 
 
 async def test_closing_waits_a_moment_for_links_under_way(tmp_path: Path) -> None:
-    settings = Settings(durability="process", closing_s=10.0)
+    settings = Settings(durability="process", pace=Pace(closing_s=10.0))
     with ScriptedRemote() as server:
         async with MemoryRouter.open(tmp_path / "home", server.url, project="app", settings=settings) as memory:
             await asyncio.gather(*(memory.store(key, key=key) for key in "ab"))

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from kingly_memory.app import parts
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import DeliveryState, Memory, MemoryType, Query, Standing
+from kingly_memory.place import Place
 from kingly_memory.router.routes import Policy, Route, Routes, policy
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import facet_at, federated
 from tests.router_bench import PromptStore, held

@@ -19,12 +19,12 @@ from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.fusion import by_ranks, rrf
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.retrieval.samples import memory as remembered
 from tests.router_bench import PromptStore, router_over
 
-QUICK = Settings(durability="process", closing_s=0.0)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ class Ranked:
     def __init__(self, home: Path) -> None:
         clock = ManualClock()
         self.remote = FakeRemote(clock=clock)
-        settings = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
+        settings = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
         self.router = router_over(PromptStore(home), self.remote, clock, settings=settings)
 
     async def fill(self, count: int) -> list[str]:

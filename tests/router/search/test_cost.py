@@ -15,7 +15,7 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.models import RetrievalMode
 from kingly_memory.retrieval.modes import MODES, POOL
 from kingly_memory.router.search.local import SHORTLIST
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 from tests.store_samples import memory, put
@@ -23,7 +23,7 @@ from tests.store_samples import memory, put
 MEMORIES = 3_000
 QUESTIONS, WORDS = 5, 8
 """So many questions are asked, each of so many words of a memory that is there."""
-UNHURRIED = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
+UNHURRIED = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
 
 
 class Counter:

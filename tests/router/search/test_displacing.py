@@ -11,10 +11,14 @@ import pytest
 
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.models import Source
+from kingly_memory.settings import Pace
 from tests.scripted.remote import ScriptedRemote
 
 QUICK = Settings(
-    durability="process", send_pause_s=0.0, poll_s=0.02, local_search_s=2.0, remote_search_s=2.0, closing_s=0.0
+    durability="process",
+    pace=Pace(send_pause_s=0.0, poll_s=0.02, closing_s=0.0),
+    local_search_s=2.0,
+    remote_search_s=2.0,
 )
 SUBJECTS = """billing checkout invoices payments refunds search ingest exports backups sessions tokens webhooks avatars
     calendar comments coupons emails feeds gateway images ledger metrics notices orders profiles""".split()

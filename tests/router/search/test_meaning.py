@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[3]
 SUBJECTS = ({"cat", "kitten", "feline"}, {"ship", "vessel", "boat"}, {"invoice", "bill"}, {"rain", "drizzle"})
 PATIENT = replace(CALM, local_search_s=30.0)
 """A busy machine finds the same."""
-BRIEF = replace(PATIENT, semantic_lifetime_s=60.0, working_lifetime_s=20.0)
+BRIEF = replace(PATIENT, lifetimes=replace(PATIENT.lifetimes, semantic=60.0, working=20.0))
 
 shares = st.floats(0, 1)
 lists = st.dictionaries(st.sampled_from("abcdefgh"), shares)

@@ -19,6 +19,7 @@ from kingly_memory.app.opening import MemoryRouter
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Memory, Query, Results, RetrievalMode, Source, Standing
+from kingly_memory.place import Place
 from kingly_memory.ports import RemoteHit
 from kingly_memory.retrieval.modes import MODES, Selection, cosine
 from kingly_memory.router.engine import Engine
@@ -26,12 +27,12 @@ from kingly_memory.router.remotes import RemotePart
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.search.local import LocalAnswer, LocalHit, Wording
 from kingly_memory.router.view import Station
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.cli_runner import ROOT, Run, runner
 from tests.mcp_sessions import session
 
-UNHURRIED = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
+UNHURRIED = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
 
 
 def contents(found: Selection | Results) -> list[str]:
@@ -288,7 +289,7 @@ async def test_a_mode_keeps_every_filter_and_links(bench: Bench) -> None:
 
 
 async def test_without_time_to_compare_the_answer_says_that_it_was_cut(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "home", Settings(durability="process", closing_s=0.0, local_search_s=1e-9))
+    bench = Bench(tmp_path / "home", Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=1e-9))
     async with bench.router:
         await bench.store("deploy on tuesday")
         found = await bench.router.search("deploy", mode="learning")
@@ -298,7 +299,7 @@ async def test_without_time_to_compare_the_answer_says_that_it_was_cut(tmp_path:
 
 @pytest.mark.requirement("ALM-091", "ALM-093")
 async def test_modes_can_be_left_to_a_default(tmp_path: Path) -> None:
-    settings = Settings(durability="process", closing_s=0.0, mode_aware=False, default_mode="broad")
+    settings = Settings(durability="process", pace=Pace(closing_s=0.0), mode_aware=False, default_mode="broad")
     bench = Bench(tmp_path / "home", settings)
     async with bench.router:
         found = await bench.router.search("fix the error", mode="auto")

@@ -259,7 +259,7 @@ async def test_copies_that_cannot_be_written_do_not_pile_up(bench: Bench, monkey
 async def test_erased_memory_does_not_come_back_as_a_copy(bench: Bench) -> None:
     async with bench.router() as router:
         _, remote_id = await delivered(router, "deploy scratch", type="working")
-        bench.clock.jump(CALM.working_lifetime_s)
+        bench.clock.jump(CALM.lifetimes.working)
         assert (await router.sweep()).erased == 1
         assert (await router.status())["outbox"]["pending"] == 0
         assert await texts(router) == []
@@ -273,7 +273,7 @@ async def test_memory_erased_before_its_copy_is_written_gets_none(bench: Bench) 
         bench.says("deploy scratch", "remote-1")
         await found(router)
         await delivered(other, "deploy scratch", type="working")
-        bench.clock.jump(CALM.working_lifetime_s)
+        bench.clock.jump(CALM.lifetimes.working)
         assert (await other.sweep()).erased == 1
         assert await kept(router) == []
 

@@ -18,6 +18,7 @@ from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.intake import Imported, draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
+from kingly_memory.place import Place
 from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
@@ -25,11 +26,11 @@ from kingly_memory.router.routes import Routes
 from kingly_memory.router.search import request, search
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalSearch
 from kingly_memory.router.view import Station
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
 
 NAME = "0123456789abcdef"
-SETTINGS = Settings(durability="process", closing_s=0.0)
+SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0))
 
 
 class Bench:

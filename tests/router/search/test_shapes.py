@@ -18,16 +18,17 @@ from kingly_memory.app.reading import open_reader
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Detail, Query, Standing
+from kingly_memory.place import Place
 from kingly_memory.router.search.local import LocalAnswer, LocalHit, LocalLayer
 from kingly_memory.router.search.request import Request, look
-from kingly_memory.settings import Place, Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ScriptedLanguageModel
 from kingly_memory.writing import estimated_tokens
 from tests.mcp_sessions import process_session, session
 from tests.retrieval.samples import memory as remembered
 
-QUICK = Settings(durability="process", closing_s=0.0, local_search_s=60.0)
-CHECKING = Settings(durability="process", closing_s=0.0, verification_enabled=True)
+QUICK = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=60.0)
+CHECKING = Settings(durability="process", pace=Pace(closing_s=0.0), verification_enabled=True)
 LONG = "The harbour opens at six. " * 200 + "Deploys need two reviews. " + "Ferries leave at seven. " * 200
 
 
@@ -194,7 +195,7 @@ async def test_many_repeats_of_the_best_hit_leave_it_its_place_in_a_budget(memor
 
 
 async def test_when_there_is_no_time_for_passages_the_answer_says_so(tmp_path: Path) -> None:
-    hurried = Settings(durability="process", closing_s=0.0, local_search_s=1e-9)
+    hurried = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=1e-9)
     async with MemoryRouter.open(tmp_path / "home", False, project="app", settings=hurried) as memory:
         await memory.store(LONG, key="handbook")
         found = await memory.search("handbook", detail="passages")

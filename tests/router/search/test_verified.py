@@ -19,7 +19,7 @@ from kingly_memory.models import Hit, JsonObject, LayerReport, Query
 from kingly_memory.retrieval.verification import Judge, VerificationStatus, VerifiedMemory
 from kingly_memory.router.search import verified
 from kingly_memory.router.search.verified import SOURCES_CHARACTERS, SOURCES_LIMIT, VerifiedRetriever
-from kingly_memory.settings import Settings
+from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from kingly_memory.testing.models import Reply
 from kingly_memory.writing import estimated_tokens
@@ -423,7 +423,7 @@ async def test_what_says_the_same_is_checked_once_and_the_surest_stands_for_it(r
 
 
 def test_code_that_does_not_await_verifies_too(tmp_path: Path) -> None:
-    settings = Settings(durability="process", closing_s=0.0)
+    settings = Settings(durability="process", pace=Pace(closing_s=0.0))
     with SyncMemoryRouter.open(tmp_path / "home", project="app", settings=settings) as opened:
         opened.store("Deploys need two reviews.", confidence=0.9)
         [one] = opened.search_verified("deploys", 3, ["Deploys need two reviews."]).verified
@@ -508,7 +508,7 @@ async def test_the_tools_say_what_is_wrong_in_a_sentence(
 
 @pytest.mark.requirement("ALM-073")
 async def test_the_tool_keeps_to_a_budget_and_says_how_it_asked(tmp_path: Path) -> None:
-    patient = Settings(durability="process", closing_s=0.0, local_search_s=5.0)
+    patient = Settings(durability="process", pace=Pace(closing_s=0.0), local_search_s=5.0)
     async with session(tmp_path / "home", toolsets=["memory", "alma"], settings=patient) as client:
         long = " ".join(f"Deploys need two reviews by team {number}." for number in range(300))
         for key in ("first", "second", "third"):

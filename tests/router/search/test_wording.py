@@ -14,11 +14,12 @@ from kingly_memory import MemoryRouter, Settings, Source
 from kingly_memory.models import Query
 from kingly_memory.ports import RemoteHit
 from kingly_memory.router.search.local import LocalSearch, Wording
+from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.router_bench import CALM, PromptStore, router_over
 from tests.scripted.remote import ScriptedRemote
 
-PATIENT = Settings(durability="process", closing_s=0.0, remote_search_s=10.0, local_search_s=5.0)
+PATIENT = Settings(durability="process", pace=Pace(closing_s=0.0), remote_search_s=10.0, local_search_s=5.0)
 
 
 @pytest.fixture

@@ -1,0 +1,251 @@
+"""Where a router works and for whom: home, project, agent, remotes and tokens, from arguments or the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kingly_memory.errors import InvalidInput, InvalidSetting
+from kingly_memory.models import RemoteUse
+
+if TYPE_CHECKING:  # read where several remotes are named
+    from kingly_memory.remote_names import Addresses, RemotePlace
+
+DEFAULT_ENDPOINT = "http://localhost:8000"
+"""What a bare `--remote` or `remote=True` means (seed 004). Without one, no remote is spoken to."""
+
+HOME_FOLDER = Path(".kingly") / "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a router works and for whom, with every default resolved. `remote`, `token` and `label` (its name) are the
+    first remote's; further ones are `others`."""
+
+    home: Path
+    project: str
+    agent: str | None
+    remote: str | None
+    token: str | None = field(repr=False)
+    token_file: Path | None = None
+    """Where the token is looked up when `token` is None, and again when it was refused."""
+    label: str = "remote"
+    others: tuple[RemotePlace, ...] = ()
+    remote_use: RemoteUse = RemoteUse.ENROL
+    deliver_earlier: bool = False
+    """Whether enrolling a remote has earlier memories delivered there too."""
+    unread: InvalidSetting | None = None
+    """Why the record of the added remotes cannot be read. Memories are stored and found here all the same."""
+
+    @property
+    def remotes(self) -> tuple[RemotePlace, ...]:
+        """Every remote, in the order in which they were named."""
+        if self.remote is None and not self.others:
+            return ()
+        from kingly_memory.remote_names import RemotePlace
+
+        first = RemotePlace(self.label, self.remote, self.token, self.token_file)
+        return (first, *self.others)
+
+    @property
+    def has_remote(self) -> bool:
+        return self.remote is not None or bool(self.others)
+
+    def alone(self) -> Place:
+        """The same place without any remote."""
+        return replace(self, remote=None, token=None, token_file=None, others=())
+
+    @classmethod
+    def resolve(
+        cls,
+        home: str | os.PathLike[str] | None = None,
+        remote: Addresses = None,
+        token: str | Mapping[str, str] | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        start: Path | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+    ) -> Place:
+        """Arguments win over `KINGLY_HOME`, `KINGLY_REMOTE`, `KINGLY_TOKEN` (or `KINGLY_TOKEN_FILE`), `KINGLY_PROJECT`,
+        `KINGLY_AGENT`; those over the nearest project folder, and that over the user's data folder.
+
+        A remote that has a name has a token of its own, in `token` or `KINGLY_TOKEN_<NAME>`; one that is said without
+        a name is the first remote's. Raises InvalidInput for names that cannot be used, InvalidSetting when `remote`
+        names an added remote and their record cannot be read (else it is `unread`).
+        """
+        env = os.environ if environment is None else environment
+        here = Path.cwd() if start is None else start
+        folder = nearest_project(here)
+        named_home = home or env.get("KINGLY_HOME") or None
+        if named_home is not None:
+            chosen_home = absolute(_path("home", named_home))
+        elif folder is not None:
+            chosen_home = folder / HOME_FOLDER
+        else:
+            chosen_home = user_data_folder(env) / "memory"
+        place = cls(
+            home=chosen_home,
+            project=project or env.get("KINGLY_PROJECT") or _project_name(chosen_home, folder),
+            agent=agent or env.get("KINGLY_AGENT") or None,
+            remote=None,
+            token=None,
+        )
+        told = env.get("KINGLY_REMOTE") or None
+        said = told if remote is None else remote
+        if said is False:
+            return place
+        if said is True:
+            said = DEFAULT_ENDPOINT
+        try:
+            named = place._with_added(said, token, token_file, env)
+        except InvalidSetting as error:
+            if remote is not None:
+                raise
+            return replace(place, unread=error)
+        if named is not None:
+            return named
+        if not isinstance(said, str | None) or "=" in f"{said} {told}" or isinstance(token, Mapping):
+            return place._with_named(said, token, token_file, env)
+        named_file = token_file or (None if env.get("KINGLY_TOKEN") else env.get("KINGLY_TOKEN_FILE")) or None
+        chosen_token = token or (None if named_file else env.get("KINGLY_TOKEN")) or None
+        chosen_file = None if chosen_token or named_file is None else absolute(named_file)
+        return replace(place, remote=said or None, token=chosen_token, token_file=chosen_file)
+
+    def _with_named(
+        self,
+        said: Addresses,
+        token: str | Mapping[str, str] | None,
+        token_file: str | os.PathLike[str] | None,
+        env: Mapping[str, str],
+    ) -> Place:
+        """The place with remotes that have names, or may have."""
+        from kingly_memory.remote_names import places
+
+        found = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
+        return self.with_remotes(found) if found else self
+
+    def _with_added(
+        self,
+        said: Addresses,
+        token: str | Mapping[str, str] | None,
+        token_file: str | os.PathLike[str] | None,
+        env: Mapping[str, str],
+    ) -> Place | None:
+        """The place with remotes that this user has added to the home, where they are meant."""
+        if isinstance(said, Mapping) or (isinstance(said, str) and ":" in said):
+            return None  # addresses: nothing needs to be read
+        path = added_remotes(env)
+        if said is None and not os.path.lexists(path):
+            return None
+        from kingly_memory import remote_record
+
+        known = remote_record.added(path, self.home)
+        meant = remote_record.chosen(said, known, self.project)
+        return self.with_remotes(remote_record.places(meant, token, token_file, env)) if meant else None
+
+    def with_remotes(self, several: Sequence[RemotePlace]) -> Place:
+        """The same place with these remotes, one at least."""
+        first, *others = several
+        return replace(
+            self,
+            remote=first.address,
+            token=first.token,
+            token_file=first.token_file,
+            label=first.label,
+            others=tuple(others),
+        )
+
+
+def token_variable(one: RemotePlace) -> str | None:
+    """The variable that gave that remote its token, or the file it is in; None when none did."""
+    from kingly_memory.remote_names import variable
+
+    kind = "KINGLY_TOKEN" if one.token else "KINGLY_TOKEN_FILE"
+
+    def gives(told: str | None) -> bool:
+        if not told or one.token_file is None:
+            return bool(told) and told == one.token
+        return Path(told).expanduser().resolve() == one.token_file.resolve()
+
+    return next((name for name in (f"{kind}_{variable(one.label)}", kind) if gives(os.environ.get(name))), None)
+
+
+def hub_token(environment: Mapping[str, str] | None = None) -> str | None:
+    """The token a hub asks for: `KINGLY_HUB_TOKEN`, or that in the file `KINGLY_HUB_TOKEN_FILE`. It never travels in
+    arguments, which every process can read. Raises InvalidSetting."""
+    env = os.environ if environment is None else environment
+    path = env.get("KINGLY_HUB_TOKEN_FILE")
+    if env.get("KINGLY_HUB_TOKEN") or not path:
+        return env.get("KINGLY_HUB_TOKEN") or None
+    from kingly_memory.secret_file import secret
+
+    return secret(Path(path), "KINGLY_HUB_TOKEN_FILE")
+
+
+def mcp_token(environment: Mapping[str, str] | None = None) -> str | None:
+    """The token that callers of the MCP server over HTTP must bring: `KINGLY_MCP_TOKEN`."""
+    env = os.environ if environment is None else environment
+    return env.get("KINGLY_MCP_TOKEN") or None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlace:
+    """Where a language model answers, if anywhere, and which one it is."""
+
+    url: str
+    model: str
+    token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def resolve(cls, environment: Mapping[str, str] | None = None) -> ModelPlace | None:
+        """What `KINGLY_LLM_URL`, `KINGLY_LLM_MODEL` and `KINGLY_LLM_TOKEN` name; None without an address.
+
+        Raises InvalidSetting when the address comes without a model.
+        """
+        env = os.environ if environment is None else environment
+        url, model = env.get("KINGLY_LLM_URL"), env.get("KINGLY_LLM_MODEL")
+        if not url:
+            return None
+        if not model:
+            raise InvalidSetting("llm_model", "KINGLY_LLM_URL is set and names no model; set KINGLY_LLM_MODEL too")
+        return cls(url, model, env.get("KINGLY_LLM_TOKEN") or None)
+
+
+def _path(name: str, value: object) -> str | os.PathLike[str]:
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidInput(name, f"expected a path, not {type(value).__name__}")
+    return value
+
+
+def absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.abspath(Path(path).expanduser()))
+
+
+def _project_name(home: Path, folder: Path | None) -> str:
+    """A home inside a project folder names the project, wherever the process was started."""
+    owner = home.parents[1] if home.parts[-2:] == HOME_FOLDER.parts else folder
+    return (owner.name if owner else "") or "default"
+
+
+def nearest_project(start: Path) -> Path | None:
+    """The closest folder, upwards from `start`, that holds `.kingly` or `.git`."""
+    for folder in (start, *start.parents):
+        if (folder / ".kingly").exists() or (folder / ".git").exists():
+            return folder
+    return None
+
+
+def user_data_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Where per-user data lives when there is no project: `$XDG_DATA_HOME/kingly`, else `~/.local/share/kingly`."""
+    env = os.environ if environment is None else environment
+    base = env.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "kingly"
+
+
+def added_remotes(environment: Mapping[str, str] | None = None) -> Path:
+    """The file that says which remotes this user has added to which homes: see `remote_record`."""
+    return user_data_folder(environment) / "remotes.json"
