@@ -226,6 +226,7 @@ def test_a_decision_is_in_working_memory_in_the_seeds_words() -> None:
 # --- what comes back --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("UNI-003")
 @pytest.mark.requirement("COG-015")
 def test_scores_are_the_golden_ones() -> None:
     product, other = ExperienceRules(), ExperienceRules(scoring="hello_agents")

@@ -159,6 +159,7 @@ async def test_nothing_similar_is_half_sure_and_says_so(tmp_path: Path) -> None:
     assert assessment.evidence == ()
 
 
+@pytest.mark.requirement("UNI-003")
 @pytest.mark.requirement("KNG-033")
 @pytest.mark.requirement("KNG-035")
 @pytest.mark.requirement("KNG-036")

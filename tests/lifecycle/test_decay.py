@@ -34,6 +34,7 @@ def reinforced(*days_ago: float) -> Strength:
     return Strength(reinforced=tuple(sorted(NOON_S - days * DAY_S for days in days_ago)))
 
 
+@pytest.mark.requirement("UNI-003")
 @pytest.mark.requirement("ALM-028")
 @pytest.mark.requirement("ALM-029")
 @pytest.mark.requirement("ALM-030")

@@ -85,6 +85,7 @@ def test_the_thresholds_of_a_promotion_have_names_and_defaults() -> None:
     assert TierRules(promotion_accesses=1, surprise_threshold=0.1, success_references=9).success_references == 9
 
 
+@pytest.mark.requirement("UNI-003")
 @pytest.mark.requirement("ARG-024", "ARG-025")
 @pytest.mark.parametrize(("significance", "hours"), DECAYED)
 def test_importance_halves_within_the_half_life_of_its_tier(significance: float, hours: int) -> None:

@@ -141,6 +141,11 @@ def test_every_term_of_the_design_points_to_its_mode(mode: RetrievalMode, term: 
     assert inferred(f"Tell me: {term.capitalize()} the release") == (mode, term)
 
 
+@pytest.mark.requirement("ALM-084")
+def test_mode_inference_diagnostic() -> None:
+    assert inferred("Why is the login failing?") == (DIAGNOSTIC, "failing")
+
+
 @pytest.mark.requirement("ALM-009", "ALM-010", "ALM-011", "ALM-012")
 @pytest.mark.parametrize("question", EVERYDAY)
 def test_everyday_questions_point_to_a_mode_by_the_words_that_decide(question: str) -> None:

@@ -50,6 +50,7 @@ def actions(threads: list[Thread], how: str = "normal", now_s: float = NOW_S) ->
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("UNI-003")
 @pytest.mark.requirement("SMT-036", "SMT-037", "SMT-038")
 @pytest.mark.parametrize(
     ("name", "figures"),

@@ -10,15 +10,25 @@ from contextlib import closing
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import kingly_memory
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.errors import InvalidInput, RemoteUnavailable
 from kingly_memory.lifecycle.decay_manager import utc_now
 from kingly_memory.seeds import alma, aragora, household, kingly, threads
 
 pytestmark = pytest.mark.requirement("L7")
+
+
+@pytest.mark.requirement("UNI-001")
+@pytest.mark.parametrize("design", [alma, aragora, household, kingly, threads])
+def test_the_package_that_has_the_router_has_every_design(design: ModuleType) -> None:
+    assert "MemoryRouter" in kingly_memory.__all__
+    assert design.__all__
+    assert [name for name in design.__all__ if not hasattr(design, name)] == []
 
 
 class Client:
@@ -65,6 +75,7 @@ def memory(tmp_path: Path) -> Iterator[SyncMemoryRouter]:
         yield opened
 
 
+@pytest.mark.requirement("ALM-080", "ALM-081")
 def test_a_mode_is_retrieved_by_its_name_or_by_the_question(memory: SyncMemoryRouter) -> None:
     engine = alma.RetrievalEngine(memory)
     [found, *_] = engine.retrieve_with_mode("why does the canary deploy fail?")
@@ -73,6 +84,7 @@ def test_a_mode_is_retrieved_by_its_name_or_by_the_question(memory: SyncMemoryRo
     assert alma.MODE_CONFIGS[alma.RetrievalMode.RECALL].weights["similarity"] == 0.95
 
 
+@pytest.mark.requirement("ALM-080", "ALM-081")
 def test_a_retriever_takes_a_text_and_a_client_that_does_not_await(memory: SyncMemoryRouter) -> None:
     client = Client("STATUS: verified\nCONFIDENCE: 0.9\nREASON: both say so\nCONTRADICTION: none")
     retriever = alma.VerifiedRetriever(alma.RetrievalEngine(memory), client)
@@ -81,6 +93,7 @@ def test_a_retriever_takes_a_text_and_a_client_that_does_not_await(memory: SyncM
     assert client.asked
 
 
+@pytest.mark.requirement("ALM-080", "ALM-081")
 def test_strengths_are_kept_by_a_storage_with_five_methods() -> None:
     old = alma.MemoryStrength("old", last_accessed=utc_now() - timedelta(days=400), explicit_importance=0.1)
     storage = FiveMethods(old, alma.MemoryStrength("new"))
@@ -92,6 +105,7 @@ def test_strengths_are_kept_by_a_storage_with_five_methods() -> None:
     assert (storage.archived, storage.gone) == (["old"], ["old"])
 
 
+@pytest.mark.requirement("ALM-080")
 def test_a_compressor_does_not_await_even_where_an_event_loop_runs() -> None:
     compressor = alma.MemoryCompressor()
     assert (
@@ -160,10 +174,13 @@ def test_the_memories_of_debates_need_no_router(tmp_path: Path) -> None:
         assert consensus.find_similar("rate limits") == []
 
 
+@pytest.mark.requirement("ARG-054")
 def test_a_connection_in_wal_mode_has_the_seeds_pragmas(tmp_path: Path) -> None:
     with closing(aragora.get_wal_connection(tmp_path / "own.db", timeout=2.0)) as connection:
         found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
         assert (found, connection.execute("PRAGMA busy_timeout").fetchone()[0]) == (["wal", 1], 2_000)
+    with closing(aragora.get_wal_connection(tmp_path / "own.db")) as connection:
+        assert connection.execute("PRAGMA busy_timeout").fetchone()[0] == 30_000
     (tmp_path / "no.db").write_bytes(b"no database" * 100)
     with pytest.raises(sqlite3.DatabaseError):
         aragora.get_wal_connection(tmp_path / "no.db")

@@ -174,7 +174,20 @@ def test_threads_that_come_first_together_get_one_writer(home: Path) -> None:
     store.close()
 
 
-@pytest.mark.requirement("UNI-011")
+@pytest.mark.requirement("ARG-055")
+def test_eight_threads_that_write_and_read_at_once_see_what_they_have_written(store: DiskStore) -> None:
+    def write_and_read(name: int) -> list[str]:
+        mine = [memory(f"{name} {number}") for number in range(10)]
+        for one in mine:
+            put(store, one)
+        return [row.memory.content for row in map(store.reader.row, (one.id for one in mine)) if row is not None]
+
+    with ThreadPoolExecutor(8) as threads:
+        seen = list(threads.map(write_and_read, range(8)))
+    assert seen == [[f"{name} {number}" for number in range(10)] for name in range(8)]
+
+
+@pytest.mark.requirement("UNI-011", "ARG-055")
 def test_two_processes_that_write_at_once_lose_nothing(store: DiskStore, home: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         script = "[put(store, memory(f'{sys.argv[2]} {n}', key=f'{sys.argv[2]} {n}')) for n in range(40)]; answer = 1"
