@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # loaded where there is a settings file
 
 Durability = Literal["power", "process"]
 
+CONFIG_FILES = ("config.toml", "config.yaml", "config.yml")
+
 
 class Range(NamedTuple):
     """What a figure may be. `above` leaves out `least` itself; `endless` allows infinity, which is said as `never`.
@@ -60,12 +62,6 @@ _OWN_DAYS = Range(unit_s=86_400)
 _SHARE = Range(most=1)
 MOST_SURPRISE = 0.65
 """A few complete surprises in a row do not reach more."""
-_DURABILITIES: Choices = ("power", "process")
-_MODES: Choices = tuple(RetrievalMode)
-_LEVELS: Choices = ("none", "light", "medium", "aggressive")
-CONFIG_FILES = ("config.toml", "config.yaml", "config.yml")
-_EMBEDDERS: Choices = ("auto", "wordllama", "none")
-_DIALECTS: Choices = ("auto", "json-call", "mcp")
 _FLAGS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 """How the environment says whether something is on."""
 
@@ -114,9 +110,11 @@ def _check(one: Field[Any], value: object, name: str) -> None:
 
 
 class _Checked:
-    """Fields are checked when the value is made. `table` is the name of those that belong together, `""` for none."""
+    """Fields are checked when the value is made. `table` is the name of those that belong together, `""` for none.
 
-    __slots__ = ()
+    The dataclasses have no slots: a process makes one of each, and slots would cost every command time at its start.
+    """
+
     table: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -126,7 +124,7 @@ class _Checked:
             _check(one, value, f"{self.table}.{one.name}".lstrip("."))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lifetimes(_Checked):
     """How long memories of each type and kind last after their last use, in seconds. `math.inf` means for ever."""
 
@@ -140,7 +138,7 @@ class Lifetimes(_Checked):
     skill_development: float = _setting(7_776_000.0, "the kind skill_development (procedural)", _LIFETIME)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HalfLives(_Checked):
     """After how many days without use half of a memory's strength is left, by type."""
 
@@ -152,7 +150,7 @@ class HalfLives(_Checked):
     procedural: float = _setting(0.0, "procedural memories; 0 for `default`", _OWN_DAYS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tiers(_Checked):
     """What each tier is, and what lifts a memory into the next one."""
 
@@ -181,7 +179,7 @@ class Tiers(_Checked):
     success_references: int = _setting(2, "successes since its last move that lift a memory by a tier", _COUNT)
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        super().__post_init__()
         for upper, lower in (("fast_threshold", "medium_threshold"), ("medium_threshold", "slow_threshold")):
             high, low = getattr(self, upper), getattr(self, lower)
             if high <= low:
@@ -189,7 +187,7 @@ class Tiers(_Checked):
                 raise InvalidSetting(f"{self.table}.{upper}", what)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pace(_Checked):
     """How often the background works and how long it waits: for operators and tests, the defaults suit everybody."""
 
@@ -210,14 +208,14 @@ class Pace(_Checked):
     lock_wait_s: float = _setting(5.0, "how long a write waits for other processes before it fails", _PAUSE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings(_Checked):
     """Every figure a user may change. Seconds for all times, bytes for all sizes. docs/settings.md is made from it."""
 
     durability: Durability = _setting(
         "power",
         "what a returned store survives: `power` a power cut, `process` only kill -9, several times faster",
-        _DURABILITIES,
+        ("power", "process"),
     )
     content_limit_bytes: int = _setting(1_048_576, "longest content of one memory, in UTF-8")
     local_search_s: float = _setting(0.1, "time for the local side of a search", _TIME)
@@ -226,19 +224,23 @@ class Settings(_Checked):
     embedder: str = _setting(
         "auto",
         "what finds memories by meaning too: `wordllama`, `none`, or `auto`, which is wordllama when it is installed",
-        _EMBEDDERS,
+        ("auto", "wordllama", "none"),
     )
     words_weight: float = _setting(0.7, "share of the words in local relevance where there are vectors too", _SHARE)
     mode_aware: bool = _setting(True, "whether the mode `auto` is inferred from the question's words")
     default_mode: str = _setting(
-        RetrievalMode.PRECISE.value, "what the mode `auto` means when that is off or no word points to a mode", _MODES
+        RetrievalMode.PRECISE.value,
+        "what the mode `auto` means when that is off or no word points to a mode",
+        tuple(RetrievalMode),
     )
     verification_enabled: bool = _setting(
         False, "whether a search in a mode checks what it finds: a verdict on each hit, and the time that takes"
     )
     call_timeout_s: float = _setting(5.0, "deadline of one call to the remote in the background", _TIME)
     dialect: str = _setting(
-        "auto", "how the remote is spoken to: `json-call`, `mcp`, or `auto`, which finds out", _DIALECTS
+        "auto",
+        "how the remote is spoken to: `json-call`, `mcp`, or `auto`, which finds out",
+        ("auto", "json-call", "mcp"),
     )
     probe_interval_s: float = _setting(300.0, "how often an offline remote is tried again", _TIME)
     sends_at_once: int = _setting(
@@ -270,7 +272,9 @@ class Settings(_Checked):
     )
     llm_timeout_s: float = _setting(10.0, "deadline of one question to the language model", _TIME)
     compression_enabled: bool = _setting(True, "whether what is learned is compressed; off, it is kept as it is")
-    compression_level: str = _setting("medium", "how much compression leaves out unless it is told", _LEVELS)
+    compression_level: str = _setting(
+        "medium", "how much compression leaves out unless it is told", ("none", "light", "medium", "aggressive")
+    )
     llm_required: bool = _setting(False, "whether compressing without a language model is an error")
     hook_tokens: int = _setting(1_000, "tokens of recalled notes that a hook puts in at most; 0 for none")
     hook_deadline_s: float = _setting(
