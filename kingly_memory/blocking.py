@@ -714,7 +714,7 @@ class SyncMemoryRouter(Portal):
 
         `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
         `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
-        negations: docs/verification.md. Without a mode five memories are answered unless you say how many, the best of
+        negations: docs/search.md. Without a mode five memories are answered unless you say how many, the best of
         four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Of those that
         say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
         fails leaves memories uncertain.
@@ -809,7 +809,7 @@ class SyncMemoryRouter(Portal):
         strength: float = 1.0,
         description: str | None = None,
     ) -> Link:
-        """Link two memories of the project, each named by key or id; docs/thoughts-and-links.md lists the types.
+        """Link two memories of the project, each named by key or id; docs/tasks.md lists the types.
 
         The same ends and type again are the same link, with its new strength and description. It goes to every remote
         that has both ends. Raises InvalidInput, StoreError.
@@ -885,7 +885,7 @@ class SyncMemoryRouter(Portal):
     def assess_confidence(self, task: str, context_id: str | None = None, significance: float = 0.4) -> Assessment:
         """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
 
-        docs/confidence.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
+        docs/tasks.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
         With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
         task's text on this machine. Raises InvalidInput.
         """
@@ -978,25 +978,25 @@ class SyncMemoryRouter(Portal):
         return self._call(lambda: self._awaiting.cognitive_waiting(agent_id=agent_id, rules=rules))
 
     def stream(self, agent_id: str | None = None) -> SyncMemoryStream:
-        """What an agent lived through, in the order of time: docs/stream.md. `agent_id` is the router's own agent
+        """What an agent lived through, in the order of time: docs/agents.md. `agent_id` is the router's own agent
         unless another is named. Raises InvalidInput, RouterClosed.
         """
         return SyncMemoryStream(self._awaiting.stream(agent_id=agent_id), self._call)
 
     @property
     def consensus(self) -> SyncConsensusMemory:
-        """What the project's debates came to, and who would not agree: docs/consensus.md."""
+        """What the project's debates came to, and who would not agree: docs/agents.md."""
         return SyncConsensusMemory(self._awaiting.consensus, self._call)
 
     def debate(self, topic: str) -> SyncDebate:
-        """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/consensus.md.
+        """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/agents.md.
         Nothing is stored before the first critique. Raises InvalidInput.
         """
         return SyncDebate(self._awaiting.debate(topic), self._call)
 
     @property
     def continuum(self) -> SyncContinuumMemory:
-        """The project's memories by how near at hand they are: docs/continuum.md."""
+        """The project's memories by how near at hand they are: docs/agents.md."""
         return SyncContinuumMemory(self._awaiting.continuum, self._call)
 
     @classmethod
@@ -1019,7 +1019,7 @@ class SyncMemoryRouter(Portal):
         `home` defaults to `.kingly/memory` of the nearest project, `project` to that folder's name. `remote` is an
         http(s) address, True for http://localhost:8000, or None for none but KINGLY_REMOTE; False for none at all.
         Several are given by name, `{"team": "http://…", "home": "http://…"}`, and so are their tokens; the setting
-        `remote_policy` says which memories go where: docs/federation.md.
+        `remote_policy` says which memories go where: docs/remotes.md.
         `token_file`, of mode 0600, is read again when the remote refuses its token, and as long as it cannot be read.
         What is stored from now on above significance 0.3 goes to the remote; what was stored before goes there only
         with `deliver_earlier`, and `status()["outbox"]` and the log tell how many those are.

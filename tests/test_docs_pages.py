@@ -1,4 +1,4 @@
-"""Pages with Python in them run as they stand, and what they print is what the page says."""
+"""Pages with Python in them run as they stand and print what they say, and no link between pages is dead."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli_runner import ROOT
 
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS, *sorted((ROOT / "integrations").rglob("*.md"))]
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
 
 
@@ -29,24 +31,45 @@ def printed_and_promised(page: Path) -> tuple[str, str]:
 
 
 @pytest.mark.requirement("KNG-086")
-@pytest.mark.parametrize(
-    "page",
-    [
-        "attention.md",
-        "audit.md",
-        "cognitive-memory.md",
-        "consensus.md",
-        "continuum.md",
-        "federation.md",
-        "lifecycle.md",
-        "python.md",
-        "search.md",
-        "stream.md",
-        "thoughts-and-links.md",
-        "verification.md",
-    ],
-)
+@pytest.mark.parametrize("page", [one.name for one in DOCS if "```python" in one.read_text(encoding="utf-8")])
 def test_a_page_prints_what_it_says(page: str, isolated_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KINGLY_LOCAL_SEARCH_S", "30")  # a busy machine shows the same
     printed, promised = printed_and_promised(ROOT / "docs" / page)
     assert printed == promised
+
+
+def without_blocks(page: Path) -> str:
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> list[str]:
+    """The names by which a page's headings are linked to."""
+    headings = re.findall(r"^#+ (.+)$", without_blocks(page), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    dead = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", without_blocks(page)):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_page_that_is_named_anywhere_is_there() -> None:
+    named = {
+        (path.relative_to(ROOT).as_posix(), page)
+        for folder in ("kingly_memory", "tests", "tools", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+        for page in re.findall(r"docs/[\w-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert [(path, page) for path, page in sorted(named) if not (ROOT / page).exists()] == []
+
+
+def test_the_readme_names_every_page() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in DOCS if f"](docs/{page.name}" not in readme] == []

@@ -14,7 +14,7 @@ from kingly_memory.adapters.audit import AuditReader
 from kingly_memory.cognition.audit import Kind
 from tests.cli_runner import ROOT, environment, process
 
-PAGE = ROOT / "docs" / "audit.md"
+PAGE = ROOT / "docs" / "agents.md"
 
 
 @pytest.fixture(scope="module")

@@ -41,22 +41,3 @@ def test_second_snippet_delivers_to_a_remote(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_of_the_readme_exist(command: str) -> None:
     assert parse(shlex.split(command)) is not None
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        *(
-            f"docs/{name}.md"
-            for name in ("benchmarks", "confidence", "federation", "hooks", "hub", "lifecycle", "mcp", "python")
-        ),
-        "integrations/claude-code/README.md",
-    ],
-)
-def test_links_lead_somewhere(page: str) -> None:
-    source = ROOT / page
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", source.read_text(encoding="utf-8"))
-    assert [link for link in links if not (source.parent / link).exists()] == []

@@ -276,7 +276,7 @@ class AuditReader:
             check_folder(self.folder)
             return sorted({match["kind"] for _, match in _files(self.folder)})
         except FileNotFoundError:
-            problem = f"there is no audit in {self.folder}; name another --folder, or write one (docs/audit.md)"
+            problem = f"there is no audit in {self.folder}; name another --folder, or write one (docs/agents.md)"
             raise InvalidInput("folder", problem) from None
         except OSError as error:
             raise self._unreadable(error) from None

@@ -88,7 +88,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
     ) -> Assessment:
         """How sure to be that a task will succeed, from 0 to 1, by what came of similar ones, and what that rests on.
 
-        docs/confidence.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
+        docs/tasks.md has the rule. The assessment is stored as a procedural memory and never counts as evidence.
         With a context, what is at hand there comes along. `significance` is the assessment's: 0.3 or less keeps the
         task's text on this machine. Raises InvalidInput.
         """
@@ -197,7 +197,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
 
     async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> AgentMemory:
         """What an agent remembers, as far as it is in the store, and the way to have it remember more:
-        docs/cognitive-memory.md. `agent_id` is the router's own agent unless another is named.
+        docs/agents.md. `agent_id` is the router's own agent unless another is named.
 
         Its verbs do not wait for the store; `await memory.saved()` does, and so does leaving `async with memory:`.
         Raises InvalidInput, StoreError.
@@ -212,23 +212,23 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         return await self._engine.agent_memories.open(self._named(agent_id), rules, waits=True)
 
     def stream(self, agent_id: str | None = None) -> MemoryStream:
-        """What an agent lived through, in the order of time: docs/stream.md. `agent_id` is the router's own agent
+        """What an agent lived through, in the order of time: docs/agents.md. `agent_id` is the router's own agent
         unless another is named. Raises InvalidInput, RouterClosed."""
         return MemoryStream(self._named(agent_id), self._engine, self._engine.notifier)
 
     @cached_property
     def consensus(self) -> ConsensusMemory:
-        """What the project's debates came to, and who would not agree: docs/consensus.md."""
+        """What the project's debates came to, and who would not agree: docs/agents.md."""
         return ConsensusMemory(self._engine)
 
     def debate(self, topic: str) -> Debate:
-        """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/consensus.md.
+        """A debate of several agents: `begin`, `criticise` and `hear` in each round, `conclude`; docs/agents.md.
         Nothing is stored before the first critique. Raises InvalidInput."""
         return Debate(topic, self.continuum, self.consensus, self.stream)
 
     @cached_property
     def continuum(self) -> ContinuumMemory:
-        """The project's memories by how near at hand they are: docs/continuum.md."""
+        """The project's memories by how near at hand they are: docs/agents.md."""
         return ContinuumMemory(self._engine, self)
 
     def _named(self, agent_id: str | None) -> str:

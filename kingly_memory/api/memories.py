@@ -187,7 +187,7 @@ class MemoryVerbs(Family):
 
         `ground_truth` are texts known to be right; without them each memory is held against those most like it, unless
         `cross_verify` is off. Judged by `language_model`, else by that of KINGLY_LLM_URL, else by words, numbers and
-        negations: docs/verification.md. Without a mode five memories are answered unless you say how many, the best of
+        negations: docs/search.md. Without a mode five memories are answered unless you say how many, the best of
         four times as many that are checked; in a mode (see `search`) the hits of that mode are checked. Of those that
         say the same the surest stands for all, unless `fold` is off. Raises InvalidInput, InvalidSetting; a model that
         fails leaves memories uncertain.
@@ -322,7 +322,7 @@ class MemoryVerbs(Family):
         strength: float = 1.0,
         description: str | None = None,
     ) -> Link:
-        """Link two memories of the project, each named by key or id; docs/thoughts-and-links.md lists the types.
+        """Link two memories of the project, each named by key or id; docs/tasks.md lists the types.
 
         The same ends and type again are the same link, with its new strength and description. It goes to every remote
         that has both ends. Raises InvalidInput, StoreError.

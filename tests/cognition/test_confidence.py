@@ -321,8 +321,8 @@ def test_at_every_sample_size_ours_is_best(error_of: Callable[[Forecast, int], f
     assert min(errors, key=lambda name: errors[name]) == "ours"
 
 
-def test_the_page_about_confidence_has_these_figures() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "confidence.md").read_text(encoding="utf-8")
+def test_the_page_about_tasks_has_these_figures() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
     for known in range(1, 6):
         cells = [f"{assessed(successes, known - successes).confidence:.2f}" for successes in range(known + 1)]
         assert "".join(f"| {cell} " for cell in [str(known), *cells, *[""] * (5 - known)]).replace("|  ", "| ") in page

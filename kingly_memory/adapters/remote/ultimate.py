@@ -1,4 +1,4 @@
-"""An Ultimate MCP server as a remote: which of its tools do what (docs/ultimate-server.md)."""
+"""An Ultimate MCP server as a remote: which of its tools do what (docs/remotes.md)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.cli_runner import ROOT
 from tests.remote_samples import LIGHTHOUSE
 from tests.ultimate.server import OLDER_TOOLS
 
-PAGE = (ROOT / "docs" / "ultimate-server.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "remotes.md").read_text(encoding="utf-8")
 ADAPTER = "\n".join(
     path.read_text(encoding="utf-8") for path in (ROOT / "kingly_memory/adapters/remote").glob("ultimate*.py")
 )
