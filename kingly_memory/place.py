@@ -22,18 +22,13 @@ HOME_FOLDER = Path(".kingly") / "memory"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a router works and for whom, with every default resolved. `remote`, `token` and `label` (its name) are the
-    first remote's; further ones are `others`."""
+    """Where a router works and for whom, with every default resolved."""
 
     home: Path
     project: str
     agent: str | None
-    remote: str | None
-    token: str | None = field(repr=False)
-    token_file: Path | None = None
-    """Where the token is looked up when `token` is None, and again when it was refused."""
-    label: str = "remote"
-    others: tuple[RemotePlace, ...] = ()
+    remotes: tuple[RemotePlace, ...] = ()
+    """In the order in which they were named. One without an address can never be reached."""
     remote_use: RemoteUse = RemoteUse.ENROL
     deliver_earlier: bool = False
     """Whether enrolling a remote has earlier memories delivered there too."""
@@ -41,22 +36,8 @@ class Place:
     """Why the record of the added remotes cannot be read. Memories are stored and found here all the same."""
 
     @property
-    def remotes(self) -> tuple[RemotePlace, ...]:
-        """Every remote, in the order in which they were named."""
-        if self.remote is None and not self.others:
-            return ()
-        from kingly_memory.remote_names import RemotePlace
-
-        first = RemotePlace(self.label, self.remote, self.token, self.token_file)
-        return (first, *self.others)
-
-    @property
     def has_remote(self) -> bool:
-        return self.remote is not None or bool(self.others)
-
-    def alone(self) -> Place:
-        """The same place without any remote."""
-        return replace(self, remote=None, token=None, token_file=None, others=())
+        return any(one.address is not None for one in self.remotes)
 
     @classmethod
     def resolve(
@@ -91,51 +72,32 @@ class Place:
             home=chosen_home,
             project=project or env.get("KINGLY_PROJECT") or _project_name(chosen_home, folder),
             agent=agent or env.get("KINGLY_AGENT") or None,
-            remote=None,
-            token=None,
         )
-        told = env.get("KINGLY_REMOTE") or None
-        said = told if remote is None else remote
+        said = (env.get("KINGLY_REMOTE") or None) if remote is None else remote
         if said is False:
             return place
         if said is True:
             said = DEFAULT_ENDPOINT
         try:
-            named = place._with_added(said, token, token_file, env)
+            remotes = place._added(said, token, token_file, env)
         except InvalidSetting as error:
             if remote is not None:
                 raise
             return replace(place, unread=error)
-        if named is not None:
-            return named
-        if not isinstance(said, str | None) or "=" in f"{said} {told}" or isinstance(token, Mapping):
-            return place._with_named(said, token, token_file, env)
-        named_file = token_file or (None if env.get("KINGLY_TOKEN") else env.get("KINGLY_TOKEN_FILE")) or None
-        chosen_token = token or (None if named_file else env.get("KINGLY_TOKEN")) or None
-        chosen_file = None if chosen_token or named_file is None else absolute(named_file)
-        return replace(place, remote=said or None, token=chosen_token, token_file=chosen_file)
+        if remotes is None and (said is not None or isinstance(token, Mapping)):
+            from kingly_memory.remote_names import places
 
-    def _with_named(
+            remotes = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
+        return replace(place, remotes=tuple(remotes or ()))
+
+    def _added(
         self,
         said: Addresses,
         token: str | Mapping[str, str] | None,
         token_file: str | os.PathLike[str] | None,
         env: Mapping[str, str],
-    ) -> Place:
-        """The place with remotes that have names, or may have."""
-        from kingly_memory.remote_names import places
-
-        found = places(said, token, token_file, env, usual=DEFAULT_ENDPOINT)
-        return self.with_remotes(found) if found else self
-
-    def _with_added(
-        self,
-        said: Addresses,
-        token: str | Mapping[str, str] | None,
-        token_file: str | os.PathLike[str] | None,
-        env: Mapping[str, str],
-    ) -> Place | None:
-        """The place with remotes that this user has added to the home, where they are meant."""
+    ) -> Sequence[RemotePlace] | None:
+        """The remotes that this user has added to the home, where they are meant."""
         if isinstance(said, Mapping) or (isinstance(said, str) and ":" in said):
             return None  # addresses: nothing needs to be read
         path = added_remotes(env)
@@ -143,21 +105,8 @@ class Place:
             return None
         from kingly_memory import remote_record
 
-        known = remote_record.added(path, self.home)
-        meant = remote_record.chosen(said, known, self.project)
-        return self.with_remotes(remote_record.places(meant, token, token_file, env)) if meant else None
-
-    def with_remotes(self, several: Sequence[RemotePlace]) -> Place:
-        """The same place with these remotes, one at least."""
-        first, *others = several
-        return replace(
-            self,
-            remote=first.address,
-            token=first.token,
-            token_file=first.token_file,
-            label=first.label,
-            others=tuple(others),
-        )
+        meant = remote_record.chosen(said, remote_record.added(path, self.home), self.project)
+        return remote_record.places(meant, token, token_file, env) if meant else None
 
 
 def token_variable(one: RemotePlace) -> str | None:

@@ -1,6 +1,6 @@
 """Remotes by name, as options, variables and arguments give them: `team=http://…, home=http://…`.
 
-Loaded only where more is said of remotes than one address.
+Loaded only where a remote is named.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _plain(
 ) -> list[Secret]:
     """What was said without a name: as an argument, which goes before all else, and in the environment, unless
     KINGLY_REMOTE gives the first place to another name."""
-    argument: Secret = (token, None) if isinstance(token, str) else (None, token_file)
+    argument: Secret = (token, None) if token and isinstance(token, str) else (None, token_file)
     if _first_told(environment) not in (UNNAMED, label):
         return [argument]
     return [argument, (environment.get("KINGLY_TOKEN"), None), (None, environment.get("KINGLY_TOKEN_FILE"))]

@@ -15,6 +15,7 @@ from mcp_types import TextContent, TextResourceContents
 
 from kingly_memory.models import JsonObject
 from kingly_memory.place import Place
+from kingly_memory.remote_names import Addresses
 from kingly_memory.server.memory_server import MemoryServer
 from kingly_memory.server.run import server_of
 from kingly_memory.server.tools import TOOLSETS
@@ -60,14 +61,14 @@ class Session:
 def server(
     home: Path,
     *,
-    remote: str | None = None,
+    remote: Addresses = None,
     toolsets: Collection[str] = TOOLSETS,
     settings: Settings = QUICK,
     shared: bool = False,
     **place: Any,
 ) -> MemoryServer:
-    known = {"project": "app", "agent": None, "token": None, **place}
-    return server_of(Place(home=home, remote=remote, **known), settings, toolsets, shared=shared)
+    known = {"project": "app", "environment": {}, **place}
+    return server_of(Place.resolve(home, remote, **known), settings, toolsets, shared=shared)
 
 
 @asynccontextmanager

@@ -116,10 +116,6 @@ def test_a_place_tells_no_token() -> None:
     assert "secret" not in repr(place({"team": "http://a", "home": "http://b"}, {"team": "secret1", "home": "secret2"}))
 
 
-def test_a_place_alone_has_no_remote_at_all() -> None:
-    assert place("team=http://a, home=http://b").alone().remotes == ()
-
-
 def test_a_number_is_no_remote() -> None:
     with pytest.raises(InvalidInput, match="expected an address"):
         place(5)

@@ -99,7 +99,7 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> No
 
 
 def place(token: str | None = None, token_file: str | None = None, **environment: str) -> tuple[str | None, str | None]:
-    found = Place.resolve("home", token=token, token_file=token_file, environment=environment)
+    [found] = Place.resolve("home", "http://x", token, token_file=token_file, environment=environment).remotes
     return found.token, None if found.token_file is None else found.token_file.name
 
 
@@ -114,7 +114,8 @@ def test_arguments_win_over_the_environment_and_a_token_over_a_file() -> None:
 
 
 def test_a_file_stays_the_same_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Place.resolve("home", environment={"KINGLY_TOKEN_FILE": "token"}).token_file
+    [remote] = Place.resolve("home", "http://x", environment={"KINGLY_TOKEN_FILE": "token"}).remotes
+    found = remote.token_file
     monkeypatch.chdir(tmp_path)
     assert found is not None
     assert found.is_absolute()
@@ -122,7 +123,7 @@ def test_a_file_stays_the_same_wherever_the_process_goes(tmp_path: Path, monkeyp
 
 
 def test_a_place_does_not_show_its_token() -> None:
-    assert "canary" not in repr(Place.resolve("home", token="canary", environment={}))
+    assert "canary" not in repr(Place.resolve("home", "http://x", token="canary", environment={}))
 
 
 def test_a_hubs_token_may_lie_in_a_file(tmp_path: Path) -> None:

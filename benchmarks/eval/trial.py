@@ -218,7 +218,7 @@ class Trial:
                 # Which memories are found is asked, not how they are shown: a repeat may be the relevant one.
                 yield partial(router.search, **asked, fold=False)
             return
-        place = Place(home, project.name, agent=None, remote=None, token=None)
+        place = Place(home, project.name, agent=None)
         with closing(open_reader(place, replace(self._settings, **changes), repairs=False)) as reader:
             yield partial(reader.search, **asked)
 

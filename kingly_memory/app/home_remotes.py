@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -53,13 +54,13 @@ def add(place: Place, settings: Settings, remote: RemotePlace, *, with_earlier: 
     parts.makeable(parts.secured(place))
     path = added_remotes()
     _check_free(remote_record.added(path, place.home), remote)  # before anything is sent there
-    server = None if offline else asyncio.run(_greeted(place.with_remotes([remote]), settings))
+    server = None if offline else asyncio.run(_greeted(replace(place, remotes=(remote,)), settings))
     with _changing(path, place.home) as record:
         _check_free(record, remote)  # another process may have added one meanwhile
         names = [one.name for one in record if one.project == place.project]
         several = Place.resolve(place.home, names, project=place.project).remotes if names else ()
         together = {**{one.label: one for one in several}, remote.label: remote}
-        everywhere = place.with_remotes(list(together.values()))
+        everywhere = replace(place, remotes=tuple(together.values()))
         earlier, gets_nothing = _backfill(everywhere, settings, remote.label, with_earlier=with_earlier)
         token_file = None if remote.token_file is None else str(remote.token_file)
         if remote.token is not None:

@@ -128,7 +128,8 @@ def reached(place: Place) -> tuple[Reached, ...]:
         try:
             there = endpoint(one.address)
         except InvalidInput as error:
-            raise InvalidInput("remote", f"{one.label}: {error.problem}" if place.others else error.problem) from None
+            which = f"{one.label}: " if len(place.remotes) > 1 else ""
+            raise InvalidInput("remote", f"{which}{error.problem}") from None
         before = found.setdefault(there.remote_name, Reached(one, there))
         if before.place is not one:
             _say(f"the remotes {before.place.label} and {one.label} are the same server; {one.label} is left out")

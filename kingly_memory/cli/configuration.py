@@ -183,9 +183,10 @@ def _place_rows(options: Namespace, place: Place) -> Iterator[tuple[str, Any, st
     yield "agent", place.agent, source(options.agent, "--agent", place.agent is None, "default", "KINGLY_AGENT")
     remotes = ", ".join(_shown_remote(place, one) for one in place.remotes if one.address is not None) or None
     yield "remote", remotes, source(options.remote, "--remote", remotes is None, "default", "KINGLY_REMOTE")
-    several = place.remotes or (RemotePlace(place.label, None, place.token, place.token_file),)
+    # Without a remote: the token that one would be shown.
+    several = place.remotes or Place.resolve(remote=True, token_file=options.token_file).remotes
     tokens = [one for one in several if one.token is not None or one.token_file is not None]
-    who = ", ".join(one.label for one in tokens) if place.others else "set"
+    who = ", ".join(one.label for one in tokens) if len(place.remotes) > 1 else "set"
     sources = ", ".join(token_variable(one) or "--token-file" for one in tokens)
     yield "token", who if tokens else None, sources or "default"
 
@@ -193,7 +194,7 @@ def _place_rows(options: Namespace, place: Place) -> Iterator[tuple[str, Any, st
 def _shown_remote(place: Place, one: RemotePlace) -> str:
     """Without its password and its query, which may hold a key, and with its name where it has one."""
     address = re.sub(r"\?.*", "?***", re.sub(r"//[^/@]*@", "//***@", one.address or ""))
-    return address if one.label == UNNAMED and not place.others else f"{one.label}={address}"
+    return address if one.label == UNNAMED and len(place.remotes) == 1 else f"{one.label}={address}"
 
 
 def version(options: Namespace, out: Output) -> int:

@@ -8,7 +8,7 @@ import sqlite3
 import stat
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -20,7 +20,6 @@ from kingly_memory.adapters.local.sql import LAYOUT
 from kingly_memory.app import parts
 from kingly_memory.cli.output import Output, ago, counted, duration
 from kingly_memory.cli.place import (
-    Fault,
     command,
     forget_remote_command,
     is_about_a_token,
@@ -77,7 +76,7 @@ def doctor(options: Namespace, out: Output) -> int:
             about = "remote" if fault.label is None else f"remote {fault.label}"
             what = f"{fault.error.problem}; nothing is sent there"
             found.append(_PROBLEM(about, what, "mend the address in --remote or KINGLY_REMOTE"))
-        found += _policy(place, faults)
+        found += _policy(place)
         found += _place(options, place, datetime.now(UTC), out)
     problems = sum(one.level is Level.PROBLEM for one in found)
     lines = []
@@ -88,11 +87,11 @@ def doctor(options: Namespace, out: Output) -> int:
     return 1 if problems else 0
 
 
-def _policy(place: Place, faults: Sequence[Fault]) -> Findings:
-    """Whether the setting `remote_policy` speaks of the remotes that there are, those of `faults` too."""
+def _policy(place: Place) -> Findings:
+    """Whether the setting `remote_policy` speaks of the remotes that are named."""
     from kingly_memory.router.routes import policy as read_policy
 
-    labels = {*(one.label for one in place.remotes), *(one.label or place.label for one in faults)}
+    labels = {one.label for one in place.remotes}
     known = labels or {UNNAMED}
     try:
         policy = read_policy(Settings.from_environment(home=place.home).remote_policy, sorted(known))

@@ -24,6 +24,7 @@ from kingly_memory.settings import Settings, inert
 if TYPE_CHECKING:
     from kingly_memory.app.reading import LocalReader
     from kingly_memory.blocking import SyncMemoryRouter
+    from kingly_memory.remote_names import RemotePlace
 
 VECTORS_WAIT_S = 1.0
 """How long a search by meaning waits for its vectors."""
@@ -63,8 +64,7 @@ class Fault(NamedTuple):
 
 
 def resolved_place(options: Namespace) -> tuple[Place, list[Fault]]:
-    """The place without remotes that can never be reached, and what is wrong with those. Who is the first of the
-    remotes stays as it was said."""
+    """The place, in which remotes that can never be reached have no address, and what is wrong with those."""
     token_of(options)  # a file that cannot serve is refused before anything is done
     place = Place.resolve(
         home=options.home,
@@ -81,16 +81,15 @@ def resolved_place(options: Namespace) -> tuple[Place, list[Fault]]:
 
     faults: list[Fault] = []
 
-    def is_usable(address: str | None, label: str | None) -> bool:
+    def checked(one: RemotePlace) -> RemotePlace:
         try:
-            return address is not None and endpoint(address) is not None
+            endpoint(one.address)
         except InvalidInput as error:
-            faults.append(Fault(label, error))
-            return False
+            faults.append(Fault(one.label if len(place.remotes) > 1 else None, error))
+            return replace(one, address=None)
+        return one
 
-    first = place.remote if is_usable(place.remote, place.label if place.others else None) else None
-    others = tuple(one for one in place.others if is_usable(one.address, one.label))
-    return replace(place, remote=first, others=others), faults
+    return replace(place, remotes=tuple(map(checked, place.remotes))), faults
 
 
 def arguments(verb: Verb, options: Namespace, place: Place) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kingly_memory import intake
@@ -127,7 +128,7 @@ def forget_remote(options: Namespace, out: Output) -> int:
     if named is not None:
         said = named.address
         if options.remote is None and any((one.label, one.address) == (named.name, said) for one in place.remotes):
-            place = place.alone()  # it is in use because it was added
+            place = replace(place, remotes=())  # it is in use because it was added
     with routing(place, out) as router:
         # The home need not know the remote that was added to it: it may be another one at the same path.
         is_known = named is None or any(one.name == remote_name(said) for one in router.remotes())

@@ -41,7 +41,7 @@ def search(options: Namespace, out: Output) -> int:
     results = None if in_mode else _searched_here(options, place, text, wanted, out)
     if results is None:
         # No warnings: the results themselves say who did not answer.
-        here = place.alone() if options.local else place
+        here = replace(place, remotes=()) if options.local else place
         with routing(here, by_meaning=not options.prefer_speed, reads=True) as router:
             results = router.search(text, top_k=options.limit if in_mode else None, **wanted)
     told = results.to_json()
@@ -273,7 +273,7 @@ def _search_verified(options: Namespace, place: Place, text: str, said: dict[str
         del said[name]
     top_k = limit if in_mode or limit is not None else USUAL_LIMIT
     sources = [_source(name) for name in options.source or ()]
-    with routing(place.alone() if options.local else place, out, by_meaning=True, reads=True) as router:
+    with routing(replace(place, remotes=()) if options.local else place, out, by_meaning=True, reads=True) as router:
         results = router.search_verified(text, top_k, sources or None, **said)
     told = results.metadata
     lines = [_verified(told), *notes(told["failures"], told["asked"], told["repaired"])]

@@ -57,8 +57,8 @@ async def test_closing_one_router_of_a_home_leaves_the_others_open(tmp_path: Pat
 
 
 async def test_homes_and_durabilities_do_not_share_a_store(tmp_path: Path) -> None:
-    place = Place(tmp_path / "home", "app", None, None, None)
-    elsewhere = Place(tmp_path / "elsewhere", "app", None, None, None)
+    place = Place(tmp_path / "home", "app", None)
+    elsewhere = Place(tmp_path / "elsewhere", "app", None)
     stores = [
         parts.open_store(place, QUICK),
         parts.open_store(place, Settings(durability="power")),

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kingly_memory.remote_names import RemotePlace
 from kingly_memory.settings import Settings
 from tests.cli_runner import Run, process, runner
 from tests.mcp_sessions import session
@@ -173,9 +172,8 @@ def test_a_process_of_its_own_finds_them_in_the_environment(
 async def test_an_agent_sees_each_remote_in_the_status(
     team: ScriptedRemote, home: ScriptedRemote, tmp_path: Path
 ) -> None:
-    others = (RemotePlace("home", home.url),)
     patient = Settings(remote_policy="all", remote_search_s=5.0, durability="process", embedder="none")
-    about: dict[str, Any] = {"remote": team.url, "token": "of-the-team", "label": "team", "others": others}
+    about: dict[str, Any] = {"remote": {"team": team.url, "home": home.url}, "token": "of-the-team"}
     async with session(tmp_path / "home", settings=patient, **about) as host:
         stored = await host.ok("memory_intelligent_store", key="k", content="Deploys need two reviews", wait=30)
         status = await host.ok("memory_status")

@@ -255,7 +255,7 @@ def test_a_transcript_that_cannot_be_read_is_an_error_and_no_wait(tmp_path: Path
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / ".kingly" / "memory", "app", "claude-code", None, None)
+    return Place(tmp_path / ".kingly" / "memory", "app", "claude-code")
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ async def worked(memory: MemoryRouter, day: int) -> dict[MemoryId, Kept]:
 
 def reminded(home: Path, day: int) -> None:
     """What hooks read beside a prompt and at a session's start."""
-    place = Place(home=home, project="app", agent=None, remote=None, token=None)
+    place = Place(home=home, project="app", agent=None)
     for found in (
         recall.for_prompt("When does the harbour open?", f"session-{day}", place, SETTINGS),
         recall.for_start(f"session-{day}", place, SETTINGS, anew=False),

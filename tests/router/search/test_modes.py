@@ -52,7 +52,7 @@ class Bench:
         self.router = MemoryRouter(
             Engine(
                 Station(str(home), "app", "process", Routes((part.route,))),
-                store=parts.open_store(Place(home, "app", None, None, None), settings),
+                store=parts.open_store(Place(home, "app", None), settings),
                 remotes=[part],
                 settings=settings,
                 clock=self.clock,

@@ -40,7 +40,7 @@ class Bench:
         self.clock = ManualClock()
         self.remote = FakeRemote(clock=self.clock)
         self.changes: list[LinkChanged] = []
-        place = Place(home, project, None, "http://fake", None)
+        place = Place(home, project, None)
         part = RemotePart(NAME, "http://fake", remote or self.remote, lambda: True, lambda: None)
         self.router = MemoryRouter(
             Engine(

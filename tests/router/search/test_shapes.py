@@ -99,7 +99,7 @@ def test_a_reader_looks_further_down_as_well(tmp_path: Path) -> None:
         for _ in range(50):
             router.store("the deploy went through")
         router.store("a deploy of something else that went on for long")
-    with closing(open_reader(Place(tmp_path / "home", "app", None, None, None), QUICK)) as reader:
+    with closing(open_reader(Place(tmp_path / "home", "app", None), QUICK)) as reader:
         assert len(reader.search("the deploy went through", fold=True)) == 2
 
 
@@ -158,7 +158,7 @@ def test_a_reader_folds_on_request_only(tmp_path: Path) -> None:
     with SyncMemoryRouter.open(home, False, project="app", settings=QUICK) as router:
         router.store("deploy on tuesday")
         router.store("Deploy on tuesday.")
-    with closing(open_reader(Place(home, "app", None, None, None), QUICK)) as reader:
+    with closing(open_reader(Place(home, "app", None), QUICK)) as reader:
         assert (len(reader.search("deploy")), len(reader.search("deploy", fold=True))) == (2, 1)
         [hit] = reader.search("deploy", fold=True, detail="titles", budget_tokens=100).to_json()["hits"]
         assert hit["view"] == "title"
