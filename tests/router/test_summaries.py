@@ -24,7 +24,7 @@ from tests.lifecycle.samples import memory
 from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 from tests.router_bench import PromptStore, router_over
 
-NARROW = replace(LASTING, **ROOM)
+NARROW = replace(LASTING, tiers=ROOM)
 
 
 def of(*memories: Memory, agent: str | None = None, topic: str = "deploys") -> Summarised:

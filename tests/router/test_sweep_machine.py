@@ -27,12 +27,12 @@ from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
 from kingly_memory.intake import draft
 from kingly_memory.lifecycle.plan import POLICIES, Plan
-from kingly_memory.models import JsonObject, MemoryType, Query, Standing, Tier
+from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import sweep_changes, usage, write
 from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.write import WriteContext
-from kingly_memory.settings import Pace
+from kingly_memory.settings import Pace, Tiers
 from kingly_memory.testing import ManualClock
 from tests.router_bench import PromptStore, router_over
 from tests.store_samples import check_integrity
@@ -48,7 +48,7 @@ WHO = st.sampled_from([0, 1])
 CHOSEN = st.lists(st.sampled_from(POLICIES), min_size=1, unique=True)
 KEPT = ("usage", "strength", "tier", "attention", "links")
 """Facets that go to the archive with their memory."""
-ROOM: dict[str, Any] = {f"{tier.value}_max_items": 2 for tier in Tier}
+ROOM = Tiers(fast_max_items=2, medium_max_items=2, slow_max_items=2, glacial_max_items=2)
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Sweepings(RuleBasedStateMachine):
 
     def open(self, how: Settings, at: int | None = None) -> None:
         disk = Interrupted(self.home)
-        router = router_over(disk, None, self.clock, settings=replace(how, **ROOM))
+        router = router_over(disk, None, self.clock, settings=replace(how, tiers=ROOM))
         self.run(router.__aenter__())
         if at is None:
             self.disks.append(disk)

@@ -629,7 +629,7 @@ async def test_what_nobody_foresaw_is_one_masked_sentence_and_a_line_in_the_log(
         with pytest.raises(Exception, match="something unexpected happened"):
             await client.read_resource("kingly://status")
     assert "canary" not in caplog.text
-    assert "McpToolFailed memory_get: RuntimeError at test_mcp_tools.py" in caplog.text
+    assert "McpToolFailed memory_get: RuntimeError at test_tools.py" in caplog.text
 
 
 async def test_a_home_that_cannot_be_opened_is_said_and_tried_again(tmp_path: Path) -> None:
