@@ -57,7 +57,7 @@ def test_a_tiny_run_reports_every_family(tmp_path: Path) -> None:
     assert {"search, link known offline", "kingly-memory search --json"} <= names
     assert {"backlog to the hub, mcp, 1 at once", "backlog to the hub, mcp, 4 at once, of 8 talks"} <= names
     assert {"prompt hook, recalls", "prompt hook, nothing fits", "task in its last tenth"} <= names
-    assert {"add + retrieve, an agent's memory", "add to a mind in a store, saved"} <= names
+    assert {"add + retrieve, an agent's memory", "add to an agent in a store, saved"} <= names
     assert {"MCP initialize", "MCP store, remote hangs", "MCP, end of input to exit"} <= names
     assert {"health of a hub, 200 idle connections", "search in a hub, 200 idle connections"} <= names
     assert all(set(one) == FIELDS and one["p50"] <= one["p95"] <= one["p99"] <= one["max"] for one in figures)

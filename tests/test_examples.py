@@ -59,5 +59,5 @@ def test_an_agent_works_through_an_outage(tmp_path: Path) -> None:
 
 
 def test_every_example_is_run_by_a_test() -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in tests] == []

@@ -22,27 +22,38 @@ def opened(home: Path, project: str) -> MemoryRouter:
     return MemoryRouter.open(home, False, project=project, settings=QUICK)
 
 
-def our_threads() -> list[str]:
-    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("kingly"))
+@pytest.fixture(autouse=True)
+def threads_before() -> set[threading.Thread]:
+    """Those of stores that other tests have left open."""
+    return set(threading.enumerate())
+
+
+def our_threads(before: set[threading.Thread]) -> list[str]:
+    new = set(threading.enumerate()) - before
+    return sorted(thread.name for thread in new if thread.name.startswith("kingly"))
 
 
 @pytest.mark.requirement("N11")
-async def test_twenty_projects_of_a_home_have_one_writer_and_few_readers(tmp_path: Path) -> None:
+async def test_twenty_projects_of_a_home_have_one_writer_and_few_readers(
+    tmp_path: Path, threads_before: set[threading.Thread]
+) -> None:
     routers = [opened(tmp_path / "home", f"p{number}") for number in range(20)]
     for number, memory in enumerate(routers):
         await memory.store(f"fog number {number}", key="k")
     await asyncio.gather(*(memory.search("fog") for memory in routers))
-    names = our_threads()
+    names = our_threads(threads_before)
     assert names.count("kingly-writer") == 1
     assert len(names) <= 16
     assert [len(await memory.search("fog")) for memory in routers] == [1] * 20
     for memory in routers:
         await memory.close()
-    assert our_threads() == []
+    assert our_threads(threads_before) == []
 
 
 @pytest.mark.requirement("N11")
-async def test_closing_one_router_of_a_home_leaves_the_others_open(tmp_path: Path) -> None:
+async def test_closing_one_router_of_a_home_leaves_the_others_open(
+    tmp_path: Path, threads_before: set[threading.Thread]
+) -> None:
     one, other = opened(tmp_path / "home", "one"), opened(tmp_path / "home", "other")
     await one.store("fog at sea")
     await other.store("fog on land", key="k")
@@ -53,7 +64,7 @@ async def test_closing_one_router_of_a_home_leaves_the_others_open(tmp_path: Pat
     assert await other.get("k") is not None
     await other.store("more fog")
     await other.close()
-    assert our_threads() == []
+    assert our_threads(threads_before) == []
 
 
 async def test_homes_and_durabilities_do_not_share_a_store(tmp_path: Path) -> None:
