@@ -32,6 +32,10 @@ _SHORT = re.compile(r"-n(?:=?(\d+))?")
 _AT_ARGUMENT = re.compile(r"argument -{0,2}(?P<name>[\w-]+)[^:]*: (?P<problem>.*)", re.DOTALL)
 
 
+_UNKNOWN_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+"""How argparse words it, with each of 42 names."""
+
+
 class UsageError(KinglyMemoryError):
     """The command line cannot be understood. `field` is the argument at fault, when it is one."""
 
@@ -56,12 +60,27 @@ class _Parser(ArgumentParser):
         super().__init__(**{"formatter_class": _Formatter, "allow_abbrev": False, **settings})
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(self.prog, message)
+        unknown = _UNKNOWN_COMMAND.match(message)
+        raise UsageError(self.prog, self._no_command(unknown[1], unknown[2]) if unknown else message)
+
+    def _no_command(self, said: str, listed: str) -> str:
+        """Names the nearest command, or all where there are only a few."""
+        from difflib import get_close_matches
+
+        known = [one.strip(" '") for one in listed.split(",")]
+        where = self.prog.removeprefix(PROGRAM).strip()
+        problem = f"{said!r} is no command" + (f" of {where}" if where else "")
+        near = get_close_matches(said, known, n=1)
+        if near:
+            return f"{problem}; did you mean {near[0]!r}?"
+        return f"{problem}; choose one of {', '.join(known)}" if where else problem
 
 
 def parse(argv: Sequence[str]) -> Namespace:
     """The options of a command line; its `command` says what to do. Raises UsageError; --help exits."""
     known = commands()
+    if argv[:1] == ["--version"]:
+        argv = ["version", *argv[1:]]
     named = [one for one in known if one.name.partition(" ")[0] in argv]
     argv = _spelled_out(argv, named)
     parser = build(named if named and not {"-h", "--help"} & set(argv) else known)

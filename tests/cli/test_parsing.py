@@ -78,10 +78,17 @@ def test_a_text_that_begins_like_the_short_form_of_limit_is_a_text() -> None:
     assert (options.query, options.limit) == (["-not a number in the loss", "-n", "3"], None)
 
 
+def test_the_version_is_an_option_too() -> None:
+    assert parse(["--version", "--json"]).command.name == "version"
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["nonsense"], "COMMAND: invalid choice: 'nonsense'"),
+        (["nonsense"], "'nonsense' is no command (see `kingly-memory --help`)"),
+        (["serch", "x"], "'serch' is no command; did you mean 'search'? (see `kingly-memory --help`)"),
+        (["task", "assess"], "'assess' is no command of task; choose one of record, route (see `kingly-memory task"),
+        (["threads", "lst"], "'lst' is no command of threads; did you mean 'list'?"),
         (["store"], "the following arguments are required: CONTENT (see `kingly-memory store --help`)"),
         (["outbox"], "the following arguments are required: COMMAND (see `kingly-memory outbox --help`)"),
         (["compact", "all"], "unrecognized arguments: all (see `kingly-memory compact --help`)"),
