@@ -17,7 +17,13 @@ from kingly_memory.settings import TABLES, Settings, written
 _HEAD = """\
 # The command line
 
-`kingly-memory` (or `kingly`, or `python -m kingly_memory`). This page is generated from the declarations:
+```
+kingly-memory store "Deploys need two reviews" --key deploy.rule
+kingly-memory search "who reviews a deploy"
+kingly-memory search --help
+```
+
+The program is also called `kingly`, or `python -m kingly_memory`. This page is generated from the declarations:
 `python -m kingly_memory.cli.reference > docs/cli.md`.
 
 Errors are one sentence on standard error; with `--json` also `{"error": {"type", "field"?, "message"}}` on standard
@@ -31,6 +37,11 @@ They may stand before or after the command. `hub` takes only those that its sect
 
 _SETTINGS_HEAD = """\
 # Settings
+
+```
+export KINGLY_REMOTE_SEARCH_S=0.3      # for what this shell starts
+kingly-memory config                   # every setting, and where its value comes from
+```
 
 Each is a field of `Settings` and an environment variable. Times are in seconds, sizes in bytes; in a file and in the
 environment a time may have a unit, as in `90s`, `30m`, `12h`, `7d` or `2w`. This page is generated:
