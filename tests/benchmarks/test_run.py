@@ -15,7 +15,7 @@ from benchmarks.measure import Figure, Goal, figure, percentile
 from benchmarks.report import as_markdown
 from benchmarks.texts import Writer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FIELDS = {
     "name",
     "samples",
