@@ -30,6 +30,11 @@ def test_every_marker_names_a_row_of_the_table() -> None:
     assert [(name, row) for name, row in marked_rows() if row not in rows] == []
 
 
+def test_every_row_of_the_table_is_named_by_a_test() -> None:
+    named = {row for _, row in marked_rows()}
+    assert [row for row in taken_on(TABLE) if row not in named] == []
+
+
 @pytest.mark.requirement("L1")
 @pytest.mark.skipif(not LEDGER.is_file(), reason="the ledger of the design documents does not lie beside the project")
 def test_every_row_of_the_ledger_is_in_the_table_and_no_other() -> None:
