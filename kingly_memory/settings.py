@@ -210,7 +210,10 @@ class Pace(_Checked):
 
 @dataclass(frozen=True)
 class Settings(_Checked):
-    """Every figure a user may change. Seconds for all times, bytes for all sizes. docs/settings.md is made from it."""
+    """Every figure a user may change. Times are in seconds unless a name says otherwise, sizes in bytes.
+
+    docs/settings.md is made from it.
+    """
 
     durability: Durability = _setting(
         "power",
