@@ -14,8 +14,8 @@ from benchmarks.wordings import FAMILIES, wordings
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition.confidence import assess, evidence
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import draft
 from kingly_memory.models import Hit
+from kingly_memory.validation import draft
 
 Forecast = Callable[[int, int], float]
 """The confidence after so many successes among so many similar tasks."""

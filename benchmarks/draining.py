@@ -21,8 +21,8 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.remote import wire
 from kingly_memory.hub.process import HubProcess
 from kingly_memory.ids import new_id
-from kingly_memory.intake import draft
 from kingly_memory.models import JsonObject, Memory
+from kingly_memory.validation import draft
 
 BACKLOG = 1_000
 TURNS = 3

@@ -9,8 +9,8 @@ from benchmarks.floor import Floor
 from benchmarks.measure import Figure, Goal, Plan, alternate, by_words, figure
 from benchmarks.texts import Note, Question
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Results
+from kingly_memory.validation import Imported, draft
 
 SAID_TOGETHER = 40
 """Notes in a row that make up one talk."""

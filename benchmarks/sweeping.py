@@ -16,9 +16,9 @@ from benchmarks.measure import Figure, Goal, Plan, by_words, figure, timed
 from benchmarks.texts import Note, Question
 from benchmarks.working import resident_bytes
 from kingly_memory import MemoryRouter
-from kingly_memory.intake import Imported, draft
 from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
+from kingly_memory.validation import Imported, draft
 
 FULL = 100_000
 QUICK_TIMES = 5

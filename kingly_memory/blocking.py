@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kingly_memory.cognition.stream import MemoryEvent
     from kingly_memory.cognition.thoughts import Thought
     from kingly_memory.ids import MemoryId
-    from kingly_memory.intake import Imported, Ttl
     from kingly_memory.lifecycle.policies import WeakMemories
     from kingly_memory.models import JsonObject, Memory, Page, Receipt, Results, Standing, Taken
     from kingly_memory.observe import Observer
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from kingly_memory.router.threads.views import Glance, Merged, Overview, Recalled, Split, ThreadView
     from kingly_memory.settings import Settings
     from kingly_memory.thread_files import ImportedFocus, ImportedThread
+    from kingly_memory.validation import Imported, Ttl
 
 
 class SyncAttention(Face):

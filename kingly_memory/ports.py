@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from datetime import datetime
 
-    from kingly_memory.intake import Draft
+    from kingly_memory.validation import Draft
 
 T = TypeVar("T")
 

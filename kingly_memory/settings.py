@@ -79,7 +79,7 @@ def _meant(one: Field[Any], value: object) -> object:
     if allowed.endless and value.casefold() in NEVER:
         return math.inf
     if allowed.unit_s and value[-1:].isalpha():  # a number without a unit is one of the setting's own unit
-        from kingly_memory.intake import length_s
+        from kingly_memory.validation import length_s
 
         seconds = length_s(value)
         return value if seconds is None else seconds / allowed.unit_s

@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, Standing
+from kingly_memory.validation import Imported
 
 FILE = "thread_file"
 """The facet `thread_file:<owner>`: `said`, all that the thread's file said beside its messages; `blank`, messages

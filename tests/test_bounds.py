@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kingly_memory
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnavailable
 from kingly_memory.hub.__main__ import main as hub_main
@@ -31,18 +31,18 @@ HUGE = 10**5_000
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        ("significance", lambda: intake.draft("x", content_limit_bytes=LIMIT, significance=10**400)),
-        ("significance", lambda: intake.draft("x", content_limit_bytes=LIMIT, significance=-HUGE)),
-        ("type", lambda: intake.draft("x", content_limit_bytes=LIMIT, type=HUGE)),
-        ("metadata", lambda: intake.draft("x", content_limit_bytes=LIMIT, metadata={"deep": [HUGE]})),
-        ("limit", lambda: intake.query("x", project="p", limit=HUGE)),
-        ("wait", lambda: intake.seconds("wait", 10**400)),
-        ("wait", lambda: intake.seconds("wait", HUGE)),
-        ("since", lambda: intake.query("x", project="p", since="0001-01-01T00:00:00+05:00")),
-        ("until", lambda: intake.query("x", project="p", until="9999-12-31T23:59:59-05:00")),
+        ("significance", lambda: validation.draft("x", content_limit_bytes=LIMIT, significance=10**400)),
+        ("significance", lambda: validation.draft("x", content_limit_bytes=LIMIT, significance=-HUGE)),
+        ("type", lambda: validation.draft("x", content_limit_bytes=LIMIT, type=HUGE)),
+        ("metadata", lambda: validation.draft("x", content_limit_bytes=LIMIT, metadata={"deep": [HUGE]})),
+        ("limit", lambda: validation.query("x", project="p", limit=HUGE)),
+        ("wait", lambda: validation.seconds("wait", 10**400)),
+        ("wait", lambda: validation.seconds("wait", HUGE)),
+        ("since", lambda: validation.query("x", project="p", since="0001-01-01T00:00:00+05:00")),
+        ("until", lambda: validation.query("x", project="p", until="9999-12-31T23:59:59-05:00")),
         (
             "created_at",
-            lambda: intake.draft(
+            lambda: validation.draft(
                 "x",
                 content_limit_bytes=LIMIT,
                 created_at=datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
@@ -59,7 +59,7 @@ def test_a_value_too_large_to_handle_is_refused_by_its_name(field: str, said: Ca
 
 @pytest.mark.parametrize("edge", [datetime.min, datetime.max])  # noqa: DTZ901  # the limits themselves
 def test_the_first_and_the_last_moment_are_moments(edge: datetime) -> None:
-    assert intake.moment("since", edge) == edge.replace(tzinfo=UTC)
+    assert validation.moment("since", edge) == edge.replace(tzinfo=UTC)
 
 
 async def test_a_host_that_cannot_be_decoded_is_an_unavailable_remote() -> None:

@@ -16,10 +16,10 @@ from kingly_memory import InvalidInput, MemoryRouter, Settings
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.intake import USUAL, Imported
 from kingly_memory.models import MOST_LIFETIME_S, Standing
 from kingly_memory.settings import Lifetimes, Pace
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import USUAL, Imported
 from tests.cli_runner import Run, runner
 from tests.router_bench import PromptStore, router_over
 

@@ -20,7 +20,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "passages", "stemming", "version"),
     ("models", "writing", "redaction", "settings_file", "secret_file", "own_files", "remote_names", "extras"),
     ("query_extraction", "topics", "trust", "remote_record"),
-    ("intake", "place"),
+    ("validation", "place"),
     ("ports", "settings", "observe", "thread_files"),
     ("model_calls",),
     ("retrieval", "lifecycle", "attention", "cognition", "adapters"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
 from tests.store_samples import check_integrity, elsewhere, memory, put, set_facet
@@ -34,7 +34,7 @@ def store(home: Path) -> Iterator[DiskStore]:
 
 def through(store: DiskStore, content: str) -> str:
     """The content after the door and the disk."""
-    draft = intake.draft(content, content_limit_bytes=LIMIT)
+    draft = validation.draft(content, content_limit_bytes=LIMIT)
     one = memory(draft.content)
     put(store, one)
     found = store.reader.row(one.id)

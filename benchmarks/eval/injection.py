@@ -17,9 +17,9 @@ from benchmarks.eval.trial import Arrangement, arranged, named
 from benchmarks.eval.wrapping import wrapped
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli.output import table
-from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin
 from kingly_memory.settings import Settings
+from kingly_memory.validation import Imported
 from kingly_memory.writing import estimated_tokens
 
 _HEADS = ("CONFIGURATION", "CONVERSATIONS", "FOCUS", "INSIDE", "EVIDENCE", "TOKENS", "P50 MS", "P95 MS")

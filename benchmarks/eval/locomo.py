@@ -11,7 +11,7 @@ from typing import Any
 
 from kingly_memory.adapters.files.reading import Entry, Problem, attempt
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported, draft
+from kingly_memory.validation import Imported, draft
 
 _SESSION = re.compile(r"session_(\d+)")
 _MONTHS = (

@@ -18,7 +18,7 @@ from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.detect import FIRST_LINE_BYTES, JSONL_SUFFIXES
 from kingly_memory.adapters.files.reading import Problem, document, json_value, lines, opened
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import METADATA_LIMIT_BYTES, Imported, mended, shown
+from kingly_memory.validation import METADATA_LIMIT_BYTES, Imported, mended, shown
 
 UNANSWERABLE = 5
 """LoCoMo's category of questions that no turn answers."""

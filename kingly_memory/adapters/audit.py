@@ -26,11 +26,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput, StoreUntrusted
-from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import check_folder, keep_out_of_git, lock, make_folder, opened, unlock
+from kingly_memory.validation import mended
 
 log = logging.getLogger("kingly_memory")
 
@@ -62,8 +62,8 @@ class AuditFiles:
     ) -> None:
         """Raises InvalidInput for figures that make no sense; whatever is wrong with the folder shows when writing."""
         self.folder = Path(folder)
-        self._rotate_bytes = intake.count("rotate_bytes", rotate_bytes, least=1_024, most=2**62)
-        self._keep = intake.count("keep", keep, least=1, most=100)
+        self._rotate_bytes = validation.count("rotate_bytes", rotate_bytes, least=1_024, most=2**62)
+        self._keep = validation.count("keep", keep, least=1, most=100)
         self._fsync = fsync
         self._lock = threading.Lock()
         self._is_failing = False

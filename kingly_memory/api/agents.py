@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.memories import MemoryVerbs
 from kingly_memory.api.upkeep import UpkeepVerbs
 from kingly_memory.cognition import thoughts
@@ -136,7 +136,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
             chain_id=chain_id,
             thought_type=thought_type,
             parent_id=parent_id,
-            context_id=engine.contexts.resolve_to_store(intake.label("context_id", context_id)),
+            context_id=engine.contexts.resolve_to_store(validation.label("context_id", context_id)),
             significance=significance,
         )
         found = await engine.read(lambda: engine.associations.end_of_chain(said))
@@ -180,7 +180,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
         engine = self._engine
         await engine.opened()
         chosen = None if level is None else compression.level_named(level)
-        original = intake.draft(
+        original = validation.draft(
             content,
             content_limit_bytes=engine.settings.content_limit_bytes,
             type=compression.learned_as(memory_type).value,
@@ -188,11 +188,11 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
             confidence=confidence,
             tags=tags,
             title=title,
-            context_id=engine.contexts.resolve_to_store(intake.label("context_id", context_id)),
+            context_id=engine.contexts.resolve_to_store(validation.label("context_id", context_id)),
             origin=origin,
             metadata=metadata,
         )
-        name = intake.label("key", key)
+        name = validation.label("key", key)
         return await learning.learn(engine, original, key=name, level=chosen, language_model=language_model)
 
     async def cognitive(self, agent_id: str | None = None, *, rules: ExperienceRules = SEEDS) -> AgentMemory:
@@ -233,7 +233,7 @@ class AgentVerbs(MemoryVerbs, UpkeepVerbs):
 
     def _named(self, agent_id: str | None) -> str:
         self._engine.check_open()
-        agent = intake.label("agent_id", agent_id) or self._engine.station.agent
+        agent = validation.label("agent_id", agent_id) or self._engine.station.agent
         if agent is None:
             raise InvalidInput("agent_id", "is missing; name an agent here, or when the memory is opened")
         return agent

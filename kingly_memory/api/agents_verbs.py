@@ -6,8 +6,8 @@ from typing import Annotated
 
 from kingly_memory.api.declare import Arg, MemoryRouter, Tags, verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import RESULTS_LIMIT, required
 from kingly_memory.models import JsonObject
+from kingly_memory.validation import RESULTS_LIMIT, required
 
 MOST_RETRIEVED = 5
 LATEST_YEAR = 1_000_000

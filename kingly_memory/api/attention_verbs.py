@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from kingly_memory.api.declare import Answer, Arg, MemoryRouter, Reason, ThreadId, verb
-from kingly_memory.intake import MOST_TOKENS
+from kingly_memory.validation import MOST_TOKENS
 
 
 @verb("focus", "ai_focus", "ai", title="Focus on a topic", repeatable=True)

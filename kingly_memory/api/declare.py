@@ -17,8 +17,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
 from kingly_memory.models import KINDS, MemoryType
+from kingly_memory.validation import shown
 
 FAMILIES = ("memories", "search", "tasks", "threads", "attention", "lifecycle", "remotes", "agents")
 """The files `<family>_verbs.py` of this folder, in the order in which help and docs list their verbs."""

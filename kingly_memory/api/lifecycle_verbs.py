@@ -19,7 +19,7 @@ from kingly_memory.api.declare import (
     verb,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
+from kingly_memory.validation import shown
 
 
 @verb(

@@ -9,20 +9,20 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.choices import DetailName, ModeName, TypeName
 from kingly_memory.api.family import Family
 from kingly_memory.cognition import links
 from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import USUAL, Imported, Ttl
 from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.ports import LanguageModel
 from kingly_memory.router import linking, write
 from kingly_memory.router.context_gather import RELATED_LIMIT
 from kingly_memory.router.search import moded
 from kingly_memory.router.search.request import Request, request
+from kingly_memory.validation import USUAL, Imported, Ttl
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.retrieval.verification import VerifiedResults
@@ -66,7 +66,7 @@ class MemoryVerbs(Family):
         `require_remote=True` to raise RemoteUnavailable (with the receipt) when it is not there by then (5 s if `wait`
         is not given). Raises InvalidInput, StoreError.
         """
-        draft = intake.draft(
+        draft = validation.draft(
             content,
             content_limit_bytes=self._engine.settings.content_limit_bytes,
             key=key,
@@ -81,7 +81,7 @@ class MemoryVerbs(Family):
             ttl=ttl,
         )
         usual_s = self._engine.settings.call_timeout_s if require_remote else 0.0
-        wait_s = usual_s if wait is None else intake.seconds("wait", wait)
+        wait_s = usual_s if wait is None else validation.seconds("wait", wait)
         return await self._engine.put_at_remotes(draft, wait_s, require=require_remote)
 
     async def search(
@@ -127,7 +127,7 @@ class MemoryVerbs(Family):
         """
         await self._engine.opened()
         how = request(fold, detail, budget_tokens, by_ranks)
-        asked = intake.query(
+        asked = validation.query(
             query,
             project=self._engine.project,
             limit=limit,
@@ -138,7 +138,7 @@ class MemoryVerbs(Family):
             since=since,
             until=until,
             include_archived=include_archived,
-            without_tags=intake.unsought(tags),
+            without_tags=validation.unsought(tags),
         )
         plan = moded.plan(
             asked.text,
@@ -194,7 +194,7 @@ class MemoryVerbs(Family):
         """
         engine, settings = self._engine, self._engine.settings
         await engine.opened()
-        asked = intake.query(
+        asked = validation.query(
             query,
             project=engine.project,
             types=types,
@@ -204,7 +204,7 @@ class MemoryVerbs(Family):
             since=since,
             until=until,
             include_archived=include_archived,
-            without_tags=intake.unsought(tags),
+            without_tags=validation.unsought(tags),
         )
         if not asked.text.strip():
             raise InvalidInput("query", "is empty; say what to look for")
@@ -256,7 +256,7 @@ class MemoryVerbs(Family):
     ) -> Page:
         """The most recently stored memories. `before` takes the previous page's `next_before`."""
         engine = self._engine
-        query = intake.query(
+        query = validation.query(
             "",
             project=engine.project,
             limit=limit,
@@ -267,7 +267,7 @@ class MemoryVerbs(Family):
             include_archived=include_archived,
         )
         query = replace(query, context_id=engine.contexts.resolve(query.context_id))
-        start = None if before is None else intake.count("before", before, least=0, most=2**62)
+        start = None if before is None else validation.count("before", before, least=0, most=2**62)
         return await engine.read(lambda: engine.view.page(query, start))
 
     async def forget(self, key_or_id: str) -> Memory | None:
@@ -275,7 +275,7 @@ class MemoryVerbs(Family):
         tell of it. None when there is none.
 
         `restore` brings it back."""
-        name = intake.required("key_or_id", key_or_id)
+        name = validation.required("key_or_id", key_or_id)
         gone = await self._engine.write(write.forget(name, self._engine.write_context()))
         self._engine.wake(*(() if gone is None else gone.others))
         if gone is None:
@@ -285,7 +285,7 @@ class MemoryVerbs(Family):
 
     async def restore(self, key_or_id: str) -> Memory | None:
         """Bring a forgotten or archived memory back, here and on the remote. None when there is none."""
-        name = intake.required("key_or_id", key_or_id)
+        name = validation.required("key_or_id", key_or_id)
         restored = await self._engine.write(write.restore(name, self._engine.write_context()))
         self._engine.wake(*([] if restored is None else [restored.id]))
         return restored
@@ -311,7 +311,7 @@ class MemoryVerbs(Family):
         one. `include_related` adds the memories that are linked to the items. Raises InvalidInput.
         """
         await self._engine.opened()
-        named = self._engine.contexts.resolve(intake.required("context_id", context_id))
+        named = self._engine.contexts.resolve(validation.required("context_id", context_id))
         return await self._engine.context_gatherer.gather(named or CURRENT, include_related=include_related)
 
     async def link_memories(
@@ -328,7 +328,7 @@ class MemoryVerbs(Family):
         that has both ends. Raises InvalidInput, StoreError.
         """
         said = links.draft(link_type, strength, description)
-        ends = (intake.required("source", source), intake.required("target", target))
+        ends = (validation.required("source", source), validation.required("target", target))
         link = await self._engine.write(linking.link(*ends, said, self._engine.write_context()))
         self._engine.wake()
         return link

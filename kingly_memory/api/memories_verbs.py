@@ -21,11 +21,11 @@ from kingly_memory.api.declare import (
     Types,
     verb,
 )
-from kingly_memory.intake import (
+from kingly_memory.models import KINDS, JsonObject, MemoryType
+from kingly_memory.validation import (
     USUAL,
     required,
 )
-from kingly_memory.models import KINDS, JsonObject, MemoryType
 
 MOST_GOT = 20
 MOST_KEYS = 100

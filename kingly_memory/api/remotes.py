@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.models import JsonObject, LinkState
 from kingly_memory.router import known_remotes, outbox
@@ -37,7 +37,7 @@ class RemoteVerbs(Family):
         """Try the remotes (or the one of that name) now and deliver what waits, for at most `timeout` seconds. Raises
         InvalidInput."""
         await self._engine.opened()
-        timeout_s = intake.seconds("timeout", timeout)
+        timeout_s = validation.seconds("timeout", timeout)
         if not self._engine.remotes.connections:
             return SyncReport(0, 0, 0, LinkState.DISABLED, "no remote is named")
         return await self._engine.remotes.sync(timeout_s, self._engine.view.routes(remote))
@@ -52,7 +52,7 @@ class RemoteVerbs(Family):
         if self._engine.embedding is None:
             return False
         try:
-            async with asyncio.timeout(None if timeout is None else intake.seconds("timeout", timeout)):
+            async with asyncio.timeout(None if timeout is None else validation.seconds("timeout", timeout)):
                 await self._engine.embedding.complete()
         except TimeoutError:
             return False
@@ -95,7 +95,7 @@ class RemoteVerbs(Family):
 
         Raises InvalidInput for one that is in use here or not known; StoreError, after which it can be repeated.
         """
-        named = intake.required("address", address)
+        named = validation.required("address", address)
         found = known_remotes.forgettable(await self.remotes(), named, self._engine.name_at(named))
         while not await self._engine.write(known_remotes.forget(found.name, self._engine.now_s())):
             pass

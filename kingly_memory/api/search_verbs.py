@@ -17,8 +17,8 @@ from kingly_memory.api.declare import (
     checked,
     verb,
 )
-from kingly_memory.intake import DETAILS, MOST_IN_A_MODE, MOST_TOKENS, MOST_VERIFIED, RESULTS_LIMIT
 from kingly_memory.models import RetrievalMode
+from kingly_memory.validation import DETAILS, MOST_IN_A_MODE, MOST_TOKENS, MOST_VERIFIED, RESULTS_LIMIT
 
 BUDGET_TOKENS = 2_000
 """What a search may take of a model's context unless it is told: ten usual memories, whole."""

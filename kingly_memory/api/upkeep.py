@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.family import Family
 from kingly_memory.lifecycle import compaction, decay
 from kingly_memory.lifecycle.policies import WeakMemories
@@ -61,13 +61,13 @@ class UpkeepVerbs(Family):
         """Put a memory away into the archive, whatever it is worth; `reason` is kept beside it. `restore` brings it
         back. One that lies there already stays as it is. Raises InvalidInput where there is none, or it is pinned;
         StoreError."""
-        [one] = await self.archive_all([intake.required("key_or_id", key_or_id)], reason)
+        [one] = await self.archive_all([validation.required("key_or_id", key_or_id)], reason)
         return one.memory
 
     async def archive_all(self, keys_or_ids: Sequence[str], reason: str | None = None) -> tuple[PutAway, ...]:
         """`archive` for several memories, or for none of them where one cannot be: each with whether it was there
         already, with a reason of its own. Raises InvalidInput, StoreError."""
-        names, said = intake.texts("keys_or_ids", keys_or_ids), intake.label("reason", reason)
+        names, said = validation.texts("keys_or_ids", keys_or_ids), validation.label("reason", reason)
         context = self._engine.write_context()
 
         def change(transaction: Transaction) -> tuple[PutAway, ...]:
@@ -81,8 +81,8 @@ class UpkeepVerbs(Family):
     async def archived(self, limit: int = 50, before: int | None = None) -> ArchivePage:
         """What lies in the archive and why, the most recently stored first. `before` continues a page. Raises
         InvalidInput."""
-        most = intake.count("limit", limit, least=1, most=1_000)
-        start = None if before is None else intake.count("before", before, least=0, most=2**62)
+        most = validation.count("limit", limit, least=1, most=1_000)
+        start = None if before is None else validation.count("before", before, least=0, most=2**62)
         return await self._engine.read(lambda: self._condition.archived(most, start))
 
     # --- what users say of memories -----------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class UpkeepVerbs(Family):
         """Hold a memory against fading, and begin its lifetime anew. Answers with its strength and what that rests on.
         Raises InvalidInput, StoreError."""
         await self._engine.flush()
-        name = intake.required("key_or_id", key_or_id)
+        name = validation.required("key_or_id", key_or_id)
         one = await self._engine.write(feedback.reinforce(name, self._engine.write_context()))
         told = decay.explained(one.vitals, self._engine.now_s(), self._engine.rules.strength)
         return {"memory_id": one.memory.id, **told}
@@ -99,14 +99,14 @@ class UpkeepVerbs(Family):
     async def mark_used(self, keys_or_ids: Sequence[str], *, succeeded: bool = False) -> int:
         """Note that memories were of use, in something that `succeeded`: that lifts them in their tiers. Says how many.
         Raises InvalidInput, and then notes nothing; StoreError."""
-        names, tiers = intake.texts("keys_or_ids", keys_or_ids), self._engine.rules.tiers
+        names, tiers = validation.texts("keys_or_ids", keys_or_ids), self._engine.rules.tiers
         return await self._engine.write(feedback.used(names, self._engine.write_context(), tiers, succeeded=succeeded))
 
     async def feedback(self, key_or_id: str, actual: float, predicted: float = 0.5) -> float:
         """Note how useful a memory was (0 to 1) against what had been predicted, such as its relevance. Answers with
         its surprise, a moving average; from 0.6 on it lifts the memory a tier. Raises InvalidInput, StoreError."""
-        name, tiers = intake.required("key_or_id", key_or_id), self._engine.rules.tiers
-        said = {"predicted": intake.share("predicted", predicted), "actual": intake.share("actual", actual)}
+        name, tiers = validation.required("key_or_id", key_or_id), self._engine.rules.tiers
+        said = {"predicted": validation.share("predicted", predicted), "actual": validation.share("actual", actual)}
         placement = await self._engine.write(feedback.judged(name, self._engine.write_context(), tiers, **said))
         return placement.surprise
 
@@ -116,7 +116,7 @@ class UpkeepVerbs(Family):
         """The memories that have faded: forgettable, recoverable by a use, and forgettable but protected."""
         await self._engine.opened()
         await self._engine.flush()
-        return await asyncio.to_thread(self._condition.weak, self._engine.now_s(), intake.label("agent", agent))
+        return await asyncio.to_thread(self._condition.weak, self._engine.now_s(), validation.label("agent", agent))
 
     async def explain(self, key_or_id: str) -> JsonObject | None:
         """A memory's standing, strength, uses, lifetime, tier, why it is in the archive, and where it stands with each

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.adapters.local.folder import Folder, try_lock
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, InvalidSetting, StoreUntrusted, StoreUnwritable
@@ -67,8 +67,8 @@ def checked(place: Place) -> Place:
     """The place with its names checked. Raises InvalidInput."""
     if place.home.exists() and not place.home.is_dir():
         raise InvalidInput("home", f"{place.home} is no folder; name another one")
-    intake.required("project", place.project)
-    intake.label("agent", place.agent)
+    validation.required("project", place.project)
+    validation.label("agent", place.agent)
     return place
 
 

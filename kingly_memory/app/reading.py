@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.app import parts
 from kingly_memory.errors import StoreError
 from kingly_memory.models import JsonObject, Memory, Page, Results, Standing
@@ -64,8 +64,8 @@ class LocalReader(View):
         layer = self._layer
         began = time.monotonic()
         request = steps.request(fold, detail, budget_tokens)
-        unsought = intake.unsought(filters.get("tags"))
-        asked = intake.query(query, project=self._place.project, without_tags=unsought, **filters)
+        unsought = validation.unsought(filters.get("tags"))
+        asked = validation.query(query, project=self._place.project, without_tags=unsought, **filters)
         asked = replace(asked, or_ended=not asked.include_archived)
         now_s, deadline_s = self._now_s(), began + self._settings.local_search_s
         answer = steps.look(layer, asked, request, now_s=now_s, deadline_s=deadline_s)
@@ -107,7 +107,7 @@ class LocalReader(View):
         return {one: row.memory for one, row in rows if row is not None and row.standing is not Standing.FORGOTTEN}
 
     def list(self, limit: int = 50, before: int | None = None, **filters: Any) -> Page:
-        query = intake.query("", project=self._place.project, limit=limit, **filters)
+        query = validation.query("", project=self._place.project, limit=limit, **filters)
         return self.page(query, before)
 
     def threads(self) -> Iterator[ExportedThread]:

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject
+from kingly_memory.validation import shown
 
 WEIGHT = 0.8
 """Of a focus, unless the caller says another one."""
@@ -154,7 +154,7 @@ def clamped(field: str, said: object, most: float) -> Weight:
 
 def focus(topic: object, weight: object, now: datetime) -> tuple[Focus, Weight]:
     """A focus as a caller asks for it, with what became of the weight. Raises InvalidInput."""
-    named = intake.required("topic", topic, "say what to put into focus").strip()
+    named = validation.required("topic", topic, "say what to put into focus").strip()
     heavy = clamped("weight", weight, 1.0)
     return Focus(named, heavy.value, now), heavy
 
@@ -178,7 +178,7 @@ def folded(text: str) -> str:
 def moment(said: object) -> datetime | None:
     """A time in a file; None when it cannot be read."""
     try:
-        return intake.moment("time", said) if isinstance(said, str) else None
+        return validation.moment("time", said) if isinstance(said, str) else None
     except InvalidInput:
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cli.output import Output, counted, facts, one_line, table
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
@@ -26,7 +26,7 @@ def tail(options: Namespace, out: Output) -> int:
     if options.follow:
         return _follow(options, out)
     reader = _reader(options)
-    most = intake.count("limit", options.limit, most=MOST)
+    most = validation.count("limit", options.limit, most=MOST)
     found = reader.latest(most, _kinds(options.kind), options.agent)
     lines = table([_row(one) for one in found], ("TIME", "YEAR", "AGENT", "ID", "WHAT")) if found else ["no records"]
     out.show({"records": [_shown(one) for one in found]}, lines)
@@ -76,7 +76,7 @@ def _follow(options: Namespace, out: Output) -> NoReturn:
     """The latest records, and then each new one, until somebody ends it: one JSON value per line with --json."""
     from kingly_memory.adapters.audit import Follower
 
-    most = intake.count("limit", options.limit, most=MOST)
+    most = validation.count("limit", options.limit, most=MOST)
     kinds, reader = _kinds(options.kind), _reader(options)
     follower = Follower(reader.folder)
     latest = reader.latest(most, kinds, options.agent) if reader.folder.is_dir() else []
@@ -116,7 +116,7 @@ def _kinds(named: Sequence[str] | None) -> Sequence[str] | None:
 
     for kind in named or ():
         if kind not in tuple(Kind):
-            raise InvalidInput("kind", f"{intake.shown(kind)!r} is unknown; choose of {', '.join(Kind)}")
+            raise InvalidInput("kind", f"{validation.shown(kind)!r} is unknown; choose of {', '.join(Kind)}")
     return named
 
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cli.output import Output, table
 from kingly_memory.cli.place import place_of
 from kingly_memory.errors import ExtraMissing, InvalidInput
@@ -139,9 +139,9 @@ def _variables(options: Namespace) -> Iterator[tuple[str, str]]:
     if options.home is not None:
         yield "KINGLY_HOME", _absolute(options.home)
     if options.project is not None:
-        yield "KINGLY_PROJECT", intake.required("project", options.project)
+        yield "KINGLY_PROJECT", validation.required("project", options.project)
     if options.agent is not None:
-        yield "KINGLY_AGENT", intake.required("agent", options.agent)
+        yield "KINGLY_AGENT", validation.required("agent", options.agent)
     if options.remote is not None:
         yield "KINGLY_REMOTE", ", ".join(DEFAULT_ENDPOINT if one is True else one for one in options.remote)
 

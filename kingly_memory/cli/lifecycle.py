@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cli.memories import LAST_POSITION, restore_lines, strength_line, summary
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
 from kingly_memory.cli.place import command, place_of, reading, routing
@@ -160,7 +160,7 @@ def _labels(memory: Memory | None, memory_id: str) -> tuple[str, str]:
 
 
 def weak(options: Namespace, out: Output) -> int:
-    limit = intake.count("limit", options.limit, most=1_000)
+    limit = validation.count("limit", options.limit, most=1_000)
     place = place_of(options, out)
     with routing(place, out, reads=True) as router:
         found = router.weak(options.agent)
@@ -184,8 +184,8 @@ def reinforce_lines(held: JsonObject, options: Namespace) -> list[str]:
 
 
 def archived(options: Namespace, out: Output) -> int:
-    limit = intake.count("limit", options.limit, most=1_000)
-    before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
+    limit = validation.count("limit", options.limit, most=1_000)
+    before = None if options.before is None else validation.count("before", options.before, least=0, most=LAST_POSITION)
     with routing(place_of(options, out), out, reads=True) as router:
         page = router.archived(limit, before)
     now, lines = datetime.now(UTC), list[str]()

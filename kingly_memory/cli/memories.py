@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.declare import NothingUnder
 from kingly_memory.cli.output import Output, ago, counted, duration, facts, harmless, one_line, shortened, table, width
 from kingly_memory.cli.place import arguments, command, is_about_a_token, place_of, reading, routing
@@ -82,10 +82,10 @@ def get(options: Namespace, out: Output) -> int:
 
 def list_memories(options: Namespace, out: Output) -> int:
     place = place_of(options, out)
-    before = None if options.before is None else intake.count("before", options.before, least=0, most=LAST_POSITION)
+    before = None if options.before is None else validation.count("before", options.before, least=0, most=LAST_POSITION)
     said = {**arguments(options.command.verb, options, place), "before": before, "agent": options.agent}
     with reading(place, out) as reader:
-        page = reader.list(**said, without_tags=intake.unsought(options.tags))
+        page = reader.list(**said, without_tags=validation.unsought(options.tags))
     now = datetime.now(UTC)
     rows = [
         (

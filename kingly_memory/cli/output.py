@@ -10,8 +10,8 @@ from datetime import datetime
 from io import TextIOWrapper
 from typing import cast
 
-from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
+from kingly_memory.validation import mended
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.declare import Verb
 from kingly_memory.cli.output import Output, one_line
 from kingly_memory.errors import InvalidInput
@@ -70,8 +70,8 @@ def resolved_place(options: Namespace) -> tuple[Place, list[Fault]]:
         home=options.home,
         remote=options.remote,
         token_file=options.token_file,
-        project=intake.label("project", options.project),
-        agent=intake.label("agent", options.agent),
+        project=validation.label("project", options.project),
+        agent=validation.label("agent", options.agent),
     )
     if options.remote is not None:
         place = replace(place, remote_use=RemoteUse.ONCE)

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.declare import NothingUnder
 from kingly_memory.api.remotes_verbs import STATES
 from kingly_memory.cli.output import Output, counted, duration, facts, table
@@ -53,8 +53,8 @@ def add(options: Namespace, out: Output) -> int:
         remote={options.name: options.address},
         token={options.name: typed} if typed else None,
         token_file=None if is_typed else options.token_file,
-        project=intake.label("project", options.project),
-        agent=intake.label("agent", options.agent),
+        project=validation.label("project", options.project),
+        agent=validation.label("agent", options.agent),
     )
     [remote] = place.remotes
     settings = Settings.from_environment(home=place.home)

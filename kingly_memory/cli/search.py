@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.api.declare import checked
 from kingly_memory.api.search_verbs import SAY_WHAT
 from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, width, wrapped
@@ -30,7 +30,7 @@ _INDENT = " " * 6
 def search(options: Namespace, out: Output) -> int:
     in_mode = (options.mode, options.min_confidence, options.min_similarity) != (None, None, None)
     if options.limit is not None and (options.verify or in_mode):
-        intake.count("limit", options.limit, most=min(intake.MOST_IN_A_MODE, intake.MOST_VERIFIED))
+        validation.count("limit", options.limit, most=min(validation.MOST_IN_A_MODE, validation.MOST_VERIFIED))
     place = place_of(options, out)
     said = arguments(options.command.verb, options, place)
     text = checked("query", said.pop("query"), SAY_WHAT)

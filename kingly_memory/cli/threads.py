@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.attention.suggestions import COMPACT
 from kingly_memory.cli.memories import LAST_POSITION
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table, width
@@ -47,7 +47,7 @@ def list_threads(options: Namespace, out: Output) -> int:
 
 
 def show(options: Namespace, out: Output) -> int:
-    first = intake.count("first", options.first, least=0, most=LAST_POSITION)
+    first = validation.count("first", options.first, least=0, most=LAST_POSITION)
     with routing(place_of(options, out), out, reads=True) as router:
         found = router.threads.get(options.thread_id, first, options.limit)
     out.show(found.to_json(), _thread_lines(found))

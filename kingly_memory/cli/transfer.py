@@ -20,11 +20,11 @@ from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
+from kingly_memory.validation import Imported
 
 if TYPE_CHECKING:
     from kingly_memory.blocking import SyncMemoryRouter

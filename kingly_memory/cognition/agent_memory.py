@@ -18,7 +18,7 @@ from itertools import islice, pairwise
 from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.writing import stems
@@ -54,9 +54,11 @@ class MemoryItem:
         is_utc = type(self.timestamp) is datetime and self.timestamp.tzinfo is UTC
         checked: JsonObject = {
             "content": _content(self.content),
-            "importance": intake.share("importance", self.importance),
+            "importance": validation.share("importance", self.importance),
             "year": checked_year(self.year),
-            "timestamp": self.timestamp if is_utc else intake.moment("timestamp", self.timestamp) or datetime.now(UTC),
+            "timestamp": self.timestamp
+            if is_utc
+            else validation.moment("timestamp", self.timestamp) or datetime.now(UTC),
             "tags": _tags(self.tags) if self.tags or not isinstance(self.tags, list) else [],
         }
         for name, value in checked.items():
@@ -99,14 +101,14 @@ class ExperienceRules:
     scoring: Scoring = "product"
 
     def __post_init__(self) -> None:
-        intake.count("working_capacity", self.working_capacity, most=MOST_KEPT)
-        intake.count("episodic_capacity", self.episodic_capacity, most=MOST_KEPT)
-        intake.share("consolidation_threshold", self.consolidation_threshold)
-        if not intake.share("decay_rate", self.decay_rate):
+        validation.count("working_capacity", self.working_capacity, most=MOST_KEPT)
+        validation.count("episodic_capacity", self.episodic_capacity, most=MOST_KEPT)
+        validation.share("consolidation_threshold", self.consolidation_threshold)
+        if not validation.share("decay_rate", self.decay_rate):
             raise InvalidInput("decay_rate", "must be above 0 and at most 1")
         known = get_args(Scoring)
         if self.scoring not in known:
-            problem = f"{intake.shown(self.scoring)!r} is unknown; choose one of {', '.join(known)}"
+            problem = f"{validation.shown(self.scoring)!r} is unknown; choose one of {', '.join(known)}"
             raise InvalidInput("scoring", problem)
 
     def is_lasting(self, item: MemoryItem) -> bool:
@@ -181,7 +183,7 @@ class CognitiveMemory:
         self, agent_id: str, *, rules: ExperienceRules = SEEDS, now: Callable[[], datetime] | None = None
     ) -> None:
         """`now` gives the timestamps, the wall clock unless said. Raises InvalidInput."""
-        self.agent_id = intake.required("agent_id", agent_id)
+        self.agent_id = validation.required("agent_id", agent_id)
         self.rules = rules
         self._now = now
         self.take_up(Holdings())
@@ -222,7 +224,7 @@ class CognitiveMemory:
 
     def update_after_decision(self, decision: str, year: int) -> MemoryItem:
         """A decision is in working memory: of importance 0.7, or 0.3 for `do_nothing`. Raises InvalidInput."""
-        name = intake.required("decision", decision)
+        name = validation.required("decision", decision)
         importance = 0.3 if name == "do_nothing" else 0.7
         return self.add_working(f"Year {checked_year(year)}: I decided to {name}", importance, year, ("decision",))
 
@@ -282,10 +284,10 @@ class CognitiveMemory:
         all of the `tags`. With a `query` only what shares words with it comes back, the best match first, and working
         memory first of equals alone. Changes nothing. Raises InvalidInput.
         """
-        most = intake.count("top_k", top_k, least=0, most=MOST_KEPT)
+        most = validation.count("top_k", top_k, least=0, most=MOST_KEPT)
         year = checked_year(current_year, "current_year") or self._latest_year
-        reserved = intake.count("reserve_episodic", reserve_episodic, least=0, most=MOST_KEPT)
-        wanted = frozenset[str]() if tags is None else frozenset(intake.tag_list("tags", tags))
+        reserved = validation.count("reserve_episodic", reserve_episodic, least=0, most=MOST_KEPT)
+        wanted = frozenset[str]() if tags is None else frozenset(validation.tag_list("tags", tags))
         asked: Any = query
         if asked is not None and (not isinstance(asked, str) or not asked.strip()):
             raise InvalidInput("query", "is empty or no text; leave it out to have whatever comes first")
@@ -336,15 +338,15 @@ class CognitiveMemory:
         if not isinstance(given, Mapping) or given.get("format") != FORMAT:
             raise InvalidInput("data", f"is no memory of an agent: its `format` is not {FORMAT!r}")
         if data.get("version") != VERSION:
-            problem = f"has version {intake.shown(data.get('version'))}, and {VERSION} can be read here"
+            problem = f"has version {validation.shown(data.get('version'))}, and {VERSION} can be read here"
             raise InvalidInput("data", problem)
         known: dict[int, MemoryItem] = {}
         try:
             held = Holdings(
-                intake.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
+                validation.count("latest_year", data["latest_year"], least=0, most=LATEST_YEAR),
                 _kept(data["working"], known),
                 _kept(data["episodic"], known),
-                intake.count("experienced", data["experienced"], least=0, most=2**62),
+                validation.count("experienced", data["experienced"], least=0, most=2**62),
             )
             agent_id, own_rules = data["agent_id"], ExperienceRules(**data["rules"])
         except (KeyError, TypeError, AttributeError) as error:
@@ -460,7 +462,7 @@ def _kept(data: Any, known: dict[int, MemoryItem]) -> tuple[Kept, ...]:
     kept: dict[int, Kept] = {}
     for one in data:
         item = MemoryItem.from_json(one)
-        order = intake.count("order", one["order"], least=0, most=2**62)
+        order = validation.count("order", one["order"], least=0, most=2**62)
         if order in kept or known.setdefault(order, item) != item:
             raise InvalidInput("data", f"is damaged: two items are number {order}")
         kept[order] = Kept(order, known[order])
@@ -469,7 +471,7 @@ def _kept(data: Any, known: dict[int, MemoryItem]) -> tuple[Kept, ...]:
 
 def checked_year(value: object, field: str = "year") -> int:
     """A whole year from 0. Raises InvalidInput."""
-    return intake.count(field, value, least=0, most=LATEST_YEAR)
+    return validation.count(field, value, least=0, most=LATEST_YEAR)
 
 
 def dollars(field: str, value: object) -> float:
@@ -479,7 +481,7 @@ def dollars(field: str, value: object) -> float:
     except OverflowError:
         amount = math.inf
     if not 0 <= amount <= MOST_DOLLARS:
-        problem = f"must be an amount of dollars from 0 to {MOST_DOLLARS:,.0f}, not {intake.shown(value)}"
+        problem = f"must be an amount of dollars from 0 to {MOST_DOLLARS:,.0f}, not {validation.shown(value)}"
         raise InvalidInput(field, problem)
     return amount
 
@@ -489,12 +491,12 @@ def _content(value: object) -> str:
         raise InvalidInput("content", f"expected text, not {type(value).__name__}")
     if not value.strip():
         raise InvalidInput("content", "is empty; say what was experienced")
-    return intake.mended(str(value))
+    return validation.mended(str(value))
 
 
 def _tags(said: object) -> list[str]:
     """In their order. A set has none that would be the same tomorrow, so its tags are sorted."""
-    tags = [] if said is None else intake.tag_list("tags", said)
+    tags = [] if said is None else validation.tag_list("tags", said)
     return sorted(tags) if isinstance(said, Set) else list(tags)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.outcomes import KNOWN, Outcome, TaskStatus, outcome_of
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, Memory, Source
@@ -301,8 +301,8 @@ def _names(candidates: object) -> tuple[str, ...]:
         raise InvalidInput("candidates", f"expected a list of names, not {type(candidates).__name__}")
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidInput("candidates", f"{len(candidates)} were named; name 1 to {MOST_CANDIDATES}")
-    names = tuple(intake.required("candidates", one) for one in candidates)
+    names = tuple(validation.required("candidates", one) for one in candidates)
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise InvalidInput("candidates", f"{intake.shown(repeated)!r} is named twice")
+        raise InvalidInput("candidates", f"{validation.shown(repeated)!r} is named twice")
     return names

@@ -15,12 +15,12 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.outcomes import spoken
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import KEY_LIMIT, Draft
 from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.validation import KEY_LIMIT, Draft
 
 CONSENSUS, DISSENT = "consensus", "dissent"
 """What `metadata.record` of the two says, and one of their tags."""
@@ -102,7 +102,7 @@ def topic_hash(topic: str) -> str:
     """
     if not isinstance(topic, str):
         raise InvalidInput("topic", f"expected text, not {type(topic).__name__}")
-    plain = unicodedata.normalize("NFKC", intake.mended(topic)).casefold()
+    plain = unicodedata.normalize("NFKC", validation.mended(topic)).casefold()
     line = " ".join(plain.split())
     normal = line.rstrip(" .!?…。！？") or line
     return sha256(normal.encode()).hexdigest()[:HASH_LENGTH]
@@ -110,9 +110,11 @@ def topic_hash(topic: str) -> str:
 
 def checked_hash(value: object) -> str:
     """Raises InvalidInput for what is no digest of a topic."""
-    text = intake.required("topic_hash", value)
+    text = validation.required("topic_hash", value)
     if len(text) != HASH_LENGTH or not set(text) <= set("0123456789abcdef"):
-        raise InvalidInput("topic_hash", f"{intake.shown(text)!r} is no digest of a topic; topic_hash(topic) makes one")
+        raise InvalidInput(
+            "topic_hash", f"{validation.shown(text)!r} is no digest of a topic; topic_hash(topic) makes one"
+        )
     return text
 
 
@@ -121,8 +123,8 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
     if not isinstance(record, ConsensusRecord):
         raise InvalidInput("record", f"expected a ConsensusRecord, not {type(record).__name__}")
     topic, conclusion = spoken("topic", record.topic), spoken("conclusion", record.conclusion)
-    agreeing = list(intake.texts("agreeing_agents", record.agreeing_agents))
-    taking_part = list(intake.texts("participating_agents", record.participating_agents)) or agreeing
+    agreeing = list(validation.texts("agreeing_agents", record.agreeing_agents))
+    taking_part = list(validation.texts("participating_agents", record.participating_agents)) or agreeing
     stranger = next((one for one in agreeing if one not in taking_part), None)
     if stranger is not None:
         raise InvalidInput("agreeing_agents", f"{stranger!r} is not among participating_agents")
@@ -136,7 +138,7 @@ def consensus_draft(record: ConsensusRecord, *, content_limit_bytes: int) -> Dra
         "conclusion": conclusion,
         "agreeing_agents": agreeing,
         "participating_agents": taking_part,
-        "rounds": intake.count("rounds", record.rounds, least=0, most=1_000_000),
+        "rounds": validation.count("rounds", record.rounds, least=0, most=1_000_000),
         "key_claims": claims,
     }
     content = "\n".join([topic, conclusion, *(f"- {claim}" for claim in claims)])
@@ -148,23 +150,23 @@ def dissent_draft(record: DissentRecord, debate: Memory, *, content_limit_bytes:
     """The memory that a dissent from that debate is stored as, its agent's own. Raises InvalidInput."""
     consensus = consensus_of(debate)
     if consensus is None:
-        raise InvalidInput("debate_id", f"{intake.shown(record.debate_id)!r} is no consensus; store that first")
+        raise InvalidInput("debate_id", f"{validation.shown(record.debate_id)!r} is no consensus; store that first")
     content = spoken("content", record.content)
     reasoning = spoken("reasoning", record.reasoning) if record.reasoning != "" else ""
     if not isinstance(record.acknowledged, bool):
-        raise InvalidInput("acknowledged", f"expected true or false, not {intake.shown(record.acknowledged)!r}")
+        raise InvalidInput("acknowledged", f"expected true or false, not {validation.shown(record.acknowledged)!r}")
     said = {
         "record": DISSENT,
         "debate_id": debate.id,
         "topic": consensus.topic,
         "content": content,
-        "dissent_type": intake.required("dissent_type", record.dissent_type),
+        "dissent_type": validation.required("dissent_type", record.dissent_type),
         "reasoning": reasoning,
         "acknowledged": record.acknowledged,
         "rebuttal": spoken("rebuttal", record.rebuttal) if record.rebuttal != "" else "",
     }
     tags = (DISSENT, TOPIC_TAG + consensus.topic_hash, DEBATE_TAG + debate.id)
-    text, agent = f"{content}\n{reasoning}" if reasoning else content, intake.required("agent", record.agent)
+    text, agent = f"{content}\n{reasoning}" if reasoning else content, validation.required("agent", record.agent)
     return _draft(text, record, said, tags, agent, content_limit_bytes=content_limit_bytes)
 
 
@@ -178,14 +180,14 @@ def _draft(
     content_limit_bytes: int,
 ) -> Draft:
     """What the memories of both have alike. Raises InvalidInput."""
-    own = intake.checked_metadata(record.metadata)
+    own = validation.checked_metadata(record.metadata)
     metadata = {**said, "metadata": own} if own else said
     size = len(json.dumps(metadata, ensure_ascii=False).encode())
     if size > RECORD_LIMIT_BYTES:
         problem = f"has {size:,} bytes, at most {RECORD_LIMIT_BYTES:,} are stored; shorten its texts"
         raise InvalidInput("record", problem)
     line = "".join(one if one.isprintable() else " " for one in said["topic"][:KEY_LIMIT])
-    return intake.draft(
+    return validation.draft(
         content,
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.SEMANTIC.value,
@@ -193,9 +195,9 @@ def _draft(
         confidence=record.confidence,
         title=" ".join(line.split()) or None,
         agent=agent,
-        tags=(*tags, *intake.tag_list("tags", record.tags)),
+        tags=(*tags, *validation.tag_list("tags", record.tags)),
         metadata=metadata,
-        created_at=intake.moment("timestamp", record.timestamp),
+        created_at=validation.moment("timestamp", record.timestamp),
     )
 
 

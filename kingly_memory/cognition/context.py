@@ -13,10 +13,10 @@ from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft
 from kingly_memory.models import LEAST_TRUSTED_LAST, JsonObject, Memory, Origin, Source
+from kingly_memory.validation import Draft
 from kingly_memory.writing import STOP_WORDS, token_count, token_spans, words
 
 CURRENT = "current"
@@ -219,7 +219,7 @@ def drafted(portion: Portion, sources: Sequence[Memory], *, context_id: str, num
     agents = {memory.scope.agent for memory in sources}
     origins = [memory.origin for memory in sources] or [Origin.AGENT]
     shown = context_id if len(context_id) <= TITLE_CHARACTERS else f"{context_id[:TITLE_CHARACTERS]}…"
-    return intake.draft(
+    return validation.draft(
         distilled(portion.text),
         content_limit_bytes=1_000_000,
         significance=min(SIGNIFICANCE, least),

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Memory, Tier
@@ -133,7 +133,7 @@ def tiers(value: object) -> frozenset[Tier]:
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, Iterable):
         raise InvalidInput("tiers", f"expected a list of tiers, not {type(value).__name__}")
-    named = frozenset(intake.choice("tiers", one, Tier) for one in several)
+    named = frozenset(validation.choice("tiers", one, Tier) for one in several)
     if not named:
         raise InvalidInput("tiers", "is empty; leave it out for all of them")
     return named
@@ -141,9 +141,10 @@ def tiers(value: object) -> frozenset[Tier]:
 
 def metadata(own: Mapping[str, Any] | None, source: object, topic: object) -> JsonObject:
     """What is kept beside the content of an entry. Raises InvalidInput."""
-    checked = intake.checked_metadata(own)
+    checked = validation.checked_metadata(own)
     said = {
-        name: "" if value == "" else intake.required(name, value) for name, value in ((SOURCE, source), (TOPIC, topic))
+        name: "" if value == "" else validation.required(name, value)
+        for name, value in ((SOURCE, source), (TOPIC, topic))
     }
     for name, value in said.items():
         if value and checked.get(name, value) != value:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory
@@ -92,8 +92,11 @@ class LinkDraft:
 
 def draft(link_type: object = "related", strength: object = 1.0, description: object = None) -> LinkDraft:
     """Check what a caller says of a link. Raises InvalidInput."""
-    said_type, said_strength = intake.choice("link_type", link_type, LinkType), intake.share("strength", strength)
-    return LinkDraft(said_type, said_strength, intake.label("description", description))
+    said_type, said_strength = (
+        validation.choice("link_type", link_type, LinkType),
+        validation.share("strength", strength),
+    )
+    return LinkDraft(said_type, said_strength, validation.label("description", description))
 
 
 def write(

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Draft
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, MemoryType
+from kingly_memory.validation import Draft
 
 TASK_OUTCOME = "task_outcome"
 """What `metadata.record` of such memories says, and one of their tags; CONFIDENCE_ASSESSMENT is that of assessments."""
@@ -76,8 +76,8 @@ def outcome_draft(
 
     Of the caller's metadata, names that an outcome uses itself are overwritten.
     """
-    said_task, said_status = spoken("task", task), intake.choice("status", status, TaskStatus)
-    said_approach = intake.label("approach", approach)
+    said_task, said_status = spoken("task", task), validation.choice("status", status, TaskStatus)
+    said_approach = validation.label("approach", approach)
     said_reason = None if reason is None else spoken("reason", reason)
     said_notes = _notes(notes)
     if not isinstance(metadata, Mapping | None):
@@ -89,7 +89,7 @@ def outcome_draft(
         "status": said_status.value,
         "task": _excerpt(said_task),
         "approach": said_approach,
-        "duration_s": None if duration_s is None else intake.seconds("duration_s", duration_s),
+        "duration_s": None if duration_s is None else validation.seconds("duration_s", duration_s),
         "reason": short_reason,
         "notes": short_notes,
     }
@@ -102,12 +102,12 @@ def outcome_draft(
     text = content(said_reason, said_notes)
     if len(text.encode(errors="replace")) > content_limit_bytes:
         text = content(short_reason, short_notes)
-    return intake.draft(
+    return validation.draft(
         text,
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
         significance=significance,
-        tags=(TASK_OUTCOME, said_status.value, *intake.tag_list("tags", tags)),
+        tags=(TASK_OUTCOME, said_status.value, *validation.tag_list("tags", tags)),
         context_id=context_id,
         agent=agent,
         metadata={**(metadata or {}), **record},
@@ -132,7 +132,7 @@ def assessment_draft(
         "similar_tasks_found": similar_tasks_found,
         "context_id": context_id,
     }
-    return intake.draft(
+    return validation.draft(
         json.dumps(said, ensure_ascii=False),
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.PROCEDURAL,
@@ -181,7 +181,7 @@ def spoken(name: str, value: object) -> str:
         raise InvalidInput(name, f"expected text, not {type(value).__name__}")
     if not value.strip():
         raise InvalidInput(name, "is empty; say it in a few words")
-    return intake.mended(value.strip())
+    return validation.mended(value.strip())
 
 
 def _notes(value: object) -> tuple[str, ...]:

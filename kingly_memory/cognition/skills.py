@@ -17,11 +17,11 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.agent_memory import TOP_K, CognitiveMemory, MemoryItem
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
+from kingly_memory.validation import mended
 
 LIMIT_BYTES = 65_536
 """Of a file. A larger one can hold a row of figures and colons that YAML takes minutes to read as a number."""
@@ -93,7 +93,7 @@ class Entry(NamedTuple):
     def number(self, name: str, value: object) -> int:
         """Raises InvalidInput."""
         try:
-            return intake.count(name, value, least=0, most=intake.RESULTS_LIMIT)
+            return validation.count(name, value, least=0, most=validation.RESULTS_LIMIT)
         except InvalidInput as error:
             raise self.fault(f"{name} {error.problem}") from None
 
@@ -153,8 +153,8 @@ class SkillUpdate:
         try:
             template = Template.read(entry.text("template"))
             fallback = Template.read(entry.text("fallback", template.text if template.names <= {"year"} else usual))
-            importance = intake.share("importance", entry.fields.get("importance"))
-            tags = intake.tag_list("tags", entry.texts("tags"))
+            importance = validation.share("importance", entry.fields.get("importance"))
+            tags = validation.tag_list("tags", entry.texts("tags"))
         except InvalidInput as error:
             raise error if error.field == "skills" else entry.fault(f"{error.field} {error.problem}") from None
         if not fallback.names <= {"year"}:
@@ -192,7 +192,7 @@ def update_memory_from_skill(
     values = {**(context or {}), "year": year}
     content = update.template.filled(values) or update.fallback.filled(values)
     if content is None:  # only a year that is no number has no text
-        raise InvalidInput("year", f"expected a whole number, not {intake.shown(year)}")
+        raise InvalidInput("year", f"expected a whole number, not {validation.shown(year)}")
     return memory.add_experience(content, update.importance, year, update.tags)
 
 
@@ -261,7 +261,7 @@ class Skill:
     def refusal(self, agent_type: str, state: Mapping[str, Any] | None = None) -> str | None:
         """Why an agent of that type, in that state, may not call it; None when it may."""
         if EVERYONE not in self.eligible_agent_types and agent_type not in self.eligible_agent_types:
-            return f"agents of the type {intake.shown(agent_type)!r} may not call {self.skill_id}"
+            return f"agents of the type {validation.shown(agent_type)!r} may not call {self.skill_id}"
         for one in self.preconditions:
             is_wanted = bool((state or {}).get(one.removeprefix("not ").strip()))
             if is_wanted is one.startswith("not "):
@@ -323,7 +323,7 @@ class SkillRegistry:
             raise InvalidInput(strange, f"unknown argument; {skill_id} takes {', '.join(_PARAMETERS)}")
         said = {name: value for name, value in given.items() if value is not None}
         chosen = {"top_k": TOP_K, "current_year": 0, **skill.parameters, **said}
-        asked = intake.count("top_k", chosen["top_k"], least=0, most=intake.RESULTS_LIMIT)
+        asked = validation.count("top_k", chosen["top_k"], least=0, most=validation.RESULTS_LIMIT)
         chosen["top_k"] = min(asked, skill.max_retrieve)
         refused = skill.refusal(agent_type, state)
         if refused is not None:

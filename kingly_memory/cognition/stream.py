@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft
 from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.validation import Draft
 
 RECORD = "event"
 """What `metadata.record` of a recorded event says."""
@@ -63,8 +63,8 @@ def draft(event: MemoryEvent, agent: str, *, content_limit_bytes: int) -> Draft:
     """The memory that an event is stored as. Raises InvalidInput."""
     if not isinstance(event, MemoryEvent):
         raise InvalidInput("event", f"expected a MemoryEvent, not {type(event).__name__}")
-    own = intake.checked_metadata(event.metadata)
-    return intake.draft(
+    own = validation.checked_metadata(event.metadata)
+    return validation.draft(
         event.content,
         content_limit_bytes=content_limit_bytes,
         type=MemoryType.EPISODIC.value,
@@ -73,10 +73,10 @@ def draft(event: MemoryEvent, agent: str, *, content_limit_bytes: int) -> Draft:
         agent=agent,
         metadata={
             "record": RECORD,
-            "kind": intake.required("kind", event.kind),
+            "kind": validation.required("kind", event.kind),
             **({"metadata": own} if own else {}),
         },
-        created_at=intake.moment("timestamp", event.timestamp),
+        created_at=validation.moment("timestamp", event.timestamp),
     )
 
 
@@ -108,7 +108,7 @@ def bounds(time_range: object) -> tuple[datetime | None, datetime | None]:
     """A range of time, both ends included. Raises InvalidInput."""
     match time_range:
         case [start, end]:
-            since, until = intake.moment("time_range", start), intake.until_moment("time_range", end)
+            since, until = validation.moment("time_range", start), validation.until_moment("time_range", end)
         case _:
             raise InvalidInput("time_range", "expected two times, (start, end); None leaves an end open")
     if since is not None and until is not None and until < since:

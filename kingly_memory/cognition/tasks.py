@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.confidence import EVIDENCE_LIMIT, Assessment, Routing, assess, by_likeness, evidence, rank
 from kingly_memory.cognition.context import WorkingContext
 from kingly_memory.cognition.outcomes import TASK_OUTCOME, TaskStatus, assessment_draft, outcome_draft, spoken
@@ -98,7 +98,7 @@ class TaskBook:
 
     async def note(self, text: str, context_id: str, significance: float) -> Receipt:
         """Have a text at hand in a context. Raises InvalidInput, StoreError."""
-        draft = intake.draft(
+        draft = validation.draft(
             text,
             content_limit_bytes=self.content_limit_bytes,
             type=MemoryType.WORKING,
@@ -132,13 +132,13 @@ class TaskBook:
     def _query(self, description: str, limit: int, tags: tuple[str, ...] | None = None) -> Query:
         """What was said beside a task does not make it more alike, and in one long piece of work costs most. By words
         alone the same record gives the same confidence, whichever vectors are made by now."""
-        query = intake.query(
+        query = validation.query(
             description,
             project=self._project,
             limit=limit,
             types=EXPERIENCE,
             tags=tags,
-            without_tags=intake.unsought(None),
+            without_tags=validation.unsought(None),
         )
         return replace(query, remote_text=f"task similar to: {query.text}", neighbours=False, by_meaning=False)
 
@@ -201,7 +201,7 @@ class Task:
         """
         self._check_open()
         if self._context_id is None:
-            intake.draft(text, content_limit_bytes=self._book.content_limit_bytes)
+            validation.draft(text, content_limit_bytes=self._book.content_limit_bytes)
         else:
             await self._book.note(text, self._context_id, self._significance)
         self._notes.append(text)
@@ -227,4 +227,4 @@ class Task:
         except Exception:  # noqa: BLE001  # somebody else's code, and the user's own exception must go on
             told = ""
         said = f"{type(error).__name__}: {told}"[:REASON_LIMIT].strip().removesuffix(":")
-        return TaskStatus.FAILED, redact(intake.mended(said)).text
+        return TaskStatus.FAILED, redact(validation.mended(said)).text

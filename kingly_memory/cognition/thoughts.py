@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.owners import digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.intake import KEY_LIMIT, Draft
 from kingly_memory.models import JsonObject, Memory, Receipt, Standing
 from kingly_memory.ports import MemoryReader, Transaction
+from kingly_memory.validation import KEY_LIMIT, Draft
 
 RECORD = "thought"
 """What `metadata.record` of such a memory says, and one of its tags."""
@@ -80,18 +80,18 @@ def step(
 ) -> Step:
     """Check what a caller says of a thought. Raises InvalidInput."""
     return Step(
-        draft=intake.draft(
+        draft=validation.draft(
             content, content_limit_bytes=content_limit_bytes, context_id=context_id, significance=significance
         ),
-        thought_type=intake.required("thought_type", thought_type),
+        thought_type=validation.required("thought_type", thought_type),
         chain_id=None if chain_id is None else chain_name(chain_id),
-        parent_id=intake.label("parent_id", parent_id),
+        parent_id=validation.label("parent_id", parent_id),
     )
 
 
 def chain_name(value: object) -> str:
     """A chain id, short enough for a tag. Raises InvalidInput."""
-    name = intake.required("chain_id", value)
+    name = validation.required("chain_id", value)
     most = KEY_LIMIT - len(CHAIN_TAG)
     if len(name) > most:
         raise InvalidInput("chain_id", f"has {len(name):,} characters, at most {most} are allowed")
@@ -118,7 +118,7 @@ def placed(said: Step, where: Place) -> Draft:
     """The memory that the thought is stored as."""
     return replace(
         said.draft,
-        tags=intake.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + where.chain_id)),
+        tags=validation.tag_list("thought_type", (RECORD, said.thought_type, CHAIN_TAG + where.chain_id)),
         metadata={"record": RECORD, "thought_type": said.thought_type, **where._asdict()},
     )
 
@@ -189,7 +189,7 @@ def _chain(facet: Mapping[str, Any] | None) -> Chain | None:
 def _parent(transaction: Transaction, said: Step, project: str) -> Memory:
     row = None if said.parent_id is None else transaction.row(said.parent_id)
     if row is None or row.memory.scope.project != project or not is_thought(row.memory):
-        raise InvalidInput("parent_id", f"{intake.shown(said.parent_id)!r} is no thought of this project")
+        raise InvalidInput("parent_id", f"{validation.shown(said.parent_id)!r} is no thought of this project")
     if row.standing is Standing.FORGOTTEN:
         raise InvalidInput("parent_id", f"{row.memory.id!r} was forgotten; restore it first")
     if said.chain_id not in (None, row.memory.metadata["chain_id"]):

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.adapters.files.atomic import replacing
 from kingly_memory.adapters.local.folder import Folder, locked
 from kingly_memory.app import parts
@@ -23,11 +23,11 @@ from kingly_memory.errors import InvalidInput, StoreBusy
 from kingly_memory.hosts.statements import Statement, gist, is_echo, statements
 from kingly_memory.hosts.transcript import Message, read_since
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Imported
 from kingly_memory.models import Origin, Taken
 from kingly_memory.own_files import check_folder, opened
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings
+from kingly_memory.validation import Imported
 
 TAG = "captured"
 BUDGET_S = 10.0
@@ -136,7 +136,7 @@ def _store(
     from kingly_memory.blocking import SyncMemoryRouter
 
     drafts = [
-        intake.draft(
+        validation.draft(
             one.content,
             content_limit_bytes=settings.content_limit_bytes,
             type=one.worth.type,

@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kingly_memory.errors import InvalidSetting
-from kingly_memory.intake import mended
 from kingly_memory.secret_file import secret
+from kingly_memory.validation import mended
 
 DEFAULT_NAMESPACE = "default"
 

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kingly_memory.hub.access import Refusal
-from kingly_memory.intake import mended
 from kingly_memory.observe import log
+from kingly_memory.validation import mended
 
 BODY_LIMIT_BYTES = 8 * 1024 * 1024
 """A memory of 1 MiB may grow sixfold when it is written as JSON inside JSON."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
@@ -33,11 +33,11 @@ from kingly_memory.hub.methods import (
 from kingly_memory.hub.recall import SENT, Recall, worded
 from kingly_memory.hub.vectors import Vectors
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.intake import Draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Standing
 from kingly_memory.observe import log
 from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
+from kingly_memory.validation import Draft
 
 FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "create_memory_link")
 
@@ -110,7 +110,7 @@ class Engine:
         content = request.content if request.record is None else wrapped(request.content, request.record)
         metadata = {**(request.metadata or {}), **request.model_dump(include=names, exclude_none=True)}
         envelope = opened(content, MemoryType.SEMANTIC.value, metadata, request.idempotency_key)
-        tags = intake.tag_list("thought_type", ("reasoning", request.thought_type))
+        tags = validation.tag_list("thought_type", ("reasoning", request.thought_type))
         reply = self._store_once(scope, replace(envelope, draft=replace(envelope.draft, tags=tags)))
         return {"thought_id": reply["memory_id"], **reply}
 
@@ -166,7 +166,7 @@ class Engine:
         """Drop text and vector, keep id and key: neither a late store nor a repeat brings the memory back."""
         if request.memory_id is None and request.store_key is None:
             raise InvalidInput("memory_id", "is missing, and store_key is too; one of them names the memory")
-        key = intake.label("store_key", request.store_key)
+        key = validation.label("store_key", request.store_key)
         now = self._clock.now()
 
         def change(tx: Transaction) -> tuple[MemoryId | None, bool]:
@@ -223,7 +223,7 @@ class Engine:
 def answered(engine: Engine, caller: Caller, method: object, params: object) -> JsonObject:
     """Blocks while the disk works; safe from any thread. Raises what `refusal` words."""
     request = parsed(method, params, caller.key)
-    project = intake.label("Kingly-Project", caller.project) or "default"
+    project = validation.label("Kingly-Project", caller.project) or "default"
     return engine.answer(scope_name(caller.namespace, project), request)
 
 
@@ -295,11 +295,11 @@ def opened(content: str, memory_type: str, metadata: JsonObject | None, key: str
     outer = metadata or {}
     text, record = _unwrapped(content)
     scope = record.get("scope")
-    draft = intake.draft(
+    draft = validation.draft(
         text,
         content_limit_bytes=CONTENT_LIMIT_BYTES,
-        key=intake.label("idempotency_key", key),
-        type=intake.memory_type("memory_type", memory_type),
+        key=validation.label("idempotency_key", key),
+        type=validation.memory_type("memory_type", memory_type),
         significance=0.5 if outer.get("significance") is None else outer["significance"],
         confidence=0.5 if outer.get("confidence") is None else outer["confidence"],
         tags=_tags(record.get("tags")),
@@ -331,13 +331,13 @@ def _unwrapped(content: str) -> tuple[str, Mapping[str, Any]]:
 
 def _label(value: object) -> str | None:
     try:
-        return intake.label("record", value)
+        return validation.label("record", value)
     except InvalidInput:
         return None
 
 
 def _tags(value: object) -> tuple[str, ...]:
     try:
-        return intake.tag_list("record", value) if isinstance(value, list) else ()
+        return validation.tag_list("record", value) if isinstance(value, list) else ()
     except InvalidInput:
         return ()

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from kingly_memory.intake import mended
+from kingly_memory.validation import mended
 
 MOST_WAITING = 1_000
 """Lines that wait to be written; of more, the later ones are dropped."""

@@ -23,14 +23,14 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import CALLER, Caller, Refusal
 from kingly_memory.hub.bodies import BODY_LIMIT_BYTES
 from kingly_memory.hub.engine import Engine, answered, refusal
 from kingly_memory.hub.methods import METHODS, Request
-from kingly_memory.intake import mended, shown
 from kingly_memory.models import JsonObject
+from kingly_memory.validation import mended, shown
 
 INSTRUCTIONS = (
     "A store of memories with semantic search. Search before you answer from memory, and store what is worth keeping. "
@@ -71,7 +71,7 @@ def sessions(engine: Engine, version: str) -> StreamableHTTPSessionManager:
             strange = sorted(arguments.keys() - known.keys())
             if strange:
                 raise InvalidInput(shown(strange[0]), f"unknown argument; {name} takes {', '.join(known)}")
-            project = intake.label(PROJECT, arguments.get(PROJECT))
+            project = validation.label(PROJECT, arguments.get(PROJECT))
             named = caller if project is None else replace(caller, project=project)
             params = {key: value for key, value in arguments.items() if key != PROJECT}
             return _answer(answered(engine, named, name, params))

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kingly_memory.cognition.links import LinkType
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
-from kingly_memory.intake import RESULTS_LIMIT, mended
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, JsonObject, MemoryType
+from kingly_memory.validation import RESULTS_LIMIT, mended
 
 Text = Annotated[str, AfterValidator(mended)]
 """JSON can hold lone surrogates and the store cannot."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.hub.methods import GetLinkedMemories, GetWorkingMemory, SearchSemanticMemories
@@ -34,8 +34,8 @@ class Recall:
     def search(self, scope: str, request: SearchSemanticMemories) -> JsonObject:
         """The nearest memories, best first; `partial` while some are still being loaded. Blank queries find nothing."""
         wanted = [request.memory_types] if isinstance(request.memory_types, str) else request.memory_types
-        types = wanted and [intake.memory_type("memory_types", one) for one in wanted]
-        query = intake.query(request.query, project=scope, limit=request.limit, types=types)
+        types = wanted and [validation.memory_type("memory_types", one) for one in wanted]
+        query = validation.query(request.query, project=scope, limit=request.limit, types=types)
         if not query.text.strip():
             return {"memories": []}
         nearest, complete = self._vectors.nearest(scope, query.text, query.types, query.limit)
@@ -46,7 +46,7 @@ class Recall:
 
     def working(self, scope: str, request: GetWorkingMemory) -> JsonObject:
         """Working memories of the context, the most recently stored first."""
-        context_id = intake.label("context_filter", request.context_filter)
+        context_id = validation.label("context_filter", request.context_filter)
         query = Query("", scope, types=(MemoryType.WORKING,), context_id=context_id)
         rows = self._reader.page(query, (Standing.LIVE,), _WORKING_LIMIT, None)
         return self._reply([row.memory for row in rows])

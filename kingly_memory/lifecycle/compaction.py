@@ -20,9 +20,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject
 from kingly_memory.topics import Topic, alike, merged
+from kingly_memory.validation import shown
 
 DAY_S = 86_400.0
 NORMAL = "normal"

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import islice
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.lifecycle import compression_model
 from kingly_memory.lifecycle.compression_model import Extract
@@ -283,7 +283,7 @@ class MemoryCompressor:
         text: str,
         level: CompressionLevel | str | None = None,
         *,
-        significance: float = intake.SIGNIFICANCE,
+        significance: float = validation.SIGNIFICANCE,
     ) -> CompressedMemory:
         """What is worth remembering of a finished task; the level is the configured one (medium) unless said.
 
@@ -298,15 +298,15 @@ class MemoryCompressor:
         focus: str | None = None,
         *,
         level: CompressionLevel | str | None = None,
-        significance: float = intake.SIGNIFICANCE,
+        significance: float = validation.SIGNIFICANCE,
     ) -> CompressedMemory:
         """What a conversation taught, above all about the focus. Raises as `compress_outcome` does."""
-        about = intake.mended(_text("focus", focus)).strip() if focus is not None else ""
+        about = validation.mended(_text("focus", focus)).strip() if focus is not None else ""
         question = partial(compression_model.conversation, focus=about, is_here=self._model_is_here)
         return await self._compressed(text, level, question, about, significance)
 
     async def extract_heuristic(
-        self, experiences: Sequence[str], *, significance: float = intake.SIGNIFICANCE
+        self, experiences: Sequence[str], *, significance: float = validation.SIGNIFICANCE
     ) -> str | None:
         """The rule that at least three experiences have in common; None when there are fewer, no model that may be
         shown them, no answer or no pattern. `significance` is the least of theirs. Raises InvalidInput."""
@@ -318,7 +318,7 @@ class MemoryCompressor:
         return compression_model.statement(await self._reply(model, prompt), but_for=compression_model.NO_PATTERN)
 
     async def deduplicate_knowledge(
-        self, new: str, existing: Sequence[str], *, significance: float = intake.SIGNIFICANCE
+        self, new: str, existing: Sequence[str], *, significance: float = validation.SIGNIFICANCE
     ) -> str | None:
         """The new knowledge, merged with what is similar to it; None when it says nothing new.
 
@@ -344,7 +344,7 @@ class MemoryCompressor:
         self, text: str, level: CompressionLevel | str | None, question: _Question, focus: str | None, worth: float
     ) -> CompressedMemory:
         chosen = level_named(self._config.level if level is None else level)
-        said, significance = intake.mended(_text("text", text)), intake.share("significance", worth)
+        said, significance = validation.mended(_text("text", text)), validation.share("significance", worth)
         if not self._config.enabled:
             return compress(said, CompressionLevel.NONE, reason="compression is switched off")
         if chosen is CompressionLevel.NONE or not said.strip():
@@ -383,7 +383,7 @@ class MemoryCompressor:
 
     def _model_for(self, significance: float) -> LanguageModel | None:
         """The model, if it may be shown what has that significance."""
-        may_leave = intake.share("significance", significance) > REMOTE_ABOVE
+        may_leave = validation.share("significance", significance) > REMOTE_ABOVE
         return self._model if self._config.enabled and (may_leave or self._model_is_here) else None
 
 
@@ -442,4 +442,4 @@ def _text(name: str, value: object) -> str:
 def _texts(name: str, values: object) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(one, str) for one in values):
         raise InvalidInput(name, "expected a list of texts")
-    return [intake.mended(one) for one in values]
+    return [validation.mended(one) for one in values]

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kingly_memory.intake import mended
 from kingly_memory.redaction import redact
+from kingly_memory.validation import mended
 
 NO_PATTERN, DUPLICATE = "NO_PATTERN", "DUPLICATE"
 HEAD, TAIL = 16_000, 8_000

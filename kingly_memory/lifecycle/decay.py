@@ -18,9 +18,9 @@ from enum import StrEnum
 from typing import Any, Self
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import share, shown
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.settings import Range, Settings
+from kingly_memory.validation import share, shown
 
 DAY_S = 86_400.0
 KEPT_REINFORCEMENTS = 10

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from kingly_memory.errors import InvalidInput, StoreError
-from kingly_memory.intake import count, moment, share
 from kingly_memory.lifecycle.decay import (
     KEPT_REINFORCEMENTS,
     SEEDS_RULES,
@@ -26,6 +25,7 @@ from kingly_memory.lifecycle.decay import (
 from kingly_memory.lifecycle.lifetimes import PROTECTED_FROM
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import log
+from kingly_memory.validation import count, moment, share
 
 
 def utc_now() -> datetime:

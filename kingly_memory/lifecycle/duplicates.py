@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from unicodedata import normalize
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import TAGS_LIMIT
 from kingly_memory.lifecycle.decay import KEPT_REINFORCEMENTS, Strength
 from kingly_memory.lifecycle.lifetimes import Lifetime
 from kingly_memory.lifecycle.policies import Merge, Subject, Usage
 from kingly_memory.models import REMOTE_ABOVE, Memory, MemoryType, Standing
+from kingly_memory.validation import TAGS_LIMIT
 
 COMPARED_CHARACTERS = 4_096
 """Texts up to this length are compared word by word; longer ones say the same when they are the same."""

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import policies
@@ -64,10 +64,12 @@ class Policies:
     @classmethod
     def chosen(cls, names: Iterable[str] | None, usual: Sequence[str], rules: LifecycleRules) -> Policies:
         """The policies of those names, or of that one, or the usual ones. Raises InvalidInput."""
-        wanted = tuple(usual) if names is None else intake.texts("policies", names)
+        wanted = tuple(usual) if names is None else validation.texts("policies", names)
         for name in wanted:
             if name not in POLICIES:
-                raise InvalidInput("policies", f"{intake.shown(name)!r} is unknown; choose of {', '.join(POLICIES)}")
+                raise InvalidInput(
+                    "policies", f"{validation.shown(name)!r} is unknown; choose of {', '.join(POLICIES)}"
+                )
         return cls(tuple(name for name in POLICIES if name in wanted), rules)
 
     @property

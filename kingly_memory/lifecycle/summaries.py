@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft
 from kingly_memory.lifecycle.compression import CompressionLevel, compress, shortened
 from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType, Origin
+from kingly_memory.validation import Draft
 
 MOST_TOLD = 40
 """Memories of which a sentence is told: the most important of those that leave."""
@@ -68,7 +68,7 @@ def summary(of: Summarised, gists: Sequence[Gist]) -> Draft:
     topic = shortened(" ".join(shown.split()), TOPIC_CHARACTERS) or SUMMARY
     title = _title(len(of.ids), topic)
     greatest = max(of.significances)
-    return intake.draft(
+    return validation.draft(
         "\n".join(tells) or title,
         content_limit_bytes=1_000_000,
         type=MemoryType.SEMANTIC,

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
 
-from kingly_memory.intake import share
 from kingly_memory.models import JsonObject, Memory, Tier
 from kingly_memory.settings import Tiers
+from kingly_memory.validation import share
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kingly_memory.models import JsonObject, Memory
 
 if TYPE_CHECKING:
-    from kingly_memory.intake import Draft
+    from kingly_memory.validation import Draft
 
 LEVELS = 127
 

@@ -19,11 +19,11 @@ from kingly_memory.cognition.context import (
 )
 from kingly_memory.cognition.owners import current_owner, latest_owner, owner
 from kingly_memory.ids import new_id
-from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction
 from kingly_memory.router.search.local import LocalSearch
 from kingly_memory.router.usage import UsageBuffer
+from kingly_memory.validation import Draft
 from kingly_memory.writing import token_count
 
 FACET = "context"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import MERGING, STRENGTH, TIERS, Policies
 from kingly_memory.lifecycle.policies import LifecycleRules
@@ -44,6 +43,7 @@ from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
 from kingly_memory.router.write import Stored, WriteContext
 from kingly_memory.settings import Settings
+from kingly_memory.validation import Draft
 
 if TYPE_CHECKING:  # read by whoever has memories checked
     from kingly_memory.router.search.verified import VerifiedRetriever

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.lifecycle import tiers
@@ -74,9 +74,9 @@ def put_away(key_or_id: str, reason: str | None, context: WriteContext) -> Calla
         if row.standing is Standing.ARCHIVED:
             return memory
         if row.standing is Standing.CACHED:
-            raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is only a copy of what the remote holds")
+            raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is only a copy of what the remote holds")
         if _subject(transaction, memory).pinned:
-            raise InvalidInput("key_or_id", f"{intake.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
+            raise InvalidInput("key_or_id", f"{validation.shown(key_or_id)!r} is pinned, so it stays; unpin it first")
         why = Archived(context.now_s, "request", reason or "somebody asked for it to rest")
         shelve(transaction, {memory.id: why})
         editions.renew(transaction, memory, new_id(context.now))
@@ -88,16 +88,16 @@ def put_away(key_or_id: str, reason: str | None, context: WriteContext) -> Calla
 def _found(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Row:
     row = write.find(transaction, context.project, key_or_id)
     if row is None or row.standing is Standing.FORGOTTEN:
-        raise InvalidInput(field, f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
+        raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
     return row
 
 
 def _live(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> Memory:
     row = _found(transaction, field, key_or_id, context)
     if row.standing is Standing.ARCHIVED:
-        raise InvalidInput(field, f"{intake.shown(key_or_id)!r} is in the archive; restore it first")
+        raise InvalidInput(field, f"{validation.shown(key_or_id)!r} is in the archive; restore it first")
     if lifetimes.is_over(transaction, row, context.now_s):
-        raise InvalidInput(field, f"{intake.shown(key_or_id)!r} has ended; restore it first")
+        raise InvalidInput(field, f"{validation.shown(key_or_id)!r} has ended; restore it first")
     return row.memory
 
 

@@ -7,10 +7,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.compression import CompressedMemory, CompressionConfig, CompressionLevel, MemoryCompressor
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing
 from kingly_memory.ports import LanguageModel, Transaction
@@ -18,6 +17,7 @@ from kingly_memory.router import archive, linking, write
 from kingly_memory.router.archive import LEARNED, WHOLE_TEXT, Archived
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.write import Stored
+from kingly_memory.validation import Draft, Imported
 
 FACT_CHARACTERS = 300
 MOST_FACTS = 10
@@ -66,7 +66,7 @@ async def learn(
     or nothing. Raises InvalidInput, InvalidSetting, StoreError; LanguageModelError where the settings require a
     model."""
     compressed = await _compressed(engine, original, level, language_model)
-    metadata = intake.checked_metadata({**original.metadata, **compressed.metadata()})
+    metadata = validation.checked_metadata({**original.metadata, **compressed.metadata()})
     summary = replace(original, key=key, content=compressed.summary, metadata=metadata, unsaid=frozenset())
     stored, original_id = await engine.write(_stored(engine, summary, original, compressed.compression_ratio))
     await engine.follow(stored)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired, usual_lifetime
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.settings import Lifetimes
+from kingly_memory.validation import Draft, Imported
 
 _FACET = "lifetime"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link, LinkDraft
 from kingly_memory.cognition.thoughts import Chain, Step, Thought
@@ -71,9 +71,9 @@ def record(said: Step, context: WriteContext, found: Chain | None) -> Callable[[
 def _end(transaction: Transaction, field: str, key_or_id: str, context: WriteContext) -> MemoryId:
     row = write.find(transaction, context.project, key_or_id)
     if row is None:
-        raise InvalidInput(field, f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
+        raise InvalidInput(field, f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
     if row.standing is Standing.FORGOTTEN:
-        raise InvalidInput(field, f"{intake.shown(key_or_id)!r} was forgotten; restore it first")
+        raise InvalidInput(field, f"{validation.shown(key_or_id)!r} was forgotten; restore it first")
     return row.memory.id
 
 
@@ -91,7 +91,7 @@ class Associations:
         """The links of a memory, oldest first, unless the other end was forgotten or erased. Raises InvalidInput."""
         row = self._view.find(key_or_id)
         if row is None or row.standing is Standing.FORGOTTEN:
-            raise InvalidInput("key_or_id", f"nothing is stored under {intake.shown(key_or_id)!r} in this project")
+            raise InvalidInput("key_or_id", f"nothing is stored under {validation.shown(key_or_id)!r} in this project")
         memory_id = row.memory.id
         beside = links.beside(self._reader, [memory_id])[memory_id]
         others = ((one, self._reader.row(one.other_end(memory_id))) for one in beside)
@@ -110,7 +110,7 @@ class Associations:
         """The thoughts of a chain in the order they were stored, archived ones included. Raises InvalidInput."""
         memories = self._chain(thoughts.chain_name(chain_id))
         if not memories:
-            raise InvalidInput("chain_id", f"{intake.shown(chain_id)!r} has no thoughts in this project")
+            raise InvalidInput("chain_id", f"{validation.shown(chain_id)!r} has no thoughts in this project")
         deliveries: dict[str, dict[str, Delivery | None]] = {}
         for route in self._station.remotes:
             facets = self._reader.facets("delivery", [f"{route.name}:{one.id}" for one in memories])

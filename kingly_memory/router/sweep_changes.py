@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kingly_memory.cognition import links
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
-from kingly_memory.intake import Imported
 from kingly_memory.lifecycle import policies
 from kingly_memory.lifecycle.lifetimes import LIFETIMES
 from kingly_memory.lifecycle.plan import Decision, Policies
@@ -31,6 +30,7 @@ from kingly_memory.router.subjects import AWAITED, FACETS, subject
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.router.thread_lookup import THREAD
 from kingly_memory.router.write import WriteContext
+from kingly_memory.validation import Imported
 
 if TYPE_CHECKING:  # few sweeps write a summary
     from kingly_memory.lifecycle.summaries import Gist, Summarised

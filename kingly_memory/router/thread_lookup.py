@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from kingly_memory.attention.focus import folded
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader
+from kingly_memory.validation import shown
 
 THREAD, ATTENTION, RATINGS, INJECTED = "thread", "attention", "ratings", "injected"
 VISIBLE = (Standing.LIVE, Standing.ARCHIVED)

@@ -10,7 +10,7 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import (
@@ -91,7 +91,7 @@ class View:
 
     def find(self, key_or_id: str) -> Row | None:
         """The project's row under that key, else under that id, whatever its standing."""
-        name = intake.required("key_or_id", key_or_id)
+        name = validation.required("key_or_id", key_or_id)
         reader, project = self._store.reader, self._station.project
         row = reader.row(reader.id_of_key(project, name) or name)
         return row if row is not None and row.memory.scope.project == project else None
@@ -273,7 +273,7 @@ class View:
             names = ", ".join(route.label for route in known)
             plain = self._station.routes is None or self._station.routes.is_plain
             told = "no remote's name; the one there is has none" if plain else f"none of the remotes, which are {names}"
-            raise InvalidInput("remote_name", f"{intake.shown(remote)!r} is {told}")
+            raise InvalidInput("remote_name", f"{validation.shown(remote)!r} is {told}")
         return chosen
 
     def _now_s(self) -> float:

@@ -12,7 +12,6 @@ from datetime import datetime
 
 from kingly_memory.cognition.context import ContextRules
 from kingly_memory.ids import MemoryId, derived_id, new_id
-from kingly_memory.intake import Draft, Imported
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, Memory, MemoryType, Origin, Receipt, RemoteUse, Standing
@@ -25,6 +24,7 @@ from kingly_memory.router.outbox import delivery_of, first_delivery, set_deliver
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.settings import Lifetimes
+from kingly_memory.validation import Draft, Imported
 
 TOGETHER = 500
 """Memories whose standing changes in one statement."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from kingly_memory.api.declare import NothingUnder, Verb
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import shown
 from kingly_memory.models import Hit, JsonObject, LayerReport, Memory, Receipt, Results, Source, moment_text
+from kingly_memory.validation import shown
 from kingly_memory.writing import estimated_tokens
 
 if TYPE_CHECKING:  # read after the handshake, like everything that the router brings

@@ -10,11 +10,11 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.resources import ResourceSecurity
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 from kingly_memory.server.answers import context_shown
 from kingly_memory.server.lazy_router import LazyRouter
 from kingly_memory.server.wording import NOBODYS, resource_error
+from kingly_memory.validation import mended
 
 STATUS = "kingly://status"
 CONTEXT = "kingly://context/{context_id}"

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from kingly_memory.api.declare import Verb
 from kingly_memory.errors import InvalidInput, KinglyMemoryError
-from kingly_memory.intake import mended, shown
+from kingly_memory.validation import mended, shown
 
 log = logging.getLogger("kingly_memory.server")
 

@@ -10,9 +10,9 @@ import pytest
 
 from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.api.choices import DetailName, ModeName, TypeName
-from kingly_memory.intake import DETAILS
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, MemoryType, RetrievalMode
 from kingly_memory.retrieval.modes import AUTO
+from kingly_memory.validation import DETAILS
 
 
 def names(choice: Any) -> Iterator[str]:

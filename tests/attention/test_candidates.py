@@ -11,13 +11,13 @@ import pytest
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.cognition.owners import current_owner
-from kingly_memory.intake import draft
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import write
 from kingly_memory.router.attention.candidates import Pages
 from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
+from kingly_memory.validation import draft
 from tests.router_bench import PromptStore, router_over
 
 BRIEF = Settings(durability="process", lifetimes=Lifetimes(working=60.0), local_search_s=30.0, embedder="none")

@@ -17,9 +17,9 @@ from kingly_memory import MemoryRouter, SyncMemoryRouter
 from kingly_memory.attention.focus import MOST, MOST_BOOST, Focus, Focuses, Thread, boost, focus
 from kingly_memory.cognition.owners import current_owner
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Memory
 from kingly_memory.testing import ManualClock
+from kingly_memory.validation import Imported, draft
 from tests.router_bench import CALM, PromptStore, router_over
 
 AT = datetime(2026, 2, 1, 8, 0, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory import MemoryRouter, intake
+from kingly_memory import MemoryRouter, validation
 from kingly_memory.attention import pins
 from kingly_memory.cognition.context import CURRENT
 from kingly_memory.cognition.owners import owner
@@ -84,7 +84,7 @@ def test_a_title_is_made_of_the_first_sentence(content: str, title: str | None) 
 def test_a_title_is_short_and_on_one_line(content: str) -> None:
     title = pins.title(content)
     assert title is None or (0 < len(title) <= 60 and title == title.strip())
-    assert intake.label("title", title) == title
+    assert validation.label("title", title) == title
 
 
 # --- in a router ------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import pytest
 from benchmarks.eval import locomo
 from benchmarks.eval.questions import read as read_file
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported
 from kingly_memory.models import MemoryType, Origin
+from kingly_memory.validation import Imported
 from tests.cli_runner import ROOT
 from tests.files.samples import LIMIT, parted
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.cognition.confidence import LEAST_RELEVANCE, SIMILAR
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft
 from kingly_memory.models import Hit, Memory, MemoryType, Origin, Scope
+from kingly_memory.validation import Draft
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

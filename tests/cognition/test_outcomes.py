@@ -18,8 +18,8 @@ from kingly_memory.cognition.outcomes import (
     outcome_of,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Draft
 from kingly_memory.models import MemoryType
+from kingly_memory.validation import Draft
 from tests.cognition.task_samples import remembered, stored
 
 LIMIT = 1_048_576

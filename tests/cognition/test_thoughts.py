@@ -17,10 +17,10 @@ from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.thoughts import Thought
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Imported, draft
 from kingly_memory.models import DeliveryState, LinkState, Memory, MemoryType, Standing
 from kingly_memory.router import outbox
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import Imported, draft
 from tests.router_bench import CALM, REMOTE, PromptStore, facet_of, router_over
 
 QUICK = Settings(durability="process")

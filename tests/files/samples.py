@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.ids import new_id
-from kingly_memory.intake import Draft, Imported
 from kingly_memory.models import Memory, MemoryType, Origin, Scope
+from kingly_memory.validation import Draft, Imported
 
 LIMIT = 1_048_576
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

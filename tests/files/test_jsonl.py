@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Draft
 from kingly_memory.models import Memory, MemoryType, Origin, Standing
+from kingly_memory.validation import Draft
 from tests.files.samples import LIMIT, as_draft, from_a_file, memories, parted
 
 

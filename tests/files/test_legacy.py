@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.files import legacy
-from kingly_memory.intake import Imported
 from kingly_memory.models import MemoryType
+from kingly_memory.validation import Imported
 from tests.files.samples import LIMIT, parted
 
 FILE = Path("memory.json")

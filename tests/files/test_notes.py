@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kingly_memory.adapters.files import notes
 from kingly_memory.adapters.files.notes import split
-from kingly_memory.intake import Draft
 from kingly_memory.models import MemoryType, Origin
+from kingly_memory.validation import Draft
 from tests.files.samples import LIMIT, parted
 
 

@@ -14,7 +14,7 @@ from kingly_memory.adapters.files import jsonl
 from kingly_memory.blocking import SyncMemoryRouter
 from kingly_memory.cli import transfer
 from kingly_memory.cli.output import Output
-from kingly_memory.intake import Imported
+from kingly_memory.validation import Imported
 from tests.cli_runner import Run, runner
 
 

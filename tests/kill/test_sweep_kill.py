@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kingly_memory import MemoryRouter
-from kingly_memory.intake import Imported, draft
 from kingly_memory.models import Standing
+from kingly_memory.validation import Imported, draft
 from tests.kill.harness import all_rows, complaints
 from tests.kill.remotes import ROOT
 from tests.kill.sweeper import LASTING

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import draft
 from kingly_memory.models import Hit, Memory, Origin
 from kingly_memory.retrieval.claims import Sources, cross_verify, most_similar
 from kingly_memory.retrieval.verification import (
@@ -28,6 +27,7 @@ from kingly_memory.retrieval.verification import (
     retrieval_score,
     verdict,
 )
+from kingly_memory.validation import draft
 from kingly_memory.writing import stems
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,7 +19,6 @@ from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Imported, draft
 from kingly_memory.lifecycle.duplicates import similarity, statement
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
@@ -28,6 +27,7 @@ from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep import find_duplicates
 from kingly_memory.router.sweep_changes import Sweep
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import Imported, draft
 from tests.router_bench import PromptStore, facet_of, router_over
 
 DAY_S = 86_400.0

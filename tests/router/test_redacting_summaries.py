@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import OF_A_SUMMARY, Draft, Imported, draft
 from kingly_memory.lifecycle.compression import CompressedMemory
 from kingly_memory.lifecycle.summaries import gist, originals, redacted, summary
 from kingly_memory.models import Memory, MemoryType, Standing
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import OF_A_SUMMARY, Draft, Imported, draft
 from tests.lifecycle.samples import NOON, memory
 from tests.router.test_summaries import NARROW, live_summaries, of
 from tests.router_bench import PromptStore, router_over

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from kingly_memory import MemoryRouter
 from kingly_memory.cognition import links
 from kingly_memory.errors import StoreUnwritable
-from kingly_memory.intake import draft
 from kingly_memory.lifecycle.summaries import MOST_TOLD, SENTENCE_CHARACTERS, Summarised, gist, summary
 from kingly_memory.models import LEAST_TRUSTED_LAST, Memory, Origin, Standing, Tier
 from kingly_memory.router import sweep_changes, write
 from kingly_memory.router.sweep_changes import MOST_LINKED
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import draft
 from tests.lifecycle.samples import memory
 from tests.router.test_sweep_machine import DAY_S, LASTING, ROOM, Interrupted
 from tests.router_bench import PromptStore, router_over

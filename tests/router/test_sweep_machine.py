@@ -25,7 +25,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kingly_memory import MemoryRouter, Settings
 from kingly_memory.adapters.local.store import DiskStore
 from kingly_memory.errors import InvalidInput, StoreUnwritable
-from kingly_memory.intake import draft
 from kingly_memory.lifecycle.plan import POLICIES, Plan
 from kingly_memory.models import JsonObject, MemoryType, Query, Standing
 from kingly_memory.ports import Row, Transaction
@@ -34,6 +33,7 @@ from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Pace, Tiers
 from kingly_memory.testing import ManualClock
+from kingly_memory.validation import draft
 from tests.router_bench import PromptStore, router_over
 from tests.store_samples import check_integrity
 

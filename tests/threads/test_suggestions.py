@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kingly_memory import MemoryRouter, Settings, intake
+from kingly_memory import MemoryRouter, Settings, validation
 from kingly_memory.attention.suggestions import Digest, Pair, Suggestions, ago, command, suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
@@ -519,7 +519,7 @@ class Remembering(RuleBasedStateMachine):
 
     @rule(key=KEYS, context=CONTEXTS, text=SAID, kind=st.sampled_from(["semantic", "working"]))
     def store(self, key: str, context: str, text: str, kind: str) -> None:
-        one = intake.draft(text, content_limit_bytes=10_000, key=key, context_id=context, type=kind)
+        one = validation.draft(text, content_limit_bytes=10_000, key=key, context_id=context, type=kind)
         self._store.write(write.store(one, self._write_context())).result()
 
     @rule(key=KEYS)

@@ -32,9 +32,9 @@ from kingly_memory.adapters.files.ai_threads import (
 from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import derived_id
-from kingly_memory.intake import CONFIDENCE, SIGNIFICANCE, moment
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.thread_files import FILE, ExportedThread, message_id
+from kingly_memory.validation import CONFIDENCE, SIGNIFICANCE, moment
 
 _PLAIN_NAME = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)[0-9])$)[a-z0-9][a-z0-9_-]{0,99}")
 """A name that is no device on any system."""

@@ -18,9 +18,9 @@ from typing import Any
 
 from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import KEY_LIMIT, METADATA_DEPTH, Draft, Imported, draft, label, mended, shown, tag_list
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import ImportedFocus, ImportedThread, message_id
+from kingly_memory.validation import KEY_LIMIT, METADATA_DEPTH, Draft, Imported, draft, label, mended, shown, tag_list
 
 FORMAT = "ai"
 THREADS, FOCUS, SUFFIX = "threads", "focus.json", ".json"

@@ -22,8 +22,8 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import METADATA_LIMIT_BYTES, USUAL, Imported, draft, seconds, shown
 from kingly_memory.models import MOST_LIFETIME_S, Memory, Origin, Standing, moment_text
+from kingly_memory.validation import METADATA_LIMIT_BYTES, USUAL, Imported, draft, seconds, shown
 
 FORMAT = "jsonl"
 

@@ -17,8 +17,8 @@ from kingly_memory.adapters.files.atomic import made_folder, replacing
 from kingly_memory.adapters.files.jsonl import imported
 from kingly_memory.adapters.files.reading import Entry, Problem, attempt
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Memory, MemoryType
+from kingly_memory.validation import Imported
 
 FORMAT = "kingly"
 QUICK_CACHE = "quick_cache.json"

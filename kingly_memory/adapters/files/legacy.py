@@ -17,7 +17,7 @@ from kingly_memory.adapters.files.reading import (
     point_in_time,
 )
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported, draft
+from kingly_memory.validation import Imported, draft
 
 FORMAT = "legacy"
 NAME = "memory.json"

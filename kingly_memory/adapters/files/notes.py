@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kingly_memory.adapters.files.reading import Entry, Problem, attempt, import_key, opened, point_in_time
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import KEY_LIMIT, Imported, draft, mended
+from kingly_memory.validation import KEY_LIMIT, Imported, draft, mended
 
 FORMAT = "notes"
 SUFFIXES = (".md", ".markdown")

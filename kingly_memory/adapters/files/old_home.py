@@ -12,9 +12,9 @@ from typing import Any
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Problem, attempt
-from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
+from kingly_memory.validation import Imported
 
 FORMAT = "home"
 

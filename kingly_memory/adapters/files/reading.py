@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kingly_memory.errors import InvalidInput
-from kingly_memory.intake import Imported, mended, moment, shown
+from kingly_memory.validation import Imported, mended, moment, shown
 
 DOCUMENT_LIMIT_BYTES = 256 * 1_048_576
 """A file that is one JSON value is read whole, so it may not be larger than this. JSONL has no such limit."""

@@ -32,9 +32,9 @@ import httpx
 from kingly_memory.adapters.remote.endpoint import Endpoint
 from kingly_memory.adapters.remote.outcomes import needs_body, result, status_text, succeeded
 from kingly_memory.errors import InvalidInput, InvalidSetting, RemoteUnauthorised, RemoteUnavailable
-from kingly_memory.intake import mended
 from kingly_memory.models import JsonObject
 from kingly_memory.ports import Clock
+from kingly_memory.validation import mended
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from kingly_memory.intake import mended
+from kingly_memory.validation import mended
 
 _DEEPEST = 64
 _LONGEST_INT = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.cognition.consensus import (
     CONSENSUS,
@@ -49,13 +49,15 @@ class ConsensusMemory:
         """Store a dissent from a consensus, and link it to that (`contradicts`). Raises InvalidInput, StoreError."""
         if not isinstance(record, DissentRecord):
             raise InvalidInput("record", f"expected a DissentRecord, not {type(record).__name__}")
-        debate_id = intake.required("debate_id", record.debate_id)
+        debate_id = validation.required("debate_id", record.debate_id)
         context = self._access.write_context()
 
         def change(transaction: Transaction) -> Stored:
             row = write.find(transaction, context.project, debate_id)
             if row is None or row.standing is Standing.FORGOTTEN:
-                raise InvalidInput("debate_id", f"nothing is stored under {intake.shown(debate_id)!r} in this project")
+                raise InvalidInput(
+                    "debate_id", f"nothing is stored under {validation.shown(debate_id)!r} in this project"
+                )
             draft = dissent_draft(record, row.memory, content_limit_bytes=self._content_limit_bytes)
             stored = write.store(draft, context, noted=False)(transaction)
             linking.link(stored.receipt.id, row.memory.id, links.draft("contradicts"), context)(transaction)
@@ -66,7 +68,7 @@ class ConsensusMemory:
     async def find_similar(self, topic: str, limit: int = 5) -> list[SimilarDebate]:
         """Earlier debates of the same topic, the latest first, then those that are like it, best first, with their
         dissents. All that ever were are searched. Raises InvalidInput."""
-        asked = intake.query(spoken("topic", topic), project=self._access.project, limit=limit, tags=[CONSENSUS])
+        asked = validation.query(spoken("topic", topic), project=self._access.project, limit=limit, tags=[CONSENSUS])
         topic_tag = TOPIC_TAG + topic_hash(topic)
         same = _in_time(await self._tagged(CONSENSUS, topic_tag))
         found = [(memory, 1.0) for memory in reversed(same)]

@@ -12,12 +12,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import continuum
 from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, ConsolidationResult, MemoryEntry, Strategy
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import RESULTS_LIMIT
 from kingly_memory.lifecycle.plan import TIERS
 from kingly_memory.lifecycle.policies import LifecycleRules
 from kingly_memory.lifecycle.tiers import USUAL_RELEVANCE, Placement, told_placement
@@ -30,6 +29,7 @@ from kingly_memory.router.activity import Activity, memory_stats
 from kingly_memory.router.sweep import SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.write import Stored
+from kingly_memory.validation import RESULTS_LIMIT
 
 WIDE = 64
 """Hits that are sorted out by tier, at least: ten for each one wanted if that is more."""
@@ -89,8 +89,8 @@ class ContinuumMemory:
     ) -> MemoryEntry:
         """Store a semantic memory of that significance in that tier, whatever tier its significance would give it.
         Raises InvalidInput, StoreError."""
-        there, significance = intake.choice("tier", tier, Tier), intake.share("importance", importance)
-        draft = intake.draft(
+        there, significance = validation.choice("tier", tier, Tier), validation.share("importance", importance)
+        draft = validation.draft(
             content,
             content_limit_bytes=self._access.settings.content_limit_bytes,
             type=MemoryType.SEMANTIC.value,
@@ -124,9 +124,11 @@ class ContinuumMemory:
         that is more), and from up to 1,000 while one that was not seen could come before one that was. Raises
         InvalidInput.
         """
-        how, wanted = intake.choice("strategy", strategy, Strategy), continuum.tiers(tiers)
-        least = intake.share("min_similarity", min_similarity)
-        asked = intake.query(query, project=self._access.project, limit=limit, without_tags=intake.unsought(None))
+        how, wanted = validation.choice("strategy", strategy, Strategy), continuum.tiers(tiers)
+        least = validation.share("min_similarity", min_similarity)
+        asked = validation.query(
+            query, project=self._access.project, limit=limit, without_tags=validation.unsought(None)
+        )
         size = min(max(WIDE, PER_ENTRY * asked.limit), RESULTS_LIMIT)
         wide = replace(asked, remote_limit=size)  # a remote need not send a thousand because a tier is far down here
         found: dict[MemoryId, Hit] = {}  # a wider look may run out of time, and then sees less
@@ -146,7 +148,7 @@ class ContinuumMemory:
     async def entry(self, memory_id: str) -> MemoryEntry | None:
         """A memory of the project by its id or key, also one that rests in the archive, without using it; None for what
         is not there or was forgotten. Raises InvalidInput."""
-        name = intake.required("memory_id", memory_id)
+        name = validation.required("memory_id", memory_id)
 
         def look() -> MemoryEntry | None:
             reader, project = self._access.reader, self._access.project
@@ -173,9 +175,9 @@ class ContinuumMemory:
             raise InvalidInput("memory_ids", f"expected a list of ids or entries, not {type(several).__name__}")
         names = [_named("memory_ids", one) for one in several]
         if not isinstance(success, bool):
-            raise InvalidInput("success", f"expected true or false, not {intake.shown(success)!r}")
-        predicted = intake.share("predicted_relevance", predicted_relevance)
-        actual = None if actual_usefulness is None else intake.share("actual_usefulness", actual_usefulness)
+            raise InvalidInput("success", f"expected true or false, not {validation.shown(success)!r}")
+        predicted = validation.share("predicted_relevance", predicted_relevance)
+        actual = None if actual_usefulness is None else validation.share("actual_usefulness", actual_usefulness)
         context, rules = self._access.write_context(), self._rules
 
         def change(transaction: Transaction) -> int:
@@ -197,7 +199,8 @@ class ContinuumMemory:
         if not isinstance(said, Mapping):
             raise InvalidInput("retrieval_context", f"expected a mapping, not {type(said).__name__}")
         predicted, actual = (
-            intake.share(name, said.get(name, USUAL_RELEVANCE)) for name in ("predicted_relevance", "actual_usefulness")
+            validation.share(name, said.get(name, USUAL_RELEVANCE))
+            for name in ("predicted_relevance", "actual_usefulness")
         )
         name = _named("memory_id", memory_id)
         judged = feedback.judged(name, self._access.write_context(), self._rules, predicted=predicted, actual=actual)
@@ -299,4 +302,4 @@ class ContinuumMemory:
 
 
 def _named(field: str, value: object) -> str:
-    return value.id if isinstance(value, MemoryEntry) else intake.required(field, value)
+    return value.id if isinstance(value, MemoryEntry) else validation.required(field, value)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, SimilarDebate, topic_hash
 from kingly_memory.cognition.continuum import ConsolidationResult, MemoryEntry
 from kingly_memory.cognition.stream import MemoryEvent
@@ -50,7 +50,7 @@ class Debate:
         consensus: ConsensusMemory,
         stream: Callable[[str], MemoryStream],
     ) -> None:
-        self.topic = intake.required("topic", topic)
+        self.topic = validation.required("topic", topic)
         self.rounds = 0
         self._continuum = continuum
         self._consensus = consensus

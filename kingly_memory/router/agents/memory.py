@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeGuard
 from weakref import WeakSet
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.agent_memory import (
     SEEDS,
     Change,
@@ -291,7 +291,7 @@ class AgentMemories:
 
     def memory_of(self, item: MemoryItem, agent_id: str) -> Memory:
         """The record of an experience that has an id. Raises InvalidInput."""
-        draft = intake.draft(
+        draft = validation.draft(
             item.content,
             content_limit_bytes=self._access.settings.content_limit_bytes,
             type=MemoryType.WORKING.value,

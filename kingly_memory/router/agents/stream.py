@@ -14,15 +14,15 @@ from types import TracebackType
 from typing import Self, TypeVar
 from weakref import WeakSet
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition import stream
 from kingly_memory.cognition.stream import MemoryEvent, event_of
 from kingly_memory.errors import InvalidInput, RouterClosed
-from kingly_memory.intake import RESULTS_LIMIT
 from kingly_memory.models import Memory, MemoryType, Query, Receipt, Standing
 from kingly_memory.ports import Row
 from kingly_memory.router.access import Access
 from kingly_memory.router.subjects import PAUSE_S
+from kingly_memory.validation import RESULTS_LIMIT
 
 NOW, START = "now", "start"
 """Where a subscription may begin besides behind a memory: with the next one, or with the first."""
@@ -146,7 +146,7 @@ class MemoryStream:
 
         All that ever happened is searched. An empty query asks for the latest. Raises InvalidInput.
         """
-        asked = intake.query(
+        asked = validation.query(
             query,
             project=self._access.project,
             limit=limit,
@@ -167,7 +167,7 @@ class MemoryStream:
     async def events(self, limit: int = 100) -> list[MemoryEvent]:
         """The latest events in the order of time, the latest last; of one instant, in the order they were recorded.
         Raises InvalidInput."""
-        most = intake.count("limit", limit, most=RESULTS_LIMIT)
+        most = validation.count("limit", limit, most=RESULTS_LIMIT)
         found = await self._events(partial(stream.latest, limit=most), most=most)
         return [event_of(memory) for memory in reversed(found)]
 
@@ -181,8 +181,8 @@ class MemoryStream:
     def subscribe(self, after: str = NOW, *, types: Sequence[str] | None = ("episodic",)) -> Subscription:
         """The agent's memories as they are stored, by any process: those from this call on, from the `start`, or behind
         the memory whose id is given. `types` are those of memories; None is all of them. Raises InvalidInput."""
-        query = intake.query("", project=self._access.project, types=types, agent=self.agent)
-        before = self._before(intake.required("after", after), query)
+        query = validation.query("", project=self._access.project, types=types, agent=self.agent)
+        before = self._before(validation.required("after", after), query)
         return Subscription(query, before, self._access, self._notifier)
 
     async def _events(
@@ -225,7 +225,9 @@ class MemoryStream:
             return reader.page(query, tuple(Standing), MARKS, None)[::-1]
         row = reader.row(after)
         if row is None or row.memory.scope.project != self._access.project:
-            problem = f"nothing is stored under {intake.shown(after)!r} in this project; name an id, 'now' or 'start'"
+            problem = (
+                f"nothing is stored under {validation.shown(after)!r} in this project; name an id, 'now' or 'start'"
+            )
             raise InvalidInput("after", problem)
         return [row]
 

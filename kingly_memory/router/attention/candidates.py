@@ -13,7 +13,7 @@ from threading import local
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.attention.injection import Candidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import current_owner, owner
@@ -103,7 +103,7 @@ def for_prompt(prompt: str, around: Surroundings, budget_s: float) -> Gathered:
     deadline_s = time.monotonic() + budget_s
     page = Page() if around.pages is None else around.pages.now(around.reader)
     focuses = page.of(("focus", around.agent), lambda: in_focus(around))
-    query = intake.query(prompt, project=around.project, limit=LOOKED_AT, without_tags=intake.unsought(None))
+    query = validation.query(prompt, project=around.project, limit=LOOKED_AT, without_tags=validation.unsought(None))
     wording = around.layer.word(query, budget_s=budget_s)
 
     def look(narrowed: Query, most: int | None = None) -> Sequence[LocalHit]:
@@ -294,7 +294,7 @@ def _latest_of(name: str, around: Surroundings) -> list[Row]:
     from kingly_memory.router.thread_lookup import members
 
     reader = around.reader
-    anything = Query("", around.project, without_tags=intake.unsought(None))
+    anything = Query("", around.project, without_tags=validation.unsought(None))
     row = reader.row(name)
     if row is not None and anything.admits(row.memory):
         return [row]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, inject
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
@@ -58,14 +58,14 @@ def checked(prompt: object, budget_tokens: object, session: object) -> tuple[str
     tokens = room("budget_tokens", budget_tokens)
     usual = Budget()
     budget = usual._replace(tokens=tokens, characters=max(usual.characters, tokens * CHARACTERS_PER_TOKEN))
-    return prompt, budget, intake.label("session", session)
+    return prompt, budget, validation.label("session", session)
 
 
 def room(field: str, tokens: object) -> int:
     """A budget in which a note may find room. Raises InvalidInput."""
     if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens <= FRAME_TOKENS:
-        raise InvalidInput(field, f"{intake.shown(tokens)} is no room: the frame alone takes {FRAME_TOKENS} tokens")
-    return intake.count(field, tokens, least=FRAME_TOKENS + 1, most=intake.MOST_TOKENS)
+        raise InvalidInput(field, f"{validation.shown(tokens)} is no room: the frame alone takes {FRAME_TOKENS} tokens")
+    return validation.count(field, tokens, least=FRAME_TOKENS + 1, most=validation.MOST_TOKENS)
 
 
 class Injecting:

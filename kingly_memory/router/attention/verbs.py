@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from os import urandom
 from typing import NamedTuple
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.attention import pins
 from kingly_memory.attention.focus import WEIGHT, Focus, focus
 from kingly_memory.attention.pins import BOOST
@@ -15,7 +15,6 @@ from kingly_memory.attention.ratings import Rating, Ratings, relevance, unused_t
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft
 from kingly_memory.models import JsonObject, Receipt, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
@@ -24,6 +23,7 @@ from kingly_memory.router.attention import focus as focused
 from kingly_memory.router.thread_lookup import ATTENTION, INJECTED, RATINGS, THREAD, Named
 from kingly_memory.router.threads.changes import WEIGHTS
 from kingly_memory.router.write import Stored, WriteContext
+from kingly_memory.validation import Draft
 
 _PLACES = 4
 
@@ -214,7 +214,7 @@ class Attention:
         """Take the focus off a topic, or off everything that holds for this agent, also where it holds for others too.
         Raises InvalidInput."""
         which = "say which, or leave it out to clear all focus"
-        asked = None if topic is None else intake.required("topic", topic, which).strip()
+        asked = None if topic is None else validation.required("topic", topic, which).strip()
         cleared = await self._access.write(focused.clear(asked, self._access.write_context()))
         return Unfocused(cleared.gone, cleared.left, asked, cleared.for_everyone)
 
@@ -240,13 +240,13 @@ class Attention:
         without a title its first sentence is one. Raises InvalidInput, StoreError.
         """
         weight = pins.weight(weight_boost)
-        tags = intake.tag_list("topics", topics or ())
-        draft = intake.draft(
+        tags = validation.tag_list("topics", topics or ())
+        draft = validation.draft(
             content,
             content_limit_bytes=self._content_limit_bytes,
             key=key,
             significance=significance,
-            tags=intake.tag_list("topics", (*tags, pins.TAG)),
+            tags=validation.tag_list("topics", (*tags, pins.TAG)),
             title=title,
             origin=origin,
             metadata={"source": pins.SOURCE},
@@ -259,7 +259,7 @@ class Attention:
     async def unpin(self, thread_id: str) -> Unpinned:
         """Let a thread, named by its id or by the key or id of a memory of it, be as any other. What was said in it
         stays. Raises InvalidInput."""
-        said = intake.required("thread_id", thread_id)
+        said = validation.required("thread_id", thread_id)
         context, reader = self._access.write_context(), self._access.reader
 
         def look() -> tuple[Named, list[str], list[MemoryId]]:
@@ -277,19 +277,19 @@ class Attention:
         Names the thread by its id, or by the key or id of a memory of it. Each session that it was put into can be
         rated once; again takes the place of that. Raises InvalidInput, also for what was never put into a prompt.
         """
-        said = intake.required("thread_id", thread_id)
+        said = validation.required("thread_id", thread_id)
         if not isinstance(useful, bool):
-            raise InvalidInput("useful", f"expected true or false, not {intake.shown(useful)!r}")
+            raise InvalidInput("useful", f"expected true or false, not {validation.shown(useful)!r}")
         why = " ".join(reason.split()) if isinstance(reason, str) else reason
         context = self._access.write_context()
-        rating = Rating(useful, context.now, intake.label("reason", why or None))
+        rating = Rating(useful, context.now, validation.label("reason", why or None))
 
         def look() -> tuple[Named, list[str], list[MemoryId], Sequence[float]]:
             thread, contexts, ids = self._thread(said, context.project)
             showings = self._showings(ids)
             if not showings:
                 problem = "was never put into a prompt, by a hook or by inject, so there is nothing to rate yet"
-                raise InvalidInput("thread_id", f"{intake.shown(said)!r} {problem}")
+                raise InvalidInput("thread_id", f"{validation.shown(said)!r} {problem}")
             owners = [owner(context.project, one) for one in contexts] or [thread.owner]
             known = self._access.reader.facets(INJECTED, ids)
             return thread, owners, [one for one in ids if one in known], showings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.cognition.outcomes import TaskStatus, outcome_of
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode
@@ -56,10 +56,10 @@ def plan(
     config = MODES[chosen]
     name, wanted = ("top_k", top_k) if top_k is not None or limit == USUAL_LIMIT else ("limit", limit)
     if wanted is not None:
-        config = replace(config, top_k=intake.count(name, wanted, most=intake.MOST_IN_A_MODE))
+        config = replace(config, top_k=validation.count(name, wanted, most=validation.MOST_IN_A_MODE))
     if min_confidence is not None:
-        config = replace(config, min_confidence=intake.share("min_confidence", min_confidence))
-    least = None if min_similarity is None else intake.share("min_similarity", min_similarity)
+        config = replace(config, min_confidence=validation.share("min_confidence", min_confidence))
+    least = None if min_similarity is None else validation.share("min_similarity", min_similarity)
     return Plan(chosen, reason, config, least)
 
 
@@ -68,7 +68,9 @@ def _mode(query: str, mode: object, settings: Settings) -> tuple[RetrievalMode, 
     if mode != AUTO:
         known = [str(one) for one in RetrievalMode]
         if not isinstance(mode, str) or mode not in known:
-            raise InvalidInput("mode", f"{intake.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}")
+            raise InvalidInput(
+                "mode", f"{validation.shown(mode)!r} is unknown; choose one of {', '.join(known)}, {AUTO}"
+            )
         return RetrievalMode(mode), "asked for"
     default = RetrievalMode(settings.default_mode)
     if not settings.mode_aware:

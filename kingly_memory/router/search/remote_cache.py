@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
-from kingly_memory.intake import draft, moment
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing
 from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
@@ -17,6 +16,7 @@ from kingly_memory.router import lifetimes
 from kingly_memory.router.delivery import Delivery
 from kingly_memory.router.outbox import set_delivery
 from kingly_memory.settings import Settings
+from kingly_memory.validation import draft, moment
 
 UNSAVED = -1
 """The position of a row that is not in the store yet."""

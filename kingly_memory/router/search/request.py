@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, Source
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
 
@@ -49,7 +49,7 @@ class Request:
         if self.plan is not None:
             return self.plan.pool
         if self.by_ranks:
-            return min(limit * _RANKED, max(limit, intake.RESULTS_LIMIT))
+            return min(limit * _RANKED, max(limit, validation.RESULTS_LIMIT))
         return max(limit, _LEAST_POOL) if self.fold else limit
 
     def are_enough(self, memories: Sequence[Memory], limit: int) -> bool:
@@ -72,8 +72,10 @@ def request(
     fold: object = True, detail: object = "full", budget_tokens: object = None, by_ranks: object = False
 ) -> Request:
     """What a caller asked for. Raises InvalidInput."""
-    budget = None if budget_tokens is None else intake.count("budget_tokens", budget_tokens, most=intake.MOST_TOKENS)
-    return Request(bool(fold), intake.detail(detail), budget, bool(by_ranks))
+    budget = (
+        None if budget_tokens is None else validation.count("budget_tokens", budget_tokens, most=validation.MOST_TOKENS)
+    )
+    return Request(bool(fold), validation.detail(detail), budget, bool(by_ranks))
 
 
 def look(
@@ -99,12 +101,12 @@ def look(
 
     def found_of(query: Query, pool: int) -> LocalAnswer:
         found = found_in(query, first, pool)
-        while not found.cut and len(found.hits) >= pool and pool < intake.RESULTS_LIMIT:
+        while not found.cut and len(found.hits) >= pool and pool < validation.RESULTS_LIMIT:
             if request.are_enough([hit.memory for hit in found.hits], query.limit):
                 break
             if time.monotonic() >= deadline_s - LEAST_BUDGET_S:
                 return found._replace(cut=True)
-            pool = min(pool * _FURTHER, intake.RESULTS_LIMIT)
+            pool = min(pool * _FURTHER, validation.RESULTS_LIMIT)
             further = found_in(query, pool, pool)
             best = further if len(further.hits) > len(found.hits) else found  # the further one may have had no time
             found = best._replace(took_ms=found.took_ms + further.took_ms, cut=further.cut)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results
@@ -64,7 +64,7 @@ class VerifiedRetriever:
     ) -> None:
         self._searcher = searcher
         self._model = language_model
-        self._threshold = intake.share("verification_threshold", verification_threshold)
+        self._threshold = validation.share("verification_threshold", verification_threshold)
         self._clock = clock or _system_clock()
         self._verification_s = verification_s
         self._llm_timeout_s = llm_timeout_s
@@ -86,7 +86,7 @@ class VerifiedRetriever:
         memories most like them, else against nothing. Of several that say the same the surest is checked for all,
         unless `fold` is off. Raises InvalidInput; never because of the model or the remote.
         """
-        wanted = intake.count("top_k", top_k, most=intake.MOST_VERIFIED)
+        wanted = validation.count("top_k", top_k, most=validation.MOST_VERIFIED)
         sources = _texts(ground_truth_sources)
         began = self._clock.monotonic()
         found = await self._searcher.find(replace(query, limit=wanted * POOL), include_semantic=include_semantic)
@@ -218,7 +218,7 @@ def _texts(sources: object) -> tuple[str, ...]:
     several = (sources,) if isinstance(sources, str) else sources
     if not isinstance(several, list | tuple) or not all(isinstance(one, str) for one in several):
         raise InvalidInput("ground_truth", "expected a list of texts")
-    texts = tuple(intake.mended(one) for one in several if one.strip())
+    texts = tuple(validation.mended(one) for one in several if one.strip())
     if several and not texts:
         raise InvalidInput("ground_truth", "holds no text; give the sources, or leave it out")
     size = sum(map(len, texts))

@@ -16,12 +16,12 @@ from kingly_memory.cognition.context import Context
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import shown
 from kingly_memory.models import JsonObject, Memory, Standing
 from kingly_memory.ports import Transaction
 from kingly_memory.router import archive, contexts, thread_cleanup, write
 from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, VISIBLE, Named, into, number, texts
 from kingly_memory.router.write import WriteContext
+from kingly_memory.validation import shown
 
 MOST_MOVED = 2_000
 """Messages of a thread that is split: all of them are written in one transaction."""

@@ -11,13 +11,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.attention.pins import is_pinned
 from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.cognition.owners import current_owner, owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id
-from kingly_memory.intake import Imported
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken
 from kingly_memory.ports import Row, StoreReader, Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
@@ -28,6 +27,7 @@ from kingly_memory.router.threads import reading
 from kingly_memory.router.view import pages
 from kingly_memory.router.write import WriteContext
 from kingly_memory.thread_files import FILE, FROM_FILE, ExportedThread, ImportedFocus, ImportedThread
+from kingly_memory.validation import Imported
 
 FOCUS = "focus"
 _AT_ONCE = 200
@@ -182,7 +182,7 @@ def _set_facets(
 def _set_at(focus: JsonObject) -> datetime:
     """When a focus was changed last; one that does not say so is older than all others."""
     times = [focus.get("last_updated"), *(one.get("set_at") for one in focus.get("active_focus", []))]
-    known = [at for one in times if isinstance(one, str) and (at := intake.moment("last_updated", one)) is not None]
+    known = [at for one in times if isinstance(one, str) and (at := validation.moment("last_updated", one)) is not None]
     return max(known, default=_LONG_AGO)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.attention import drift
 from kingly_memory.attention.focus import Focus, folded
 from kingly_memory.attention.ratings import Ratings, relevance
@@ -16,7 +16,6 @@ from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import shown
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL
 from kingly_memory.models import JsonObject, Memory, Query, Standing
 from kingly_memory.ports import Searcher, StoreReader, Transaction
@@ -38,6 +37,7 @@ from kingly_memory.router.threads.views import (
     ThreadView,
 )
 from kingly_memory.router.write import WriteContext
+from kingly_memory.validation import shown
 
 MOST_LISTED = 1_000
 MESSAGES = 20
@@ -78,7 +78,7 @@ class Threads:
     async def list(self, limit: int = 50, status: str = ACTIVE) -> tuple[Glance, ...]:
         """The threads of the project, the latest first; `status` is active, archived, merged-into or all. A memory
         that belongs to no context is a thread too, but in no list. Raises InvalidInput, StoreError."""
-        most = intake.count("limit", limit, most=MOST_LISTED)
+        most = validation.count("limit", limit, most=MOST_LISTED)
         if status not in (*STATUSES, "all"):
             known = ", ".join((*STATUSES, "all"))
             raise InvalidInput("status", f"{shown(status)!r} is unknown; choose one of {known}")
@@ -90,9 +90,9 @@ class Threads:
     async def get(self, thread_id: str, first: int = 0, limit: int = MESSAGES) -> ThreadView:
         """A thread with its messages from number `first` on. One that was merged into another is shown as that one,
         with `status` merged-into. No use of the memories. Raises InvalidInput, StoreError."""
-        said = intake.required("thread_id", thread_id)
-        start = intake.count("first", first, least=0, most=2**62)
-        most = intake.count("limit", limit, least=0, most=MOST_LISTED)
+        said = validation.required("thread_id", thread_id)
+        start = validation.count("first", first, least=0, most=2**62)
+        most = validation.count("limit", limit, least=0, most=MOST_LISTED)
         now_s = (await self._context()).now_s
 
         def look() -> ThreadView:
@@ -107,7 +107,9 @@ class Threads:
     async def merge(self, thread_a: str, thread_b: str) -> Merged:
         """Make the second thread a part of the first. All that was said stays where it is, the larger weight counts,
         and ratings and topics count together. `split` takes it back. Raises InvalidInput, StoreError."""
-        names = {field: intake.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))}
+        names = {
+            field: validation.required(field, one) for field, one in (("thread_a", thread_a), ("thread_b", thread_b))
+        }
         context = await self._context()
 
         def look() -> tuple[Named, Named, float]:
@@ -125,8 +127,8 @@ class Threads:
         """Part the threads that were merged into one, or those of them that `topics` name by id or title. Else divide
         its messages by topic, or take out those about the `topics`: each part gets an id of its own, and the largest
         keeps this one. Raises InvalidInput, also when there is nothing to divide; StoreError."""
-        said = intake.required("thread_id", thread_id)
-        wanted = intake.tag_list("topics", topics or ())
+        said = validation.required("thread_id", thread_id)
+        wanted = validation.tag_list("topics", topics or ())
         context = await self._context()
         thread, plan, shares = await self._access.read(lambda: self._division(said, wanted, context))
         done = await self._access.write(plan)
@@ -140,8 +142,8 @@ class Threads:
 
     async def rename(self, thread_id: str, title: str) -> ThreadView:
         """Call a thread something else. Raises InvalidInput, StoreError."""
-        said = intake.required("thread_id", thread_id)
-        called = intake.required("title", title, "say what to call the thread")
+        said = validation.required("thread_id", thread_id)
+        called = validation.required("title", title, "say what to call the thread")
         now_s = (await self._context()).now_s
         thread = await self._access.read(lambda: self._present(said, now_s))
         await self._access.write(changes.rename(thread, called))
@@ -151,8 +153,8 @@ class Threads:
         """The threads on a topic, those first to which somebody has given such a title, or the one of that id; archived
         ones too. Each counts as recalled. `restore` brings back what compaction or an import has archived of a thread
         that is named by its id. Raises InvalidInput, StoreError."""
-        said = intake.required("topic", topic, "say what to recall")
-        most = intake.count("limit", limit, most=LOOKED_AT)
+        said = validation.required("topic", topic, "say what to recall")
+        most = validation.count("limit", limit, most=LOOKED_AT)
         context = await self._context()
         thread = await self._access.read(lambda: self._if_thread(said))
         if thread is None and restore:
@@ -192,11 +194,11 @@ class Threads:
         `within` seconds (`math.inf`: all of them), the others with the next call; `unread` says how many of all active
         threads were not looked at. Changes nothing, and nothing counts as used. Raises InvalidInput, StoreError."""
         now_s = self._access.write_context().now_s
-        within_s = within if within == math.inf else intake.seconds("within", within)
+        within_s = within if within == math.inf else validation.seconds("within", within)
         said: object = context
         if said is not None and not (isinstance(said, str) and said.strip()):
             raise InvalidInput("context", "is empty or no text; say what you are working on, or leave it out")
-        asked = None if context is None else intake.query(context, project=self._project, limit=RELATED)
+        asked = None if context is None else validation.query(context, project=self._project, limit=RELATED)
         return await self._access.read(lambda: self._suggesting.suggest(asked, now_s, within_s))
 
     async def _context(self) -> WriteContext:
@@ -337,7 +339,9 @@ class Threads:
     async def _on(self, topic: str, most: int) -> dict[Named, Sequence[Memory]]:
         """The threads that are called so, then those of the memories that answer, the best answer's first; each with
         the memories that answer best."""
-        query = Query(topic, self._project, limit=LOOKED_AT, include_archived=True, without_tags=intake.unsought(None))
+        query = Query(
+            topic, self._project, limit=LOOKED_AT, include_archived=True, without_tags=validation.unsought(None)
+        )
         hits = [hit.memory for hit in await self._searcher.find(query)]
 
         def look() -> dict[Named, Sequence[Memory]]:

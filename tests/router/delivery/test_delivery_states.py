@@ -14,7 +14,6 @@ from functools import partial
 from typing import TypeVar
 
 from kingly_memory.ids import MemoryId
-from kingly_memory.intake import Draft, draft
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import Row, Transaction
 from kingly_memory.router import delivery, known_remotes, outbox, write
@@ -23,6 +22,7 @@ from kingly_memory.router.outbox import delivery_of, set_delivery
 from kingly_memory.router.routes import Route, Routes
 from kingly_memory.router.write import WriteContext
 from kingly_memory.settings import Settings
+from kingly_memory.validation import Draft, draft
 
 T = TypeVar("T")
 

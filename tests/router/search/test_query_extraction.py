@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.eval.wrapping import WAYS, wrapped
-from kingly_memory import intake, query_extraction
+from kingly_memory import query_extraction, validation
 from kingly_memory.models import Query
 from kingly_memory.query_extraction import LINES, MOST_PLAIN, READ, extract_query
 from kingly_memory.writing import QUERY_CHARACTERS, QUERY_WORDS
@@ -66,7 +66,7 @@ STORY = (
 )
 def test_a_short_or_plain_text_is_asked_as_it_is(text: str) -> None:
     assert extract_query(text) == text
-    assert intake.query(text, project="p") == Query(text, "p")
+    assert validation.query(text, project="p") == Query(text, "p")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -157,21 +157,23 @@ def test_only_the_ends_of_a_paste_are_read() -> None:
 
 def test_a_long_key_is_kept_beside_what_is_asked() -> None:
     key = "-".join(f"reports/{number:03}" for number in range(36))
-    query = intake.query(f" {key}\n", project="p")
-    assert QUERY_CHARACTERS < len(key) <= intake.KEY_LIMIT
+    query = validation.query(f" {key}\n", project="p")
+    assert QUERY_CHARACTERS < len(key) <= validation.KEY_LIMIT
     assert (query.is_excerpt, query.key) == (True, key)
-    assert intake.query(f"{LOG}\n\n{QUESTION}", project="p").key is None
-    assert intake.query(QUESTION, project="p").key is None
+    assert validation.query(f"{LOG}\n\n{QUESTION}", project="p").key is None
+    assert validation.query(QUESTION, project="p").key is None
 
 
 def test_a_query_says_that_it_is_an_excerpt() -> None:
-    query = intake.query(f"{LOG}\n\n{QUESTION}", project="p")
+    query = validation.query(f"{LOG}\n\n{QUESTION}", project="p")
     assert (query.text, query.asked) == (QUESTION, QUESTION)
-    assert intake.query(QUESTION, project="p").asked is None
+    assert validation.query(QUESTION, project="p").asked is None
 
 
 def test_a_short_question_loads_nothing_for_long_ones() -> None:
-    code = "import sys; from kingly_memory import intake; intake.query('what did the plumber say?', project='p'); "
+    code = (
+        "import sys; from kingly_memory import validation; validation.query('what did the plumber say?', project='p'); "
+    )
     code += "print([name for name in sys.modules if 'extraction' in name])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "[]\n"

@@ -15,7 +15,6 @@ import pytest
 from kingly_memory import MemoryRouter
 from kingly_memory.app import parts
 from kingly_memory.errors import RemoteError, RemoteRefused
-from kingly_memory.intake import Imported, draft
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
 from kingly_memory.place import Place
@@ -28,6 +27,7 @@ from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, Local
 from kingly_memory.router.view import Station
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import FakeRemote, ManualClock
+from kingly_memory.validation import Imported, draft
 
 NAME = "0123456789abcdef"
 SETTINGS = Settings(durability="process", pace=Pace(closing_s=0.0))

@@ -14,7 +14,6 @@ import pytest
 
 from kingly_memory import Memory, MemoryRouter, Results, Source, SyncMemoryRouter
 from kingly_memory.errors import InvalidInput, InvalidSetting, LanguageModelError
-from kingly_memory.intake import MOST_VERIFIED
 from kingly_memory.models import Hit, JsonObject, LayerReport, Query
 from kingly_memory.retrieval.verification import Judge, VerificationStatus, VerifiedMemory
 from kingly_memory.router.search import verified
@@ -22,6 +21,7 @@ from kingly_memory.router.search.verified import SOURCES_CHARACTERS, SOURCES_LIM
 from kingly_memory.settings import Pace, Settings
 from kingly_memory.testing import ManualClock, ScriptedLanguageModel
 from kingly_memory.testing.models import Reply
+from kingly_memory.validation import MOST_VERIFIED
 from kingly_memory.writing import estimated_tokens
 from tests.cli_runner import Run, runner
 from tests.mcp_sessions import session

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kingly_memory import intake
+from kingly_memory import validation
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import new_id
 from kingly_memory.models import DEEP_KINDS, KINDS, QUICK_KINDS, Memory, MemoryType, Origin, Scope
@@ -19,8 +19,8 @@ from kingly_memory.writing import QUERY_CHARACTERS
 LIMIT = 1_048_576
 
 
-def drafted(content: object = "a note", **said: Any) -> intake.Draft:
-    return intake.draft(content, content_limit_bytes=LIMIT, **said)
+def drafted(content: object = "a note", **said: Any) -> validation.Draft:
+    return validation.draft(content, content_limit_bytes=LIMIT, **said)
 
 
 @pytest.mark.requirement("KNG-085")
@@ -121,12 +121,12 @@ def test_metadata_is_a_copy_that_later_changes_do_not_reach() -> None:
 )
 def test_bad_filter_is_refused_by_its_name(field: str, said: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        intake.query(**{"text": "words", "project": "p", **said})
+        validation.query(**{"text": "words", "project": "p", **said})
     assert caught.value.field == field
 
 
 def test_query_of_a_megabyte_is_cut_and_not_refused() -> None:
-    assert 0 < len(intake.query("x" * 1_000_000, project="p").text) <= QUERY_CHARACTERS
+    assert 0 < len(validation.query("x" * 1_000_000, project="p").text) <= QUERY_CHARACTERS
 
 
 @pytest.mark.requirement("UNI-009")
@@ -134,19 +134,19 @@ def test_naive_times_are_taken_as_utc_and_others_converted() -> None:
     noon = datetime(2026, 5, 1, 12)  # noqa: DTZ001  # the naive case is the point
     east = datetime(2026, 5, 1, 14, tzinfo=timezone(timedelta(hours=2)))
     expected = datetime(2026, 5, 1, 12, tzinfo=UTC)
-    assert intake.moment("since", noon) == intake.moment("since", east) == expected
-    assert intake.moment("since", "2026-05-01T12:00:00") == expected
+    assert validation.moment("since", noon) == validation.moment("since", east) == expected
+    assert validation.moment("since", "2026-05-01T12:00:00") == expected
 
 
 @pytest.mark.parametrize("day", ["2026-05-01", "20260501", "2026-W18-5"])
 def test_a_day_means_its_beginning_or_its_end(day: str) -> None:
-    query = intake.query("x", project="app", since=day, until=day)
+    query = validation.query("x", project="app", since=day, until=day)
     assert query.since == datetime(2026, 5, 1, tzinfo=UTC)
     assert query.until == datetime(2026, 5, 1, 23, 59, 59, 999_999, tzinfo=UTC)
 
 
 def test_a_time_of_a_day_means_that_time() -> None:
-    until = intake.query("x", project="app", until="2026-05-01T00:00").until
+    until = validation.query("x", project="app", until="2026-05-01T00:00").until
     assert until == datetime(2026, 5, 1, tzinfo=UTC)
 
 
