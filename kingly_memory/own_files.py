@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import stat
-import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +21,8 @@ OWN_FOLDERS = (PROJECT_FOLDER, "kingly")
 """Folders that hold a home and nothing else but what belongs to it: in a project, and in the user's data folder."""
 CAREFULLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """No link is followed, and no pipe waited for."""
+LONGEST_PAUSE_S = 0.002
+"""Between two looks at a lock."""
 
 
 def check_folder(folder: Path) -> None:
@@ -120,39 +122,21 @@ def opened(path: str | os.PathLike[str], how: int, folder: int | None = None) ->
 
 
 def lock(descriptor: int, wait_s: float, how: int = fcntl.LOCK_EX) -> bool:
-    """Whether the file could be locked before the wait was over; if not, close the descriptor. The kernel lets go of
-    the lock when the process ends.
+    """Whether the file could be locked before the wait was over. The kernel lets go of it when the process ends.
 
-    The kernel wakes whoever waits in `flock`, which is several times quicker than to try again and again. It knows no
-    time limit there, so a thread waits in our place, and lets go at once if it comes too late.
+    A thread that waits inside `flock` would be woken sooner. But a child that is forked meanwhile keeps its descriptor,
+    and with that the lock, and a lock that never comes free would collect one thread for each try.
     """
-    with suppress(BlockingIOError):
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-        return True
-    if wait_s <= 0:
-        return False
-    turn, taken, given_up = threading.Lock(), threading.Event(), threading.Event()
-    copy = os.dup(descriptor)  # the caller may close his own meanwhile, and its number may come to mean another file
-
-    def wait() -> None:
+    end, pause = time.monotonic() + wait_s, 0.000_2
+    while True:
         try:
-            fcntl.flock(copy, how)
-            with turn:
-                if given_up.is_set():
-                    fcntl.flock(copy, fcntl.LOCK_UN)
-                else:
-                    taken.set()
-        finally:
-            os.close(copy)
-
-    threading.Thread(target=wait, name="kingly-lock", daemon=True).start()
-    try:
-        taken.wait(wait_s)
-    finally:
-        with turn:
-            if not taken.is_set():
-                given_up.set()
-    return taken.is_set()
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
 def unlock(descriptor: int) -> None:

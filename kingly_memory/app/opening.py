@@ -86,15 +86,17 @@ class MemoryRouter(AgentVerbs, AttentionVerbs, RemoteVerbs):
             log.warning("%s", one)
         time = clock or SystemClock()
         remotes = parts.reached(place)
+        meaning, station = parts.meaning(chosen), parts.station(place, chosen, remotes)
+        # The store comes after all that may raise: what is opened counts as in use until it is closed.
         engine = Engine(
-            parts.station(place, chosen, remotes),
+            station,
             store=parts.open_store(place, chosen),
             settings=chosen,
             clock=time,
             remotes=parts.remote_parts(place, chosen, remotes, time),
             observers=observers,
             embedder=parts.embedder,
-            meaning=parts.meaning(chosen),
+            meaning=meaning,
             sweeping=parts.sweep_lock(place),
             injections=parts.injections(place),
             language_model=partial(parts.language_model, chosen, time),

@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakSet
 
 from kingly_memory import validation
 from kingly_memory.adapters.local.folder import Folder, try_lock
@@ -323,6 +324,13 @@ class Leadership:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
+        _leaderships.add(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: close the copy of the descriptor, which would keep the lock after the parent's end."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def take(self) -> bool:
         """True when this process holds the lock, now or already. False while the home cannot be written, or a
@@ -342,3 +350,14 @@ class Leadership:
         if self._descriptor is not None:
             unlock(self._descriptor)
             self._descriptor = None
+
+
+_leaderships: WeakSet[Leadership] = WeakSet()
+
+
+def _leave_all_to_parent() -> None:
+    for one in list(_leaderships):
+        one.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_all_to_parent)

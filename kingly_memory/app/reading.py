@@ -39,12 +39,12 @@ class LocalReader(View):
         self._place = place
         self._settings = settings
         self._is_by_meaning = meaning
-        store = parts.open_store(place, settings)
+        self._is_closed = False
+        station = parts.station(place, settings, parts.reached(place))
+        store = parts.open_store(place, settings)  # after what may raise: it counts as in use until it is closed
         self._reader = store.reader
         words = LocalSearch(store.reader, likeness=False, repairs=repairs)
-        super().__init__(
-            parts.station(place, settings, parts.reached(place)), store=store, local=words, clock=WallClock()
-        )
+        super().__init__(station, store=store, local=words, clock=WallClock())
 
     @cached_property
     def _layer(self) -> LocalLayer:
@@ -134,7 +134,10 @@ class LocalReader(View):
         }
 
     def close(self) -> None:
-        self._store.close()
+        """Let go of the store. Safe to call twice."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._store.close()
 
 
 def open_reader(

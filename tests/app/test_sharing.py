@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 from kingly_memory import MemoryRouter, RouterClosed, Settings
 from kingly_memory.app import parts
+from kingly_memory.app.reading import open_reader
 from kingly_memory.place import Place
 from kingly_memory.settings import Pace
 
@@ -107,3 +109,44 @@ print(asyncio.run(main()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+async def test_a_reader_that_is_closed_twice_closes_nobody_elses_store(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home", "app") as memory:
+        await memory.store("fog at sea")
+        reader = open_reader(Place(tmp_path / "home", "app", None))
+        reader.close()
+        reader.close()
+        await memory.store("more fog")
+
+
+async def test_an_opening_that_fails_leaves_no_store_in_use(
+    tmp_path: Path, threads_before: set[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "meaning", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        opened(tmp_path / "home", "app")
+    monkeypatch.undo()
+    async with opened(tmp_path / "home", "app") as memory:
+        await memory.store("fog at sea")
+    assert our_threads(threads_before) == []
+
+
+def test_a_forked_child_does_not_keep_the_turn_to_deliver(tmp_path: Path) -> None:
+    leader = parts.Leadership(tmp_path / "turn.lock")
+    assert leader.take()
+    (told, tell), (heard, say) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(say, b".")  # it runs, and has done what a child does first
+        os.read(told, 1)
+        os._exit(0)
+    os.read(heard, 1)
+    leader.leave_to_parent()  # closes it as a kill does, without unlocking
+    try:
+        assert parts.Leadership(tmp_path / "turn.lock").take(), "the child holds no copy of the lock"
+    finally:
+        os.write(tell, b".")
+        os.waitpid(child, 0)
+        for descriptor in (told, tell, heard, say):
+            os.close(descriptor)

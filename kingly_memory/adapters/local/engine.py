@@ -51,6 +51,7 @@ class Engine:
         self._synchronous = synchronous
         self._lock_wait_s = lock_wait_s
         self._recover = recover
+        self._is_unnoted = False
         self._cache: Cache | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[Inode | None, Inode | None] = (None, None)
@@ -82,7 +83,12 @@ class Engine:
                 cache, connection = self._opened()
                 with cache.transact():
                     self._check_unchanged(connection)
+                    before = connection.total_changes
                     outcomes = self._run(changes, connection)
+                    if self._is_unnoted and connection.total_changes > before:
+                        # Only now: a store that nobody has written to has no WAL that could be missed later.
+                        self._folder.note_opened()
+                        self._is_unnoted = False
             except (StoreError, sqlite3.Error, Timeout, OSError) as error:
                 inode = self._folder.inode()
                 self.release()
@@ -148,8 +154,7 @@ class Engine:
             if journal != "wal":
                 raise StoreUnwritable(str(self._folder.store), f"journal mode {journal} instead of wal")
             is_new = layout_of(connection) == 0 or not self._folder.founded.exists()
-            if not is_new or self._found(self._cache, connection):
-                self._folder.note_opened()
+            self._is_unnoted = not is_new or self._found(self._cache, connection)
             self._schema_version = _schema_version(connection)
             self._files = self._files_now()
         return self._cache, self._connection

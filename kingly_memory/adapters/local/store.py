@@ -70,13 +70,13 @@ class DiskStore:
         return self._reader
 
     def write(self, change: Callable[[Transaction], T]) -> Future[T]:
-        from concurrent.futures import Future  # loads logging, which a command that only reads does without
-        from queue import SimpleQueue
-
-        future: Future[T] = Future()
-        with self._lock:
+        with self._lock:  # a fork waits for it, so that no child finds an import half done
             if self._closed:
                 raise RouterClosed
+            from concurrent.futures import Future  # loads logging, which a command that only reads does without
+            from queue import SimpleQueue
+
+            future: Future[T] = Future()
             if self._jobs is None:
                 from kingly_memory.adapters.local.engine import Engine
 
@@ -109,9 +109,10 @@ class DiskStore:
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None
-            if thread is not None and self._jobs is not None:
-                self._jobs.put(None)
-        if thread is not None:
+            jobs = self._jobs
+        self._connections.close()  # first: SQLite folds the WAL in only where the writer is the last to close
+        if thread is not None and jobs is not None:
+            jobs.put(None)
             thread.join()
         self._connections.close()
 

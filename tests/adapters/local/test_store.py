@@ -423,3 +423,11 @@ def test_memory_of_ours_hides_the_copy_under_the_same_remote_id(store: DiskStore
         facet = {"state": "delivered", "due": None, "remote_id": "r1"}
         store.write(lambda tx, one=one, facet=facet: tx.set_facet("delivery", f"{REMOTE}:{one.id}", facet)).result()  # type: ignore[misc]
     assert store.reader.by_remote_id(REMOTE, ["r1", "r2"]) == {"r1": own.id}
+
+
+def test_a_store_that_is_closed_after_reading_leaves_no_log_behind(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path / "home")
+    put(store, memory("fog at sea"))
+    assert stored_contents(store) == ["fog at sea"]
+    store.close()
+    assert sorted(path.name for path in (tmp_path / "home" / "store").iterdir()) == ["cache.db"]
