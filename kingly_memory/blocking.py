@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from kingly_memory.api.choices import DetailName, ModeName, TypeName
-    from kingly_memory.api.upkeep import PutAway
+    from kingly_memory.api.lifecycle import PutAway
     from kingly_memory.attention.focus import Focus
     from kingly_memory.attention.injection import Injection
     from kingly_memory.attention.suggestions import Suggestions

@@ -7,8 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
+from kingly_memory.api.lifecycle import LifecycleVerbs
 from kingly_memory.api.memories import MemoryVerbs
-from kingly_memory.api.upkeep import UpkeepVerbs
 from kingly_memory.cognition import thoughts
 from kingly_memory.cognition.agent_memory import SEEDS, CognitiveMemory, ExperienceRules
 from kingly_memory.cognition.confidence import Assessment, Routing
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # read by whoever compresses
     from kingly_memory.router.learning import Lesson
 
 
-class AgentVerbs(MemoryVerbs, UpkeepVerbs):
+class AgentVerbs(MemoryVerbs, LifecycleVerbs):
     """The verbs of agents, which rest on those of memories and upkeep."""
 
     # --- tasks --------------------------------------------------------------------------------------------------------

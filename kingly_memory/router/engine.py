@@ -27,7 +27,6 @@ from kingly_memory.router.agents.stream import Notifier
 from kingly_memory.router.attention.feedback import UsageFeedback
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
-from kingly_memory.router.landing import Landing
 from kingly_memory.router.linking import Associations
 from kingly_memory.router.lock import Lock
 from kingly_memory.router.remotes import RemoteConnection, RemotePart, Remotes
@@ -38,6 +37,7 @@ from kingly_memory.router.search.meaning import MeaningSearch, VectorSearch
 from kingly_memory.router.search.request import SHOWING_SHARE, Request, shown
 from kingly_memory.router.search.search import Search
 from kingly_memory.router.shared_threads import SharedThreads
+from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.router.sweep import Sweeper, SweepReport
 from kingly_memory.router.usage import UsageBuffer
 from kingly_memory.router.view import Station, View
@@ -106,9 +106,9 @@ class Engine:
         self.notifier = Notifier()
         self.usage = UsageBuffer()
         self.lookups = Lookups(station.project)
-        self.landing = Landing()
+        self.store_futures = StoreFutures()
         self.threads = SharedThreads("kingly-reader", 4)
-        self.sweeper = Sweeper(store=store, landing=self.landing, lock=sweeping or Lock())
+        self.sweeper = Sweeper(store=store, store_futures=self.store_futures, lock=sweeping or Lock())
         self.usage_feedback = None
         if injections is not None:  # what was injected and never looked at again
             self.usage_feedback = UsageFeedback(injections, self, project=station.project, clock=clock)
@@ -129,7 +129,7 @@ class Engine:
                 routes,
                 project=station.project,
                 store=store,
-                landing=self.landing,
+                store_futures=self.store_futures,
                 clock=clock,
                 settings=settings,
                 events=self.events,
@@ -280,7 +280,7 @@ class Engine:
         """Run a change in a transaction; it is durable when this returns. Raises RouterClosed, StoreError, and what the
         change raises."""
         await self.opened()
-        return await self.landing.of(self.store.write(change))
+        return await self.store_futures.of(self.store.write(change))
 
     def write_context(self) -> WriteContext:
         """What a change needs to know, as of now."""
@@ -308,7 +308,7 @@ class Engine:
             for buffer in self._buffers:
                 change = buffer.take()
                 if change is not None:
-                    buffer.written(await self.landing.of(self.store.write(change)))
+                    buffer.written(await self.store_futures.of(self.store.write(change)))
 
     async def _flush_if_possible(self) -> None:
         """Uses and copies are worth a warning, not a failure."""
@@ -508,7 +508,7 @@ class Engine:
             self._agent_memories = AgentMemories(
                 self,
                 store=self.store,
-                landing=self.landing,
+                store_futures=self.store_futures,
                 check_open=self.check_open,
                 stored=self._after_experience,
             )

@@ -19,13 +19,13 @@ from kingly_memory.observe import Events
 from kingly_memory.ports import Clock, LocalStore, Remote
 from kingly_memory.router import known_remotes, outbox
 from kingly_memory.router.delivery import Delivery
-from kingly_memory.router.landing import Landing
 from kingly_memory.router.link import as_shown
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, Route, Routes
 from kingly_memory.router.search.remote_cache import RemoteCache
 from kingly_memory.router.search.remote_side import RemoteSide
 from kingly_memory.router.sender import Sender, SendWindow
+from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.settings import Settings
 
 log = logging.getLogger("kingly_memory.delivery")
@@ -103,7 +103,7 @@ class RemoteConnection:
         *,
         project: str,
         store: LocalStore,
-        landing: Landing,
+        store_futures: StoreFutures,
         clock: Clock,
         settings: Settings,
         events: Events,
@@ -139,7 +139,7 @@ class RemoteConnection:
         self._routes = routes
         self._project = project
         self._store = store
-        self._landing = landing
+        self._store_futures = store_futures
         self._clock = clock
         self._settings = settings
         self._enrols = routes.use is RemoteUse.ENROL
@@ -326,7 +326,7 @@ class RemoteConnection:
         has_complained = False
         while True:
             try:
-                if await self._landing.of(begun):
+                if await self._store_futures.of(begun):
                     await self._backfill()
             except KinglyMemoryError as error:
                 if not has_complained:
@@ -354,11 +354,11 @@ class RemoteConnection:
         for start in range(0, len(ids), known_remotes.AT_ONCE):
             some = ids[start : start + known_remotes.AT_ONCE]
             change = known_remotes.send_after_all(name, some, project, self._now_s(), self._is_for)
-            await self._landing.of(self._store.write(change))
+            await self._store_futures.of(self._store.write(change))
         due, after = 0, ""
         while True:
             batch = known_remotes.backfill(name, project, self._now_s(), after, self._is_for)
-            made = await self._landing.of(self._store.write(batch))
+            made = await self._store_futures.of(self._store.write(batch))
             due += made.due
             if made.last is None:
                 break

@@ -33,8 +33,8 @@ from kingly_memory.ports import LocalStore, StoreReader, Transaction
 from kingly_memory.router import compaction, sweep_changes
 from kingly_memory.router.archive import APART
 from kingly_memory.router.compaction import CompactionPlan, Note
-from kingly_memory.router.landing import Landing
 from kingly_memory.router.lock import Lock
+from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.sweep_changes import Behind, Sweep, Undone
 from kingly_memory.router.write import WriteContext
@@ -110,9 +110,9 @@ class Done:
 class Sweeper:
     """Sweeps for one router."""
 
-    def __init__(self, *, store: LocalStore, landing: Landing, lock: Lock) -> None:
+    def __init__(self, *, store: LocalStore, store_futures: StoreFutures, lock: Lock) -> None:
         self._store = store
-        self._landing = landing
+        self._store_futures = store_futures
         self._lock = lock
         self._is_busy = False
 
@@ -180,7 +180,7 @@ class Sweeper:
             self._lock.give_up()
 
     async def _write(self, change: Callable[[Transaction], T]) -> T:
-        return await self._landing.of(self._store.write(change))
+        return await self._store_futures.of(self._store.write(change))
 
     # --- planning: on a thread of its own, since those that searches read on are for searches -------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kingly_memory import MemoryRouter, Settings, SyncMemoryRouter
-from kingly_memory.api.upkeep import UpkeepVerbs
+from kingly_memory.api.lifecycle import LifecycleVerbs
 from kingly_memory.errors import InvalidInput
 from kingly_memory.router.learning import FACT_CHARACTERS
 from kingly_memory.settings import Pace
@@ -151,7 +151,7 @@ async def test_what_cannot_be_learned_is_refused_before_a_model_is_asked(
 
 def test_the_router_for_code_that_does_not_await_has_the_same_verbs() -> None:
     verbs = [name for name, one in inspect.getmembers(MemoryRouter, callable) if not name.startswith("_")]
-    here = {*vars(UpkeepVerbs), "compress_and_learn"}
+    here = {*vars(LifecycleVerbs), "compress_and_learn"}
     own = {"open", "close", "cognitive_waiting"}
     missing = [name for name in verbs if name not in own and not hasattr(SyncMemoryRouter, name)]
     assert missing == []

@@ -37,7 +37,7 @@ from kingly_memory.router import write
 from kingly_memory.router.access import Access
 from kingly_memory.router.archive import Archived, shelve
 from kingly_memory.router.editions import FACET, owner
-from kingly_memory.router.landing import Landing
+from kingly_memory.router.store_futures import StoreFutures
 from kingly_memory.router.write import WriteContext
 
 log = logging.getLogger("kingly_memory.router")
@@ -93,7 +93,7 @@ class AgentMemory(CognitiveMemory):
         while True:
             while self._waiting and not self._waiting[-1].future.done():
                 with suppress(Exception):
-                    await self._around.landing.of(self._waiting[-1].future)
+                    await self._around.store_futures.of(self._waiting[-1].future)
             failure = self._failure()
             if failure is None:
                 if self._is_stale:
@@ -243,7 +243,7 @@ class AgentMemories:
         access: Access,
         *,
         store: LocalStore,
-        landing: Landing,
+        store_futures: StoreFutures,
         check_open: Callable[[], None],
         stored: Callable[[Memory | None, tuple[MemoryId, ...]], None],
     ) -> None:
@@ -251,7 +251,7 @@ class AgentMemories:
         self.project = access.project
         self.write_context = access.write_context
         self.store = store
-        self.landing = landing
+        self.store_futures = store_futures
         self.unsaved: set[AgentMemory] = set()
         """Those with changes that wait for the store: nothing else may hold them any longer."""
         self._access = access

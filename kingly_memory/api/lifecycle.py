@@ -20,7 +20,7 @@ from kingly_memory.router.sweep_changes import Undone
 from kingly_memory.router.write import WriteContext
 
 
-class UpkeepVerbs(Family):
+class LifecycleVerbs(Family):
     """The verbs of upkeep."""
 
     async def sweep(self, policies: Sequence[str] | None = None, dry_run: bool = False) -> SweepReport:

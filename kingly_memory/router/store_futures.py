@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Landing:
+class StoreFutures:
     """Where the futures of other threads arrive in one event loop."""
 
     def __init__(self) -> None:
