@@ -479,6 +479,15 @@ class RemoteInfo(NamedTuple):
         return " over ".join(filter(None, (named, spoken))) or UNKNOWN
 
 
+class Forgotten(NamedTuple):
+    """What a remote has forgotten since it was last asked, by its own ids. `until` is what to ask from the next time;
+    `more` says that the answer was cut."""
+
+    remote_ids: tuple[str, ...]
+    until: str
+    more: bool = False
+
+
 class RemoteLink(NamedTuple):
     """A link between two memories of a project, by their ids on the remote."""
 
@@ -528,6 +537,13 @@ class Remote(Protocol):
         """Drop the remote's copy: by its remote id, or by our id when the outcome of storing it was never known.
 
         Returns the remote's id, if it is known by then: an update under it brings the memory back.
+        """
+        ...
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        """What was forgotten there since an earlier answer's `until`, by anybody, so that copies can be dropped.
+
+        None from a remote that does not tell. One try, ended at `timeout_s`.
         """
         ...
 

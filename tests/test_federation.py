@@ -15,7 +15,7 @@ from kingly_memory import InvalidInput, MemoryRouter, RemoteUnavailable, Setting
 from kingly_memory.errors import RemoteUnauthorised
 from kingly_memory.models import DeliveryState, JsonObject, LinkState, Memory, MemoryType, Source
 from kingly_memory.observe import Event, LinkChanged
-from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.settings import Pace
 from kingly_memory.testing import FakeRemote, ManualClock
 from tests.federation_bench import federated
@@ -75,6 +75,9 @@ class Shelf:
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         self.shelf.pop(memory.id, None)
         return remote_id
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        return None
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

@@ -47,7 +47,7 @@ class Beside:
             chance=lambda: 0.5,
             heard_s=lambda: self.heard_s,
         )
-        cache = RemoteCache(REMOTE, reader=store.reader, clock=self.clock, settings=CALM)
+        cache = RemoteCache(REMOTE, "app", store=store, clock=self.clock, settings=CALM)
         self.side = RemoteSide(REMOTE, self.remote, self.link, cache)
 
     def answers(self) -> None:

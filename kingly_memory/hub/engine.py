@@ -6,6 +6,7 @@ Every call in every dialect ends in `answered`, and what goes wrong with it is w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import quote
 from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
+from kingly_memory.cognition.owners import digest
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
 from kingly_memory.hub.methods import (
@@ -22,6 +24,7 @@ from kingly_memory.hub.methods import (
     GetLinkedMemories,
     GetWorkingMemory,
     InitializeMemorySystem,
+    ListForgotten,
     RecordThought,
     Request,
     SearchSemanticMemories,
@@ -39,8 +42,11 @@ from kingly_memory.ports import Clock, Embedder, LocalStore, Row, Transaction
 from kingly_memory.retrieval.vectors import searchable
 from kingly_memory.validation import Draft
 
-FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "create_memory_link")
+FEATURES = ("idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link")
 
+_FORGOTTEN, _LAST_FORGOTTEN = "forgotten", "forgotten_last"
+"""The facets `forgotten:<digest of the scope>.<number>` name what was forgotten, in that order."""
+_LISTED = 500
 _APPLIED = "applied"
 _APPLIED_KEPT = 16
 """Idempotency keys of changes that a memory remembers; a sender repeats its last one, not its seventeenth."""
@@ -81,6 +87,7 @@ class Engine:
             StoreMemory: self._store_memory,
             UpdateMemory: self._update_memory,
             ForgetMemory: self._forget_memory,
+            ListForgotten: self._list_forgotten,
             SearchSemanticMemories: self._recall.search,
             GetWorkingMemory: self._recall.working,
             GetLinkedMemories: self._recall.linked,
@@ -182,12 +189,26 @@ class Engine:
             tx.save(replace(emptied, updated_at=now, revision=memory.revision + 1), Standing.FORGOTTEN)
             tx.set_facet(SENT, memory.id, None)
             self._vectors.write(tx, memory.id, None)
+            _note_forgotten(tx, scope, memory.id)
             return memory.id, False
 
         memory_id, hit = self._store.write(change).result()
         if memory_id is not None:
             self._vectors.follow(scope, memory_id)
         return {"memory_id": memory_id, "forgotten": memory_id is not None, "idempotency_hit": hit}
+
+    def _list_forgotten(self, scope: str, request: ListForgotten) -> JsonObject:
+        """What is forgotten still. A cursor that this hub never gave out, as after a restored backup, begins anew."""
+        whose, since = digest(scope), request.since or ""
+        is_cursor = re.fullmatch("[0-9]{1,12}", since) is not None
+        last = self._store.reader.facets(_LAST_FORGOTTEN, [whose]).get(whose, {"number": 0})["number"]
+        start = int(since) if is_cursor and int(since) <= last else 0
+        found = self._store.reader.threads.named(_FORGOTTEN, _LISTED, after=_place(whose, start))
+        listed = {owner.rpartition(".")[2]: facet["id"] for owner, facet in found if owner.startswith(f"{whose}.")}
+        rows = {memory_id: self._store.reader.row(memory_id) for memory_id in listed.values()}
+        gone = [memory_id for memory_id, row in rows.items() if row and row.standing is Standing.FORGOTTEN]
+        until = max(map(int, listed), default=start)
+        return {"memory_ids": gone, "until": str(until), "more": bool(listed) and until < last}
 
     def _create_link(self, scope: str, request: CreateMemoryLink) -> JsonObject:
         """The same ends and type again are the same link. A change that was overtaken by a later one has no effect."""
@@ -249,6 +270,19 @@ def _named(tx: Transaction, scope: str, memory_id: str | None, key: str | None) 
         if row is not None and row.memory.scope.project == scope:
             return row.memory
     return None
+
+
+def _note_forgotten(tx: Transaction, scope: str, memory_id: MemoryId) -> None:
+    """Write down what was forgotten in a scope, numbered from 1 on without gaps."""
+    whose = digest(scope)
+    number = (tx.facet(_LAST_FORGOTTEN, whose) or {"number": 0})["number"] + 1
+    tx.set_facet(_LAST_FORGOTTEN, whose, {"number": number})
+    tx.set_facet(_FORGOTTEN, _place(whose, number), {"id": memory_id})
+
+
+def _place(whose: str, number: int) -> str:
+    """Padded, so that owners stand in the order of their numbers."""
+    return f"{whose}.{number:012d}"
 
 
 def _first_time(tx: Transaction, owner: str, key: str | None) -> bool:

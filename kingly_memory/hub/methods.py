@@ -138,6 +138,19 @@ class ForgetMemory(Request):
     idempotency_key: Key = None
 
 
+class ListForgotten(Request):
+    title = "List forgotten memories"
+    says = "List what was forgotten since an earlier answer, so that whoever holds copies can drop them."
+    answer = _object(
+        memory_ids=_list(_TEXT),
+        until={**_TEXT, "description": "What to name as `since` next time"},
+        more={**_FLAG, "description": "There are more behind `until`"},
+    )
+    reads = True
+
+    since: Annotated[Text | None, Field(description="`until` of an earlier answer; left out: from the first on")] = None
+
+
 class SearchSemanticMemories(Request):
     title = "Search memories"
     says = "Find the memories nearest to a question, best first."
@@ -208,6 +221,7 @@ METHODS: Mapping[str, type[Request]] = {
     "store_memory": StoreMemory,
     "update_memory": UpdateMemory,
     "forget_memory": ForgetMemory,
+    "list_forgotten": ListForgotten,
     "search_semantic_memories": SearchSemanticMemories,
     "get_working_memory": GetWorkingMemory,
     "get_linked_memories": GetLinkedMemories,

@@ -120,7 +120,7 @@ class RemoteConnection:
             label=part.label,
             heard_s=part.heard_s,
         )
-        cache = RemoteCache(part.name, reader=store.reader, clock=clock, settings=settings)
+        cache = RemoteCache(part.name, project, store=store, clock=clock, settings=settings)
         self.side = RemoteSide(part.name, part.remote, self._link, cache, label=part.label)
         self._sender = Sender(
             part.name,
@@ -249,6 +249,7 @@ class RemoteConnection:
     async def _round(self) -> None:
         self._wake.clear()
         if self._link.is_connected or await self._link.probe(self._remote):
+            await self.side.catch_up(self._settings.call_timeout_s)
             if self._sends and await self._lead():
                 window = SendWindow(self._settings.sends_at_once)
                 while self._sender.may_send and (due := self._sender.due_outbox()) is not None:
@@ -278,6 +279,7 @@ class RemoteConnection:
         """A batch that was under way may fail after the probe, on what happened before it: then one more is due."""
         rounds = 2 if self._sender.turn.locked() else 1
         while rounds and await self._link.probe(self._remote, forced=True):
+            await self.side.catch_up(self._settings.call_timeout_s, at_once=True)
             if await self._lead():
                 self._sender.paused_until_s = 0.0  # the user does not want to wait for as long as the remote has asked
                 for name in self._sender.outboxes:

@@ -20,7 +20,7 @@ from kingly_memory.router import archive, contexts, delivery, editions, lifetime
 from kingly_memory.router.contexts import Due
 from kingly_memory.router.delivery import Delivery, receipt_of
 from kingly_memory.router.known_remotes import enrol, gets_nothing, is_earlier, know, remotes_of
-from kingly_memory.router.outbox import delivery_of, first_delivery, set_delivery, told_before, withhold
+from kingly_memory.router.outbox import FORMER, delivery_of, first_delivery, set_delivery, told_before, withhold
 from kingly_memory.router.routes import Routes
 from kingly_memory.router.thread_cleanup import clean_up
 from kingly_memory.settings import Lifetimes
@@ -339,11 +339,11 @@ def _put_out_of_sight(transaction: Transaction, memory: Memory, context: WriteCo
     routes = context.routes
     in_use = [] if routes is None or routes.use is not RemoteUse.ENROL else [route.name for route in routes.known]
     wanting = {*_remotes(transaction, memory, context, is_said=False), *in_use}
-    for remote in {*wanting, *transaction.owners("remote")}:  # one that was used once may have it too
+    # One that was used once may have it too, and one that was taken out of the home hears of it when it is added again.
+    for remote in {*wanting, *transaction.owners("remote"), *transaction.owners(FORMER)}:
         before = delivery_of(transaction, remote, memory.id)
-        if before is None and remote in wanting and memory.significance > REMOTE_ABOVE:
-            is_for = _is_for(transaction, remote, memory, context)
-            before = told_before(transaction, remote, memory, context.now_s) if is_for else None
+        if before is None and memory.significance > REMOTE_ABOVE and _is_for(transaction, remote, memory, context):
+            before = told_before(transaction, remote, memory, context.now_s)
         if before is not None:
             unsent = before.untried and before.state is not DeliveryState.LEASED
             after = None if unsent else delivery.wanted(before, 0, context.now_s)

@@ -12,7 +12,7 @@ from typing import Any
 from kingly_memory.adapters.clock import SystemClock
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import Clock, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.testing.semantic import words
 
 
@@ -39,6 +39,7 @@ class FakeRemote:
 
     `down = True` fails every call at once; `hang()` lets every call wait until its deadline on the clock, or `go_on()`.
     `elsewhere` and `working_elsewhere` are what others have stored: hits of every search, and of every context.
+    `forgotten_elsewhere` is what others have forgotten; None is a remote that does not tell.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class FakeRemote:
         self.links: list[RemoteLink] = []
         self.elsewhere: list[RemoteHit] = []
         self.working_elsewhere: list[RemoteHit] = []
+        self.forgotten_elsewhere: Forgotten | None = None
         self.closed = False
         self._outcomes = deque(outcomes)
         self._honours_keys = honours_keys
@@ -115,6 +117,9 @@ class FakeRemote:
                 del self.memories[known]
                 self.effects.append(idempotency_key)
             return remote_id or self._known_keys.get(memory.id)
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        return self.forgotten_elsewhere
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

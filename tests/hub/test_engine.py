@@ -364,5 +364,5 @@ def test_the_hub_introduces_itself_and_what_it_can_do(hub: Hub) -> None:
         "success": True,
         "server": "kingly-hub",
         "version": "1.2.3",
-        "features": ["idempotency_keys", "update_memory", "forget_memory", "create_memory_link"],
+        "features": ["idempotency_keys", "update_memory", "forget_memory", "list_forgotten", "create_memory_link"],
     }

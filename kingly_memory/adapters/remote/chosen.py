@@ -14,7 +14,7 @@ from kingly_memory.adapters.remote.outcomes import Foreign, NotThere
 from kingly_memory.adapters.remote.retrying import Persistence, Together
 from kingly_memory.errors import NotConnectedYet, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Forgotten, Remote, RemoteHit, RemoteInfo, RemoteLink
 
 T = TypeVar("T")
 
@@ -75,6 +75,9 @@ class ChosenRemote:
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         server = await self._ready()
         return await server.forget(memory, remote_id=remote_id, idempotency_key=idempotency_key)
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        return await self._within(timeout_s, lambda server, left_s: server.forgotten(since, timeout_s=left_s))
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

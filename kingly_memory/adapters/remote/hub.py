@@ -10,7 +10,7 @@ from kingly_memory.adapters.remote.dialect import Dialect, Offer
 from kingly_memory.adapters.remote.retrying import Persistence
 from kingly_memory.errors import RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
 
 class HubRemote:
@@ -21,7 +21,7 @@ class HubRemote:
         self._dialect = dialect
         self._persistence = persistence
         self._offer = Offer("", None, None)
-        self._honours_keys = False
+        self._honours_keys = self._lists_forgotten = False
         self._can_update = True
         self._knows_thoughts = True
 
@@ -36,6 +36,7 @@ class HubRemote:
         self._offer = offer
         info = wire.server_info(offer.told)
         self._honours_keys = info.honours_keys and offer.takes("store_memory", "idempotency_key")
+        self._lists_forgotten = "list_forgotten" in wire.features(offer.told)
         self._can_update = self._knows_thoughts = True
         return info._replace(honours_keys=self._honours_keys)
 
@@ -95,6 +96,11 @@ class HubRemote:
 
         forgotten = await self._persistence.delivered(drop)
         return remote_id or forgotten
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        if not self._lists_forgotten:
+            return None
+        return wire.forgotten(await self._read("list_forgotten", {"since": since}, timeout_s=timeout_s))
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

@@ -15,7 +15,7 @@ from kingly_memory.adapters.remote.outcomes import CONFLICT, LOCKED, NO_WORKFLOW
 from kingly_memory.adapters.remote.retrying import Persistence, Together, deadline
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
-from kingly_memory.ports import RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -184,6 +184,9 @@ class UltimateRemote:
         ]
 
     # --- what somebody waits for ------------------------------------------------------------------------------------
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        return None  # it keeps no list of that
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

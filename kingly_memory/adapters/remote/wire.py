@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, TypeVar
 from kingly_memory.adapters.remote.strict_json import NotJson, read
 from kingly_memory.errors import RemoteUnavailable
 from kingly_memory.models import KINDS, JsonObject, Memory, MemoryType
-from kingly_memory.ports import UNKNOWN, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import UNKNOWN, Forgotten, RemoteHit, RemoteInfo, RemoteLink
 
 log = logging.getLogger("kingly_memory.remote")
 T = TypeVar("T")
@@ -115,9 +115,16 @@ def server_info(reply: Any) -> RemoteInfo:
     told = _unwrapped(reply)
     if not isinstance(told, Mapping):
         return RemoteInfo(server=UNKNOWN, honours_keys=False)
-    features = told.get("features")
-    honours_keys = isinstance(features, list) and "idempotency_keys" in features
-    return RemoteInfo(server=server_name(told.get("server")) or UNKNOWN, honours_keys=honours_keys)
+    return RemoteInfo(
+        server=server_name(told.get("server")) or UNKNOWN, honours_keys="idempotency_keys" in features(reply)
+    )
+
+
+def features(reply: Any) -> list[Any]:
+    """What a server said that it can do."""
+    told = _unwrapped(reply)
+    named = told.get("features") if isinstance(told, Mapping) else None
+    return named if isinstance(named, list) else []
 
 
 def server_name(said: Any) -> str:
@@ -141,6 +148,15 @@ def forgotten_id(reply: Any) -> str | None:
     if not isinstance(told, Mapping):
         raise RemoteUnavailable("the reply to a forgetting is no object", reached=True)
     return _entry_id(told)
+
+
+def forgotten(reply: Any) -> Forgotten:
+    """What a hub has forgotten. Raises RemoteUnavailable for what cannot be an answer."""
+    told = _unwrapped(reply)
+    ids, until = (told.get("memory_ids"), text_of(told.get("until"))) if isinstance(told, Mapping) else (None, None)
+    if not isinstance(ids, list) or until is None:
+        raise RemoteUnavailable("the reply does not list what was forgotten", reached=True)
+    return Forgotten(tuple(one for one in map(text_of, ids) if one is not None), until, told.get("more") is True)
 
 
 def hits(reply: Any) -> list[RemoteHit]:

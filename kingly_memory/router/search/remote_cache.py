@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from kingly_memory.cognition.owners import digest
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, kept_id
 from kingly_memory.lifecycle.lifetimes import Lifetime, is_expired
 from kingly_memory.models import DeliveryState, JsonObject, Memory, Origin, Query, Standing
-from kingly_memory.ports import Clock, RemoteHit, Row, StoreReader, Transaction
+from kingly_memory.ports import Clock, Forgotten, LocalStore, RemoteHit, Row, Transaction
 from kingly_memory.router import lifetimes
 from kingly_memory.router.delivery import Delivery
+from kingly_memory.router.erasing import erase
 from kingly_memory.router.outbox import set_delivery
 from kingly_memory.settings import Settings
 from kingly_memory.validation import draft, moment
 
 UNSAVED = -1
 """The position of a row that is not in the store yet."""
+CURSOR = "cursor"
+"""The facet `cursor:<remote>:<digest of the project>`: up to where the remote has told what it forgot."""
 MOST_FRESH = 1_000
 """Copies that wait to be written; beyond that they are shown and not kept, since the store may stay unwritable."""
 
@@ -34,9 +39,13 @@ class Copy(NamedTuple):
 class RemoteCache:
     """Joins one remote's hits to local rows and collects new and changed copies, to be written behind."""
 
-    def __init__(self, remote: str, *, reader: StoreReader, clock: Clock, settings: Settings) -> None:
+    def __init__(self, remote: str, project: str, *, store: LocalStore, clock: Clock, settings: Settings) -> None:
+        self.dropped: frozenset[MemoryId] = frozenset()
+        """Copies that this process has dropped, which a search may have read a moment before."""
         self._remote = remote
-        self._reader = reader
+        self._project = project
+        self._store = store
+        self._reader = store.reader
         self._clock = clock
         self._settings = settings
         self._fresh: dict[MemoryId, Copy] = {}
@@ -71,6 +80,7 @@ class RemoteCache:
         What the remote leaves out stays as it was. Its key is not taken over: which of our keys means what is not for a
         remote to say.
         """
+        self.dropped -= {copy_id}
         fresh = self._fresh.get(copy_id)
         before = fresh.memory if fresh is not None else None if row is None else row.memory
         known: JsonObject = {} if before is None else before.to_json()
@@ -124,6 +134,8 @@ class RemoteCache:
         def change(transaction: Transaction) -> list[Copy]:
             known = self._reader.by_remote_id(self._remote, [copy.remote_id for copy in fresh])
             for copy in fresh:
+                if self._fresh.get(copy.memory.id) is not copy:  # dropped or replaced since
+                    continue
                 known_id = known.get(copy.remote_id, copy.memory.id)
                 others = None if known_id == copy.memory.id else transaction.row(known_id)
                 is_ours = known_id != copy.memory.id and (others is None or others.standing is not Standing.CACHED)
@@ -154,6 +166,36 @@ class RemoteCache:
             for copy in copies:
                 if self._fresh.get(copy.memory.id) is copy:
                     del self._fresh[copy.memory.id]
+
+    # --- what the remote has forgotten ----------------------------------------------------------------------------
+
+    def heard(self) -> str | None:
+        """Up to where the remote has told what it forgot."""
+        facet = self._reader.facets(CURSOR, [self._cursor_owner]).get(self._cursor_owner)
+        return None if facet is None else str(facet["until"])
+
+    async def drop(self, gone: Forgotten) -> None:
+        """Erase the copies of what the remote has forgotten. What is ours stays, a copy that somebody has made a memory
+        of his own too. Raises StoreError."""
+        ids = [kept_id(self._remote, remote_id, self._project) for remote_id in gone.remote_ids]
+        with self._lock:
+            for copy_id in ids:
+                self._fresh.pop(copy_id, None)
+
+        def change(transaction: Transaction) -> None:
+            rows = [row for copy_id in ids if (row := transaction.row(copy_id)) is not None]
+            copies = [row.memory.id for row in rows if row.standing is Standing.CACHED]
+            for copy_id in copies:
+                erase(transaction, copy_id)
+                set_delivery(transaction, self._remote, copy_id, None)
+            transaction.set_facet(CURSOR, self._cursor_owner, {"until": gone.until})
+            self.dropped |= {*copies}
+
+        await asyncio.wrap_future(self._store.write(change))
+
+    @property
+    def _cursor_owner(self) -> str:
+        return f"{self._remote}:{digest(self._project)}"
 
 
 def _says_the_same(one: Memory, other: Memory) -> bool:

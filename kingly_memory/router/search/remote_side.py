@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+import math
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import TypeVar
 
-from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable
+from kingly_memory.errors import NotConnectedYet, RemoteError, RemoteRefused, RemoteUnavailable, StoreError
 from kingly_memory.ports import Remote
 from kingly_memory.router.link_keeper import LinkKeeper
 from kingly_memory.router.routes import UNNAMED, called
@@ -17,6 +19,8 @@ log = logging.getLogger("kingly_memory.search")
 T = TypeVar("T")
 
 NOTE_S = 0.02
+CAUGHT_UP_FOR_S = 60.0
+"""How old an answer may be by what the remote has forgotten (decision D5)."""
 
 
 class RemoteSide:
@@ -29,6 +33,8 @@ class RemoteSide:
         self.link = link
         self.cache = cache
         self._remote = remote
+        self._catching_up = asyncio.Lock()
+        self._caught_up_s = -math.inf
         self._notes: set[asyncio.Future[None]] = set()
         self._connecting_since_s: float | None = None
 
@@ -52,6 +58,23 @@ class RemoteSide:
         self._connecting_since_s = None
         await self._noted(self.link.succeeded())
         return answer
+
+    async def catch_up(self, timeout_s: float, *, at_once: bool = False) -> Collection[str]:
+        """Drop our copies of what was forgotten there, and name what that is, by the remote's ids. The remote is asked
+        once a minute, or `at_once`; one that cannot answer is asked again next time."""
+        heard: list[str] = []
+        with contextlib.suppress(TimeoutError, RemoteError, StoreError):
+            async with asyncio.timeout(timeout_s), self._catching_up:
+                is_due = at_once or self.link.monotonic_s() >= self._caught_up_s + CAUGHT_UP_FOR_S
+                while is_due:
+                    since = self.cache.heard()
+                    gone = await self._remote.forgotten(since, timeout_s=timeout_s)
+                    if gone is not None and gone.until != since:
+                        heard += gone.remote_ids
+                        await self.cache.drop(gone)
+                    is_due = gone is not None and gone.more
+                    self._caught_up_s = self.link.monotonic_s()
+        return heard
 
     def _is_a_failure(self, error: RemoteError, began_s: float, patient: bool) -> bool:
         """Whether it says something about the link. Of a remote that is still being connected to only its silence does:

@@ -105,6 +105,9 @@ class Search:
                 sides, there = (), []
             if there:
                 answers = await ask_there()
+        dropped = frozenset[str]().union(*(side.cache.dropped for side in sides))
+        if dropped:  # this machine may have found them a moment before
+            local = local._replace(hits=tuple(hit for hit in local.hits if hit.memory.id not in dropped))
         failures |= {one.side.label: one.error for one in answers if one.error is not None}
 
         def answer() -> Results:
@@ -136,6 +139,7 @@ class Search:
         timeout_s = max(self._settings.remote_search_s - (began - search_began), LEAST_BUDGET_S)
         hits: list[RemoteHit] = []
         error = None
+        catching_up = asyncio.ensure_future(side.catch_up(timeout_s))
         try:
             hits = await side.ask(
                 "a search",
@@ -144,6 +148,8 @@ class Search:
             )
         except RemoteError as failed:
             error = failed.reason
+        gone = await catching_up
+        hits = [hit for hit in hits if hit.remote_id not in gone]
         return RemoteAnswer(side, tuple(hits), (self._clock.monotonic() - began) * 1000, error)
 
     def _merged(self, query: Query, request: Request, local: LocalAnswer, answered: Sequence[RemoteAnswer]) -> Results:

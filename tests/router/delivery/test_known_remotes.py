@@ -285,6 +285,27 @@ async def test_a_remote_that_is_named_again_gets_everything_as_it_is_by_then(
         assert (await memory.status())["outbox"]["pending"] == 0
 
 
+@pytest.mark.requirement("D3")
+async def test_a_remote_that_is_named_again_hears_of_what_was_forgotten_meanwhile(
+    disk: PromptStore, clock: ManualClock, team: FakeRemote
+) -> None:
+    async with federated(disk, {"team": team}, clock) as memory:
+        for key in ("kept", "forgotten"):
+            await memory.store(f"{key} at first", key=key)
+        await memory.sync()
+    await clock.advance(1)
+    async with federated(again(disk), {}, clock) as memory:
+        await memory.forget_remote("fake://team")
+        await memory.forget("forgotten")
+        light = await memory.store("of no weight, and never there", significance=0.2)
+        await memory.forget(light.id)
+    await clock.advance(1)
+    async with federated(again(disk), {"team": team}, clock) as memory:
+        await memory.sync()
+    assert held(team) == ["kept at first"]
+    assert [call.arguments["memory"].key for call in team.named("forget")] == ["forgotten"]
+
+
 async def test_a_link_that_was_changed_since_reaches_a_remote_that_is_named_again(
     disk: PromptStore, clock: ManualClock, team: FakeRemote
 ) -> None:

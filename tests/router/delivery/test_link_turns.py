@@ -106,7 +106,7 @@ async def test_only_a_remote_that_had_its_time_is_late(tmp_path: Path, patient: 
     clock = ManualClock()
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
-    cache = RemoteCache(REMOTE, reader=store.reader, clock=clock, settings=CALM)
+    cache = RemoteCache(REMOTE, "app", store=store, clock=clock, settings=CALM)
     side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
 
     async def late(_: Remote) -> None:
@@ -122,7 +122,7 @@ async def test_remote_that_refuses_the_connection_has_failed_however_little_time
     clock = ManualClock()
     store = PromptStore(tmp_path / "home")
     link = keeper(store, clock)
-    cache = RemoteCache(REMOTE, reader=store.reader, clock=clock, settings=CALM)
+    cache = RemoteCache(REMOTE, "app", store=store, clock=clock, settings=CALM)
     side = RemoteSide(REMOTE, FakeRemote(clock=clock), link, cache)
 
     async def refused(_: Remote) -> None:

@@ -18,7 +18,7 @@ from kingly_memory.errors import RemoteError, RemoteRefused
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Results, Source
 from kingly_memory.observe import LinkChanged
 from kingly_memory.place import Place
-from kingly_memory.ports import Remote, RemoteHit, RemoteInfo, RemoteLink
+from kingly_memory.ports import Forgotten, Remote, RemoteHit, RemoteInfo, RemoteLink
 from kingly_memory.router.engine import Engine
 from kingly_memory.router.remotes import RemotePart
 from kingly_memory.router.routes import Routes
@@ -330,6 +330,9 @@ class Notebook:
 
     async def forget(self, memory: Memory, *, remote_id: str | None, idempotency_key: str) -> str | None:
         return remote_id
+
+    async def forgotten(self, since: str | None, *, timeout_s: float) -> Forgotten | None:
+        return None
 
     async def search(
         self, text: str, *, limit: int, types: Iterable[MemoryType] | None, timeout_s: float

@@ -1,0 +1,19 @@
+"""Erasing: a memory goes with all that lies beside it, and nothing brings it back."""
+
+from __future__ import annotations
+
+from kingly_memory.cognition import links
+from kingly_memory.ids import MemoryId
+from kingly_memory.ports import Transaction
+
+_STAY = ("m", "key", "delivery")
+"""What is beside no memory, and what a remote calls one: who erases decides about that."""
+
+
+def erase(transaction: Transaction, memory_id: MemoryId) -> None:
+    """Remove the memory, its links and its facets. Its deliveries stay: the caller says what becomes of them."""
+    links.sever(transaction, memory_id)
+    transaction.erase(memory_id)
+    for facet in transaction.facet_names(""):
+        if facet not in _STAY:
+            transaction.set_facet(facet, memory_id, None)

@@ -1,0 +1,79 @@
+"""Several machines with one hub, in one process and without a network: what one does reaches the others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from kingly_memory import MemoryRouter
+from kingly_memory.adapters.embed.hashed import HashedEmbedder
+from kingly_memory.adapters.local.store import DiskStore
+from kingly_memory.adapters.remote.dialect import GREETING, Offer
+from kingly_memory.adapters.remote.hub import HubRemote
+from kingly_memory.adapters.remote.retrying import Persistence
+from kingly_memory.errors import RemoteUnavailable
+from kingly_memory.hub.engine import Engine, scope_name
+from kingly_memory.hub.methods import parsed
+from kingly_memory.models import JsonObject
+from kingly_memory.testing import ManualClock
+from tests.router_bench import PromptStore, router_over
+
+
+class Wire:
+    """A dialect that hands every call to the hub's engine. `called` names the calls; `is_down` fails them."""
+
+    address = "in process"
+
+    def __init__(self, engine: Engine, project: str) -> None:
+        self._engine = engine
+        self._project = project
+        self.called: list[str] = []
+        self.is_down = False
+
+    async def connect(self) -> Offer:
+        return Offer("json-call", None, await self.call(GREETING, {}))
+
+    async def call(
+        self,
+        tool: str,
+        params: JsonObject,
+        *,
+        project: str | None = None,
+        key: str | None = None,
+        timeout_s: float | None = None,
+        reads: bool = False,
+    ) -> Any:
+        if self.is_down:
+            raise RemoteUnavailable("the hub is down")
+        self.called.append(tool)
+        scope = scope_name("default", project or self._project)
+        return self._engine.answer(scope, parsed(tool, params))
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Team:
+    """A hub and the machines that share it. The clock stands still unless it is moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = ManualClock()
+        self.store = DiskStore(folder / "hub", durability="process")
+        self.engine = Engine(self.store, HashedEmbedder(), self.clock, "1.2.3")
+        self.wires: dict[str, Wire] = {}
+
+    @asynccontextmanager
+    async def machine(self, name: str, project: str = "app", *, is_synced: bool = True) -> AsyncIterator[MemoryRouter]:
+        wire = self.wires[name] = Wire(self.engine, project)
+        remote = HubRemote(wire, Persistence(self.clock, tries=1))
+        async with router_over(PromptStore(self.folder / name), remote, self.clock, project=project) as memory:
+            if is_synced:
+                await memory.sync(timeout=5)
+            yield memory
+
+
+async def texts(memory: MemoryRouter, query: str, **how: Any) -> list[str]:
+    return [hit.memory.content for hit in await memory.search(query, **how)]
