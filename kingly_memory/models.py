@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
 
 JsonObject = dict[str, Any]

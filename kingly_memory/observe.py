@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from kingly_memory.dataclass import dataclass
 
 log = logging.getLogger("kingly_memory")
 

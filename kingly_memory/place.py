@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import RemoteUse
 

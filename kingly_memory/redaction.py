@@ -7,7 +7,8 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from kingly_memory.dataclass import dataclass
 
 _Replacement = str | Callable[[re.Match[str]], str]
 

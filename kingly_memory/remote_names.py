@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 
 UNNAMED = "remote"

@@ -10,9 +10,9 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from kingly_memory.dataclass import asdict, dataclass, field, replace
 from kingly_memory.errors import InvalidInput, InvalidSetting
 from kingly_memory.models import JsonObject
 from kingly_memory.remote_names import Addresses, RemotePlace, own_secret

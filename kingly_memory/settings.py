@@ -6,10 +6,10 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from kingly_memory.dataclass import Field, dataclass, field, fields, is_dataclass
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import MOST_LIFETIME_S, NEVER, RetrievalMode
 from kingly_memory.own_files import OWN_FOLDERS

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -28,10 +27,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # Nor is a search cut, unless a test says when: others use the machine too.
 PATIENCE = {"local_search_s": 30.0}
-Settings.__init__.__defaults__ = tuple(
-    PATIENCE.get(one.name, default)
-    for one, default in zip(fields(Settings), Settings.__init__.__defaults__ or (), strict=True)
-)
+vars(Settings)["__usual__"].update(PATIENCE)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run in the background of a shell: processes that tests start would not hear of it either.

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kingly_memory"
 
 STEPS: tuple[tuple[str, ...], ...] = (
-    ("errors", "ids", "passages", "stemming", "version"),
+    ("dataclass", "errors", "ids", "passages", "stemming", "version"),
     ("models", "writing", "redaction", "settings_file", "secret_file", "own_files", "remote_names", "extras"),
     ("query_extraction", "topics", "trust", "remote_record"),
     ("validation", "place"),

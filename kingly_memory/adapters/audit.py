@@ -18,7 +18,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from hashlib import sha256
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kingly_memory import validation
+from kingly_memory.dataclass import dataclass, fields, is_dataclass
 from kingly_memory.errors import InvalidInput, StoreUntrusted
 from kingly_memory.models import JsonObject
 from kingly_memory.own_files import check_folder, keep_out_of_git, lock, make_folder, opened, unlock

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from importlib import import_module
 from typing import Any, Protocol
 
+from kingly_memory.dataclass import fields
 from kingly_memory.models import JsonObject
 from kingly_memory.observe import Event
 

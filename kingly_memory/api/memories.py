@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from kingly_memory.api.family import Family
 from kingly_memory.cognition import links
 from kingly_memory.cognition.context import CURRENT, WorkingContext
 from kingly_memory.cognition.links import Link
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import DEEP_KINDS, QUICK_KINDS, Memory, Page, Receipt, Results, Standing, Taken
 from kingly_memory.ports import LanguageModel

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,6 +14,7 @@ from kingly_memory.api.agents import AgentVerbs
 from kingly_memory.api.attention import AttentionVerbs
 from kingly_memory.api.remotes import RemoteVerbs
 from kingly_memory.app import parts
+from kingly_memory.dataclass import replace
 from kingly_memory.observe import Observer
 from kingly_memory.place import Place
 from kingly_memory.ports import Clock

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kingly_memory import validation
 from kingly_memory.app import parts
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import StoreError
 from kingly_memory.models import JsonObject, Memory, Page, Results, Standing
 from kingly_memory.place import Place

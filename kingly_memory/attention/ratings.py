@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.attention.focus import moment
+from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject
 
 KEPT = 100

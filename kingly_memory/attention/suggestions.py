@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
 from kingly_memory.attention import drift
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject
 
 ALIKE = 0.85

@@ -6,12 +6,12 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kingly_memory.cli.output import Output, ago, counted, facts, one_line, shortened, table
 from kingly_memory.cli.place import arguments, command, place_of, routing, warnings_on
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.settings import Settings
 

@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
+from kingly_memory.dataclass import replace
 from kingly_memory.hosts import hooks
 from kingly_memory.place import Place
 from kingly_memory.settings import Settings, settings_files

@@ -9,13 +9,13 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from kingly_memory import validation
 from kingly_memory.api.declare import Verb
 from kingly_memory.cli.output import Output, one_line
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, LinkState, RemoteUse
 from kingly_memory.place import Place

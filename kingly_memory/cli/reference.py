@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 
 from kingly_memory.api.declare import NOT_GIVEN, Parameter
 from kingly_memory.cli.commands import COMMON, Command, commands, parameters_of
 from kingly_memory.cli.parser import described, metavar
+from kingly_memory.dataclass import fields
 from kingly_memory.settings import TABLES, Settings, written
 
 _HEAD = """\

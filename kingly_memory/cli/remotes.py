@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Container, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
@@ -23,6 +22,7 @@ from kingly_memory.cli.place import (
     token_of,
     without_address,
 )
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RemoteError
 from kingly_memory.models import JsonObject, RemoteUse
 from kingly_memory.place import Place, added_remotes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from kingly_memory.api.declare import checked
 from kingly_memory.api.search_verbs import SAY_WHAT
 from kingly_memory.cli.output import Output, ago, counted, duration, harmless, one_line, shortened, width, wrapped
 from kingly_memory.cli.place import arguments, place_of, reading, routing
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Detail, Hit, Origin, Results, RetrievalMode, Source
 from kingly_memory.place import Place

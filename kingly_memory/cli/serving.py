@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 
 from kingly_memory.cli.output import Output
 from kingly_memory.cli.place import place_of, token_of
+from kingly_memory.dataclass import replace
 from kingly_memory.extras import require
 from kingly_memory.models import RemoteUse
 from kingly_memory.place import hub_token, mcp_token

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from kingly_memory.adapters.files.reading import Problem
 from kingly_memory.adapters.local import old_home as local_home
 from kingly_memory.cli.output import Output, counted, duration
 from kingly_memory.cli.place import place_of, reading, routing
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Memory, Standing, Taken
 from kingly_memory.place import Place

@@ -10,7 +10,6 @@ import heapq
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -19,6 +18,7 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
 from kingly_memory import validation
+from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.writing import stems

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Any, Literal, Protocol
 
 from kingly_memory.cognition.agent_memory import TOP_K, CognitiveMemory, MemoryItem
 from kingly_memory.cognition.skills import Invocation
+from kingly_memory.dataclass import asdict, dataclass, field, is_dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 
 from kingly_memory import validation
 from kingly_memory.cognition.outcomes import KNOWN, Outcome, TaskStatus, outcome_of
+from kingly_memory.dataclass import asdict, dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, JsonObject, Memory, Source
 from kingly_memory.writing import shared, stems

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
 from kingly_memory import validation
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import LEAST_TRUSTED_LAST, JsonObject, Memory, Origin, Source
 from kingly_memory.validation import Draft

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from kingly_memory.cognition.agent_memory import CognitiveMemory, MemoryItem, checked_year, dollars
+from kingly_memory.dataclass import dataclass
 
 MAJOR_FROM = 50_000.0
 MODERATE_FROM = 10_000.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kingly_memory import validation
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import CONFIDENCE_ASSESSMENT, Memory, MemoryType
 from kingly_memory.validation import Draft

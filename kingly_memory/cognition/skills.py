@@ -9,7 +9,6 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from numbers import Real
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cognition.agent_memory import TOP_K, CognitiveMemory, MemoryItem
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject
 from kingly_memory.validation import mended

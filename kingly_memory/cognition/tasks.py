@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from kingly_memory import validation
 from kingly_memory.cognition.confidence import EVIDENCE_LIMIT, Assessment, Routing, assess, by_likeness, evidence, rank
 from kingly_memory.cognition.context import WorkingContext
 from kingly_memory.cognition.outcomes import TASK_OUTCOME, TaskStatus, assessment_draft, outcome_draft, spoken
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.models import Hit, MemoryType, Query, Receipt, Results
 from kingly_memory.ports import Clock, Searcher, Writer

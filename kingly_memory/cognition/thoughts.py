@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.cognition.owners import digest
+from kingly_memory.dataclass import dataclass, fields, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import JsonObject, Memory, Receipt, Standing

@@ -9,12 +9,12 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hosts.hooks import CAPTURING, EVENTS
 from kingly_memory.models import JsonObject

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from kingly_memory.attention.fence import harmless
+from kingly_memory.dataclass import dataclass
 from kingly_memory.hosts.transcript import Message, Speaker
 from kingly_memory.models import MemoryType
 from kingly_memory.redaction import redact

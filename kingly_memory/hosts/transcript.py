@@ -7,12 +7,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from kingly_memory.attention.fence import without_fenced
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.models import as_utc
 

@@ -7,10 +7,10 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.secret_file import secret
 from kingly_memory.validation import mended

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +15,7 @@ from kingly_memory import validation
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import Link
 from kingly_memory.cognition.owners import digest
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, StoreError
 from kingly_memory.hub.access import Caller, Refusal
 from kingly_memory.hub.methods import (

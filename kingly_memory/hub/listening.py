@@ -16,7 +16,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -27,6 +26,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.observe import log
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from anyio import to_thread
@@ -24,6 +23,7 @@ from mcp_types import (
 )
 
 from kingly_memory import validation
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.hub.access import CALLER, Caller, Refusal
 from kingly_memory.hub.bodies import BODY_LIMIT_BYTES

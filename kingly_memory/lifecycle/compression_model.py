@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.redaction import redact
 from kingly_memory.validation import mended
 

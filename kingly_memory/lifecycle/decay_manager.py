@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput, StoreError
 from kingly_memory.lifecycle.decay import (
     KEPT_REINFORCEMENTS,

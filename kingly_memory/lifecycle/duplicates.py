@@ -19,9 +19,9 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from unicodedata import normalize
 
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.decay import KEPT_REINFORCEMENTS, Strength
 from kingly_memory.lifecycle.lifetimes import Lifetime

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Self
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import decay, tiers
 from kingly_memory.lifecycle.decay import DAY_S, Strength, StrengthRules, StrengthState, Vitals

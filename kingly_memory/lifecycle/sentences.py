@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.writing import STOP_WORDS
 
 

@@ -8,11 +8,11 @@ what is forgotten can be taken out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from kingly_memory import validation
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compression import CompressionLevel, compress, shortened
 from kingly_memory.models import LEAST_TRUSTED_LAST, REMOTE_ABOVE, SUMMARY, Memory, MemoryType, Origin

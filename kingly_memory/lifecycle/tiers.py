@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
 
+from kingly_memory.dataclass import asdict, dataclass, field, replace
 from kingly_memory.models import JsonObject, Memory, Tier
 from kingly_memory.settings import Tiers
 from kingly_memory.validation import share

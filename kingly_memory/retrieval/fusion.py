@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Protocol, TypeVar
 
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.models import Hit, Memory, Origin
 
 WORDS, VECTORS = "words", "vectors"

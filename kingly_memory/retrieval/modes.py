@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import mul
 from typing import NamedTuple
 
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.models import Hit, Memory, RetrievalMode
 from kingly_memory.retrieval.fusion import is_ours, local_places
 from kingly_memory.retrieval.snippets import groups

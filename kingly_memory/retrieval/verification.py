@@ -8,10 +8,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.retrieval.fusion import cut_with, is_ours
 

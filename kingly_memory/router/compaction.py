@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle.compaction import ArchiveThread, Compaction, MergeThreads, Reason, Strategy, Tally, compact
 from kingly_memory.lifecycle.decay import DAY_S
 from kingly_memory.lifecycle.plan import Decision

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle import decay, policies
 from kingly_memory.lifecycle.decay import StrengthState
 from kingly_memory.lifecycle.policies import LifecycleRules, WeakMemories

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import TypeVar
 
 from kingly_memory.cognition.context import WorkingContext
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import JsonObject, Memory, Query, Source, Standing
 from kingly_memory.ports import Remote, RemoteHit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kingly_memory.cognition.context import (
@@ -18,6 +17,7 @@ from kingly_memory.cognition.context import (
     portions,
 )
 from kingly_memory.cognition.owners import current_owner, latest_owner, owner
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import new_id
 from kingly_memory.models import Memory, Standing
 from kingly_memory.ports import Now, Row, StoreReader, Transaction

@@ -20,10 +20,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Receipt
 from kingly_memory.ports import RemoteLink
 from kingly_memory.router.routes import Route, Routes
@@ -67,7 +67,7 @@ class Delivery:
     last_error: str | None = None
 
     def to_json(self) -> JsonObject:
-        return {name: getattr(self, name) for name in self.__slots__} | {"state": self.state.value}
+        return {**vars(self), "state": self.state.value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Delivery:

@@ -8,10 +8,10 @@ import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kingly_memory.cognition.context import ContextRules
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RemoteUnavailable, RouterClosed
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.lifetimes import LIFETIMES

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from typing import Any
 
 from kingly_memory import validation
 from kingly_memory.cognition import links
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle.compression import CompressedMemory, CompressionConfig, CompressionLevel, MemoryCompressor
 from kingly_memory.models import REMOTE_ABOVE, JsonObject, Receipt, Standing

@@ -15,9 +15,9 @@ The link is a row in the store that all processes with the same token share.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from kingly_memory.dataclass import asdict, dataclass, replace
 from kingly_memory.models import JsonObject, LinkState
 
 

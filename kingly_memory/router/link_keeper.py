@@ -8,8 +8,8 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import RemoteError, RemoteUnauthorised, RemoteUnavailable, StoreError
 from kingly_memory.models import LinkState
 from kingly_memory.observe import Events, LinkChanged

@@ -7,12 +7,12 @@ what was added is written down, so that it can be taken away again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from kingly_memory.cognition import links
 from kingly_memory.cognition.links import LinkDraft
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle import duplicates

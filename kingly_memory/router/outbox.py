@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 
 from kingly_memory.cognition import links, thoughts
 from kingly_memory.cognition.links import Link
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, Memory, Standing
 from kingly_memory.ports import RemoteLink, Row, Transaction

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, TypeVar
 
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.errors import KinglyMemoryError
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import REMOTE_ABOVE, DeliveryState, JsonObject, LinkState, Memory, RemoteUse

@@ -8,9 +8,9 @@ The setting `remote_policy` is `first`, `all`, or a list of rules. The first rul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidSetting
 from kingly_memory.models import KINDS, REMOTE_ABOVE, Memory, MemoryType, RemoteUse
 

@@ -9,12 +9,12 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from kingly_memory.cognition import thoughts
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError, RemoteRefused, RemoteUnavailable
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import DeliveryState, Memory

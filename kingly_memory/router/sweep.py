@@ -6,11 +6,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
 from heapq import nlargest
 from itertools import groupby
 from typing import TypeVar
 
+from kingly_memory.dataclass import dataclass, field, fields, replace
 from kingly_memory.errors import SweepUnderWay
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.lifecycle import duplicates

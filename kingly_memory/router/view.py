@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, id_time_s
 from kingly_memory.models import (

@@ -7,10 +7,10 @@ working context, and answers with the receipt.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kingly_memory.cognition.context import ContextRules
+from kingly_memory.dataclass import dataclass, field, replace
 from kingly_memory.ids import MemoryId, derived_id, new_id
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, usual_lifetime
 from kingly_memory.lifecycle.tiers import SEEDS_TIERS, TierRules, told_placement

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from kingly_memory.blocking import SyncMemoryRouter
+from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle import compression, decay_manager
 from kingly_memory.lifecycle.compression import CompressedMemory, CompressionLevel
 from kingly_memory.lifecycle.decay_manager import MemoryFacts, MemoryStrength, utc_now

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kingly_memory.cognition import agent_memory
@@ -17,6 +16,7 @@ from kingly_memory.cognition.household import (
     update_memory_from_flood,
 )
 from kingly_memory.cognition.skills import SkillMap, SkillRegistry, update_memory_from_skill
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 
 __all__ = [

@@ -6,13 +6,13 @@ Its six tools are those of the MCP server (`--tools ai`); `memory.threads` and `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from kingly_memory.attention import focus as focusing
 from kingly_memory.attention.focus import Focus
 from kingly_memory.attention.ratings import Rating, Ratings, relevance
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.lifecycle import compaction
 
 __all__ = [

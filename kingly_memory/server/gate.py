@@ -9,11 +9,11 @@ import re
 import secrets
 import tempfile
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from kingly_memory.adapters.local.folder import Folder
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidSetting, StoreUnwritable
 from kingly_memory.hub.access import Refusal, is_loopback
 from kingly_memory.own_files import check_no_link

@@ -6,10 +6,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from kingly_memory.adapters.clock import SystemClock
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import RemoteError, RemoteUnavailable
 from kingly_memory.models import JsonObject, Memory, MemoryType
 from kingly_memory.ports import Clock, Forgotten, RemoteHit, RemoteInfo, RemoteLink

@@ -8,11 +8,11 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject
 from kingly_memory.testing.semantic import SemanticServer, Unable
 

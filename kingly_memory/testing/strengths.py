@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import StoreError
 from kingly_memory.lifecycle.decay_manager import MemoryFacts, MemoryStrength
 

@@ -88,7 +88,7 @@ def memory(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Memory:
 
 def subject(number: int = 1, *, days_old: float = 0.0, **said: Any) -> Subject:
     """A live memory; what is no field of a Subject is one of its memory."""
-    own = {name: said.pop(name) for name in Subject.__slots__ if name in said}
+    own = {name: said.pop(name) for name in Subject.__match_args__ if name in said}
     return Subject(memory(number, days_old=days_old, **said), **{"standing": Standing.LIVE, **own})
 
 

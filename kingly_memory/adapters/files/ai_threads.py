@@ -10,13 +10,13 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kingly_memory.adapters.files.reading import Problem, are_pairs, json_value, opened, point_in_time
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import ImportedFocus, ImportedThread, message_id

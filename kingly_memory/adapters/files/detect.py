@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain
@@ -14,6 +13,7 @@ from kingly_memory.adapters.files import ai_threads, jsonl, kingly_layout, legac
 from kingly_memory.adapters.files.ai_threads import AiEntry
 from kingly_memory.adapters.files.old_home import ImportedLink
 from kingly_memory.adapters.files.reading import Entry, document, json_value, lines, opened
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import InvalidInput
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import MAXYEAR
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from kingly_memory.adapters.files.reading import (
     opened,
     point_in_time,
 )
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import MOST_LIFETIME_S, Memory, Origin, Standing, moment_text
 from kingly_memory.validation import METADATA_LIMIT_BYTES, USUAL, Imported, draft, seconds, shown

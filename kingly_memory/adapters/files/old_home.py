@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from kingly_memory.adapters.files import jsonl
 from kingly_memory.adapters.files.reading import Problem, attempt
+from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject, Standing
 from kingly_memory.thread_files import FROM_FILE, ImportedFocus, ImportedThread
 from kingly_memory.validation import Imported

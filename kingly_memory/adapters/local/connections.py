@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from kingly_memory.adapters.local import safety
 from kingly_memory.adapters.local.folder import Folder, inode_of
 from kingly_memory.adapters.local.safety import Inode, Malformed, Recovery
+from kingly_memory.dataclass import dataclass
 from kingly_memory.errors import StoreError
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.errors import InvalidInput
 
 _URL_LIMIT = 2_048

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kingly_memory import validation
 from kingly_memory.cognition import links
@@ -23,6 +22,7 @@ from kingly_memory.cognition.consensus import (
     topic_hash,
 )
 from kingly_memory.cognition.outcomes import spoken
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Memory, Query, Standing

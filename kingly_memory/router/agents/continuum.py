@@ -7,7 +7,6 @@ by tier here, and it is asked for more while too little of that lies in the tier
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from kingly_memory import validation
 from kingly_memory.cognition import continuum
 from kingly_memory.cognition.continuum import LEAST_SIMILARITY, Candidate, ConsolidationResult, MemoryEntry, Strategy
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.plan import TIERS

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kingly_memory import validation
 from kingly_memory.cognition.consensus import ConsensusRecord, DissentRecord, SimilarDebate, topic_hash
 from kingly_memory.cognition.continuum import ConsolidationResult, MemoryEntry
 from kingly_memory.cognition.stream import MemoryEvent
+from kingly_memory.dataclass import dataclass
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import Tier
 from kingly_memory.router.agents.consensus import ConsensusMemory

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeGuard
 from weakref import WeakSet
@@ -29,6 +28,7 @@ from kingly_memory.cognition.agent_memory import (
     MemoryItem,
     Verb,
 )
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, KinglyMemoryError, RouterClosed
 from kingly_memory.ids import MemoryId, new_id
 from kingly_memory.models import EXPERIENCE, JsonObject, Memory, MemoryType, Standing

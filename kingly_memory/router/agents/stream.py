@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
@@ -17,6 +16,7 @@ from weakref import WeakSet
 from kingly_memory import validation
 from kingly_memory.cognition import stream
 from kingly_memory.cognition.stream import MemoryEvent, event_of
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, RouterClosed
 from kingly_memory.models import Memory, MemoryType, Query, Receipt, Standing
 from kingly_memory.ports import Row

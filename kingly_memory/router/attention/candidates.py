@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from threading import local
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from kingly_memory import validation
 from kingly_memory.attention.injection import Candidate, priority
 from kingly_memory.attention.pertinence import asked, pertinence
 from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.dataclass import replace
 from kingly_memory.models import Memory, Query, Standing
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalHit, spelt
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from os import urandom
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from kingly_memory.attention.focus import WEIGHT, Focus, focus
 from kingly_memory.attention.pins import BOOST
 from kingly_memory.attention.ratings import Rating, Ratings, relevance, unused_together
 from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.models import JsonObject, Receipt, Standing

@@ -7,10 +7,10 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.lifecycle.lifetimes import LIFETIMES, Lifetime, is_expired
 from kingly_memory.models import Memory, MemoryType, Query, Standing
 from kingly_memory.passages import LONGEST, PASSAGE

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from kingly_memory import validation
 from kingly_memory.cognition.outcomes import TaskStatus, outcome_of
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.models import Hit, Memory, Query, Results, RetrievalMode
 from kingly_memory.ports import Embedder

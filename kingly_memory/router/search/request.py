@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from kingly_memory import validation
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.models import Detail, Hit, LayerReport, Memory, Query, Results, Source
 from kingly_memory.router.search.local import LEAST_BUDGET_S, LocalAnswer, LocalLayer, Wording
 

@@ -7,9 +7,9 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import RemoteError
 from kingly_memory.models import LayerReport, Query, Results, Source, Standing
 from kingly_memory.ports import Clock, Embedder, LocalStore, RemoteHit, Row

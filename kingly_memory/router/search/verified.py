@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from kingly_memory import validation
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput, LanguageModelError
 from kingly_memory.model_calls import answer
 from kingly_memory.models import REMOTE_ABOVE, Hit, Memory, Query, Results

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kingly_memory import topics
+from kingly_memory.dataclass import dataclass, field
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import Thread
 from kingly_memory.lifecycle.policies import Subject

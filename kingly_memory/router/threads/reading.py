@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nsmallest
 from itertools import islice
@@ -19,6 +18,7 @@ from kingly_memory import topics
 from kingly_memory.attention import drift, pins
 from kingly_memory.attention.ratings import Ratings, relevance, unused_together
 from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle.lifetimes import is_expired
 from kingly_memory.lifecycle.policies import Subject
 from kingly_memory.models import JsonObject, Memory, MemoryType, Query, Standing

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -15,6 +14,7 @@ from kingly_memory import validation
 from kingly_memory.attention.pins import is_pinned
 from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.cognition.owners import current_owner, owner
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId, derived_id
 from kingly_memory.models import JsonObject, Origin, Query, Standing, Taken

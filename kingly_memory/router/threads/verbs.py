@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,6 +13,7 @@ from kingly_memory.attention.focus import Focus, folded
 from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.attention.suggestions import Suggestions
 from kingly_memory.cognition.owners import owner
+from kingly_memory.dataclass import replace
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ids import MemoryId
 from kingly_memory.lifecycle.compaction import COMPACTION_STRATEGIES, NORMAL

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from kingly_memory.attention.ratings import Ratings, relevance
+from kingly_memory.dataclass import dataclass
 from kingly_memory.models import JsonObject, Memory
 from kingly_memory.router.thread_lookup import Weighed
 

@@ -1,0 +1,142 @@
+"""What `dataclasses` gives, without its price at the start of a process.
+
+The standard decorator writes and compiles the source of each method: 0.6 ms a class, of which opening a router needs
+over a hundred, and 6 ms for the modules that do it. Here all classes share methods that look the fields up. Type
+checkers see the standard decorator, and the functions of `dataclasses` take the instances.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__all__ = ["Field", "asdict", "dataclass", "field", "fields", "is_dataclass", "replace"]
+
+if TYPE_CHECKING:
+    from dataclasses import Field, asdict, dataclass, field, fields, is_dataclass, replace
+else:
+    _MISSING = object()
+
+    class Field:
+        """What a class says of one of its fields."""
+
+        def __init__(self, *, default=_MISSING, default_factory=None, repr=True, compare=True, metadata=None):
+            self.default = default
+            self.default_factory = default_factory
+            self.repr = repr
+            self.compare = compare
+            self.metadata = metadata or {}
+
+    field = Field
+
+    def fields(one):
+        """The fields of a class or an instance, in order, also of the standard library's."""
+        known = getattr(one, "__fields_by_name__", None) or one.__dataclass_fields__
+        return tuple(known.values())
+
+    def is_dataclass(one):
+        """Also of the standard library's."""
+        return hasattr(one, "__dataclass_fields__")
+
+    def asdict(one):
+        """All of an instance as dicts, those within it too."""
+        import dataclasses
+
+        return dataclasses.asdict(one)
+
+    def replace(one, **changes):
+        """A copy of the instance with those changes, checked as a new one is."""
+        return type(one)(**{name: getattr(one, name) for name in one.__fields_by_name__} | changes)
+
+    def dataclass(cls=None, *, frozen=False, eq=True, kw_only=False, slots=False):
+        """As `dataclasses.dataclass`. `slots` is for type checkers: instances have a `__dict__` all the same."""
+        if cls is None:
+            return lambda cls: dataclass(cls, frozen=frozen, eq=eq, kw_only=kw_only)
+        known = dict(getattr(cls, "__fields_by_name__", {}))
+        for name, kind in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063  # `inspect` is dear
+            if "ClassVar" in str(kind):
+                continue
+            default = cls.__dict__.get(name, _MISSING)
+            known[name] = one = default if isinstance(default, Field) else Field(default=default)
+            one.name, one.type, one.is_named = name, kind, kw_only
+            if one.default is not _MISSING:
+                setattr(cls, name, one.default)
+            elif name in cls.__dict__:
+                delattr(cls, name)
+        cls.__fields_by_name__ = known
+        cls.__usual__ = {name: one.default for name, one in known.items()}
+        for name in ("__dataclass_fields__", "__signature__"):
+            setattr(cls, name, _Standard(name))
+        cls.__match_args__ = tuple(name for name, one in known.items() if not one.is_named)
+        methods = {"__init__": _init_of(cls), "__repr__": _repr}
+        if frozen:
+            methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
+        if eq:
+            methods |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
+        for name, method in methods.items():
+            if name not in cls.__dict__ or (name == "__hash__" and cls.__hash__ is None):
+                setattr(cls, name, method)
+        return cls
+
+    def _init_of(cls):
+        known, names = cls.__fields_by_name__, cls.__match_args__
+        usual = cls.__usual__
+        made = [(name, one.default_factory) for name, one in known.items() if one.default_factory]
+        needed = [name for name, one in known.items() if one.default is _MISSING and not one.default_factory]
+        checks = hasattr(cls, "__post_init__")
+
+        def __init__(self, *given, **said):  # noqa: N807
+            values = usual.copy()
+            values.update(zip(names, given))  # noqa: B905  # too many are found out below
+            values.update(said)
+            for name, make in made:
+                if values[name] is _MISSING:
+                    values[name] = make()
+            missing = [name for name in needed if values[name] is _MISSING]
+            if missing or len(values) > len(usual) or len(given) > len(names):
+                wrong = ", ".join(missing or values.keys() - usual.keys()) or f"{len(given)} values"
+                raise TypeError(f"{cls.__name__}() {'needs' if missing else 'does not take'} {wrong}")
+            object.__setattr__(self, "__dict__", values)
+            if checks:
+                self.__post_init__()
+
+        return __init__
+
+    def _repr(self):
+        shown = (f"{name}={getattr(self, name)!r}" for name, one in self.__fields_by_name__.items() if one.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def _compared(self):
+        return tuple(getattr(self, name) for name, one in self.__fields_by_name__.items() if one.compare)
+
+    def _eq(self, other):
+        return _compared(self) == _compared(other) if type(self) is type(other) else NotImplemented
+
+    def _hash(self):
+        return hash(_compared(self))
+
+    def _refuse(self, name, *_):
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"{type(self).__name__}.{name} cannot be changed")
+
+    class _Standard:
+        """What `dataclasses` and `inspect` look for in a class, made by the standard decorator when they do."""
+
+        def __init__(self, name):
+            self.name = name
+
+        def __get__(self, one, cls):
+            import dataclasses
+            import inspect
+
+            def standard(one):
+                told = {} if one.default is _MISSING else {"default": one.default}
+                told |= {"default_factory": one.default_factory} if one.default_factory else {}
+                is_named = {"kw_only": one.is_named}
+                return dataclasses.field(**told, **is_named, repr=one.repr, compare=one.compare, metadata=one.metadata)
+
+            known = [(name, one.type, standard(one)) for name, one in cls.__fields_by_name__.items()]
+            made = dataclasses.make_dataclass(cls.__name__, known)
+            cls.__dataclass_fields__ = made.__dataclass_fields__
+            cls.__signature__ = inspect.signature(made)
+            return cls.__dict__[self.name]
