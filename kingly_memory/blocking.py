@@ -110,7 +110,7 @@ class SyncAttention(Face):
 
     def unpin(self, thread_id: str) -> Unpinned:
         """Let a thread, named by its id or by the key or id of a memory of it, be as any other. What was said in it
-        stays. Raises InvalidInput.
+        stays, and lifetimes begin now. Raises InvalidInput.
         """
         return self._call(lambda: self._awaiting.unpin(thread_id))
 
@@ -478,7 +478,7 @@ class SyncMemoryRouter(Portal):
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
         told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
-        and counts as no use, except that a lifetime counts from then on. Raises InvalidInput, StoreError.
+        and counts as no use. Raises InvalidInput, StoreError.
         """
         return self._call(
             lambda: self._awaiting.inject(prompt, budget_tokens=budget_tokens, session=session, explain=explain)

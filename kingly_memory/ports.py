@@ -406,8 +406,8 @@ class LocalStore(Protocol):
 
 
 UNNAMED = ""
-"""Under this name, which no session can have, is noted what was put in for none in particular: so it can be rated, but
-who has used it is not known, and it is never held against a memory."""
+"""Under this name, which no session can have, is noted what was put in for none in particular: so that it can be
+rated."""
 
 
 class InjectionLog(Protocol):
@@ -430,20 +430,8 @@ class InjectionLog(Protocol):
         """The same with those that it has lost."""
         ...
 
-    def hear(self, session: str, at_s: float) -> None:
-        """What was said in the session by then has been listened to: whether it drew on what was put in is known."""
-        ...
-
-    def heard(self, session: str) -> float:
-        """By when what was said in the session was last listened to, in Unix seconds; 0 when nobody did."""
-        ...
-
-    def sessions(self) -> Mapping[str, float]:
-        """Every session of the project that is logged, and when last."""
-        ...
-
-    def drop(self, session: str) -> None:
-        """What is known of a session is kept elsewhere now."""
+    def sessions(self) -> Sequence[str]:
+        """Every session of the project that is logged."""
         ...
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kingly_memory.api.family import Family
 from kingly_memory.attention.injection import Injection
 from kingly_memory.models import Taken
 from kingly_memory.router.attention.candidates import Surroundings
-from kingly_memory.router.attention.feedback import showings
-from kingly_memory.router.attention.inject import TOKENS, Injecting
-from kingly_memory.router.search.local import LocalSearch
+from kingly_memory.router.attention.inject import TOKENS, checked, injected
+from kingly_memory.router.search.local import LocalLayer, LocalSearch
 from kingly_memory.router.threads import transfer
 from kingly_memory.thread_files import ImportedFocus, ImportedThread
 
@@ -28,13 +27,7 @@ class AttentionVerbs(Family):
         """What should be in view: focus, pins and ratings."""
         from kingly_memory.router.attention.verbs import Attention
 
-        engine = self._engine
-        return Attention(
-            engine,
-            follow=engine.follow,
-            showings=partial(showings, engine.reader, engine.injections, engine.project),
-            content_limit_bytes=engine.settings.content_limit_bytes,
-        )
+        return Attention(self._engine, self._engine.injections)
 
     @cached_property
     def threads(self) -> Threads:
@@ -53,20 +46,24 @@ class AttentionVerbs(Family):
         `budget_tokens` (estimated, 1 to 100,000) is for all of it. Only what the user or this agent said is put in, by
         priority: similarity × weight × relevance of its thread, and a boost for what is in focus. A `session` is not
         told twice of what has not changed. `explain` adds why each memory is in or out (`considered`). Asks no remote
-        and counts as no use, except that a lifetime counts from then on. Raises InvalidInput, StoreError.
+        and counts as no use. Raises InvalidInput, StoreError.
         """
-        return await self._injecting.inject(prompt, budget_tokens, session, explain=explain)
+        text, budget, named = checked(prompt, budget_tokens, session)
+        engine = self._engine
+
+        def look() -> Injection:
+            around = Surroundings(
+                engine.reader, self._prompt_layer, engine.project, engine.station.agent, engine.now_s()
+            )
+            budget_s, log = engine.settings.local_search_s, engine.injections
+            return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log, explain=explain)
+
+        return await engine.read(look)
 
     @cached_property
-    def _injecting(self) -> Injecting:
+    def _prompt_layer(self) -> LocalLayer:
         engine = self._engine
-        layer = engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use, likeness=False))
-        return Injecting(
-            engine,
-            lambda: Surroundings(engine.reader, layer, engine.project, engine.station.agent, engine.now_s()),
-            budget_s=engine.settings.local_search_s,
-            log=engine.injections,
-        )
+        return engine.local_layer(LocalSearch(engine.reader, engine.usage.last_use, likeness=False))
 
     # --- threads from files -------------------------------------------------------------------------------------------
 

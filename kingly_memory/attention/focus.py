@@ -31,8 +31,8 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 @dataclass(frozen=True, slots=True)
 class Thread:
     """A thread as attention sees it. `id` is the context's, or the memory's own where that belongs to no context.
-    `weight` is set by pins and compaction, 1 for most; `relevance`, from 0.1 to 1, by ratings and by use. `heading` is
-    that of the memory it is seen by, where nobody has given the thread a title."""
+    `title` is the one that somebody gave it, else how it begins and, on another line, that of the memory it is seen by.
+    `weight` is set by pins and compaction, 1 for most; `relevance`, from 0.1 to 1, by ratings."""
 
     id: str
     title: str = ""
@@ -40,7 +40,6 @@ class Thread:
     weight: float = 1.0
     relevance: float = 1.0
     pinned: bool = False
-    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,7 @@ class Focus:
         """What it adds to the thread's priority for each 1 of its weight."""
         topic = folded(self.topic)
         is_topic = topic in map(folded, thread.topics)
-        is_title = topic in folded(thread.title) or topic in folded(thread.heading)
-        return BY_TOPIC * is_topic + BY_ID * self.names(thread) + BY_TITLE * is_title
+        return BY_TOPIC * is_topic + BY_ID * self.names(thread) + BY_TITLE * (topic in folded(thread.title))
 
 
 @dataclass(frozen=True, slots=True)

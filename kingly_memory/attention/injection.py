@@ -29,12 +29,14 @@ _LONGEST_THREAD = 100
 
 class Candidate(NamedTuple):
     """A memory that may be put in. `pertinence` (0-1) says whether it fits the occasion well enough, `similarity` (0-1)
-    how well, among the others; both are 1 where nothing was asked. Without a `thread` it counts as never rated."""
+    how well, among the others; both are 1 where nothing was asked. Without a `thread` it counts as never rated.
+    `passage` is the part of a long text that answers."""
 
     memory: Memory
     pertinence: float = 1.0
     similarity: float = 1.0
     thread: Thread | None = None
+    passage: str | None = None
 
     @property
     def thread_id(self) -> str:
@@ -165,8 +167,9 @@ def inject(
 
     Only what the user or that agent said is put in: this, and not the fence, keeps a stranger's text out. What is in
     focus is pertinent. `seen` says when (Unix seconds) each memory was last put before the same reader, who is told
-    again only of what was revised since, or whose thread was put into focus by its id. A candidate that is too long for
-    the room left is passed over, so that a shorter one behind it may still find some.
+    again only of what was revised since, or whose thread was put into focus by its id. Of a text that is too long the
+    passage that answers is put in; where that is too long as well, it is passed over, so that a shorter one behind it
+    may still find room.
     """
     ranked = [(one, priority(one.similarity, one.thread, focuses)) for one in candidates]
     ranked.sort(key=lambda one: one[1].total, reverse=True)
@@ -192,8 +195,12 @@ def inject(
         elif shown.casefold() in said:
             omission = Omission.REPEATED
         else:
-            noted = list(_note(len(threads) + 1, one, shown, budget.item_characters, first_of))
-            omission = None if room.take(noted) else Omission.NO_ROOM
+            omission = Omission.NO_ROOM
+            for part in _parts(one, shown, budget.item_characters):
+                noted = list(_note(len(threads) + 1, one, part, first_of))
+                if room.take(noted):
+                    omission = None
+                    break
         if omission is not None:
             left_out[memory.id] = omission
             continue
@@ -223,7 +230,18 @@ def _is_known(one: Candidate, focuses: Sequence[Focus], seen: Mapping[str, float
     return not any(focus.set_at.timestamp() >= seen_s for focus in naming)
 
 
-def _note(number: int, one: Candidate, shown: str, most: int, first_of: Mapping[str, int]) -> Iterator[str]:
+def _parts(one: Candidate, shown: str, most: int) -> Iterator[str]:
+    """What may be shown of a text, the first that there is room for: all of it, or the passage that answers."""
+    passage = None if one.passage is None else harmless(one.passage).strip()
+    if len(shown) <= most:
+        yield shown
+    elif passage is None:
+        yield f"{shown[: most - 1].rstrip()}…"
+    if passage:
+        yield passage
+
+
+def _note(number: int, one: Candidate, shown: str, first_of: Mapping[str, int]) -> Iterator[str]:
     """A line that says where the note comes from, then the note. `first_of`: the first note of each thread so far. A
     thread that is called as its memory is not named; a long id is named once."""
     memory = one.memory
@@ -239,8 +257,7 @@ def _note(number: int, one: Candidate, shown: str, most: int, first_of: Mapping[
         beginning = _one_line(shown[: 2 * len(memory.title) + _BEGINNING]).lstrip(MARKS)
         if not beginning.startswith(title.removesuffix("…")):
             yield title
-    text = shown if len(shown) <= most else f"{shown[: most - 1].rstrip()}…"
-    yield from (line.rstrip() for line in text.split("\n") if line.strip())
+    yield from (line.rstrip() for line in shown.split("\n") if line.strip())
 
 
 def _one_line(text: str) -> str:

@@ -22,8 +22,6 @@ _COUNTED, _STEP = 10, 0.1
 """The last ten ratings count: with weights 1.0, 1.1 and so on, the last one the heaviest."""
 _PRIOR = 1.0
 """The weight of the useful rating that nobody gave."""
-_UNUSED = 0.9
-"""By which relevance is multiplied for each session in a row that was shown the thread and did not use it."""
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -91,17 +89,9 @@ class Ratings:
         return cls(tuple(sorted((one for latest in several for one in latest), key=lambda one: one.at))[-KEPT:])
 
 
-def relevance(ratings: Ratings, unused: int = 0) -> float:
-    """The factor of a thread's priority, from 0.1 to 1; 1 for one that nobody rated or left unused. `unused`: sessions
-    in a row that were shown the thread and did not use it."""
-    return max(FLOOR, min(ratings.blended * _UNUSED ** max(unused, 0), 1.0))
-
-
-def unused_together(facets: Iterable[Mapping[str, Any]]) -> int:
-    """For how many sessions in a row nothing of a thread was used, from the facets `injected` of its memories. When one
-    of them was used, all were."""
-    counts = (facet.get("unused") for facet in facets)
-    return max(min((one for one in counts if isinstance(one, int) and not isinstance(one, bool)), default=0), 0)
+def relevance(ratings: Ratings) -> float:
+    """The factor of a thread's priority, from 0.1 to 1; 1 for one that nobody rated."""
+    return max(FLOOR, ratings.blended)
 
 
 def _rating(entry: Any) -> Rating | None:

@@ -58,7 +58,7 @@ _HEADS = ("", "PRIORITY", "SHARED", "MEMORY", "WHY")
 _LEGEND = (
     ("PRIORITY", "similarity × weight × relevance + boost; the best come first, as long as there is room"),
     ("", "similarity: how well it answers, as a search has it; weight: of its thread, by pins;"),
-    ("", "relevance: of its thread, by ratings and use; boost: by what is in focus"),
+    ("", "relevance: of its thread, by ratings; boost: by what is in focus"),
     ("SHARED", "telling words that it has in common with the prompt, of those of the shorter one of the two:"),
     ("", "two at least and 25%, or half, let it in, and so does a boost"),
 )

@@ -64,21 +64,18 @@ def keep(
                 held.enter_context(locked(place.home / "capturing.lock", BUDGET_S))
         progress, latest = Progress(place.home), monotonic() + BUDGET_S
         end, more, room = progress.end(session.id), True, settings.capture_most
-        taken, heard_s, is_heard = Taken(), time.time(), False
+        taken = Taken()
         while more and room and monotonic() < latest:
             passage = read_since(session.transcript, end)
             end, more = passage.end, passage.more
             new = _new(list(statements(passage.messages)), room, place, settings)
             used = _used(passage.messages, session, place, settings)
-            is_heard = is_heard or any(one.speaker == "assistant" for one in passage.messages)
             if new or used:
                 stored = _store(new, used, session, place, settings)
                 taken = Taken(*(one + other for one, other in zip(taken, stored, strict=True)))
             room -= len(new)
             if place.home.is_dir():
                 progress.save(session.id, end)
-        if is_heard and not more:
-            parts.injections(place).hear(session.id, heard_s)
         if more and not place.home.is_dir():  # else nothing is founded only to note that there was nothing to keep
             Folder(place.home).make()
             progress.save(session.id, end)

@@ -24,7 +24,6 @@ from kingly_memory.router import contexts, write
 from kingly_memory.router.activity import Lookups
 from kingly_memory.router.agents.memory import AgentMemories
 from kingly_memory.router.agents.stream import Notifier
-from kingly_memory.router.attention.feedback import UsageFeedback
 from kingly_memory.router.context_gather import ContextGatherer
 from kingly_memory.router.contexts import Contexts
 from kingly_memory.router.linking import Associations
@@ -109,9 +108,6 @@ class Engine:
         self.store_futures = StoreFutures()
         self.threads = SharedThreads("kingly-reader", 4)
         self.sweeper = Sweeper(store=store, store_futures=self.store_futures, lock=sweeping or Lock())
-        self.usage_feedback = None
-        if injections is not None:  # what was injected and never looked at again
-            self.usage_feedback = UsageFeedback(injections, self, project=station.project, clock=clock)
         self._context_rules = ContextRules(settings.context_items, settings.lifetimes.working, settings.whisper_tokens)
         self._agent_memories: AgentMemories | None = None
 
@@ -203,8 +199,6 @@ class Engine:
             self._in_background(delivery, "delivery")
         if self.settings.sweep_interval_s:
             self._in_background(self._sweep_regularly(self.settings.sweep_interval_s), "sweep")
-        if self.usage_feedback is not None:
-            self._in_background(self.usage_feedback.run(), "injected")
         self._in_background(self._close_in_the_end(), "end")
         self.is_open = True
 
@@ -229,8 +223,6 @@ class Engine:
         try:
             if self._agent_memories is not None:
                 await self._agent_memories.settle()
-            if self.is_open and self.usage_feedback is not None:  # of use to those that are never open for long
-                await self.usage_feedback.fold_if_due()
         finally:
             await self._let_go()
 
@@ -466,8 +458,6 @@ class Engine:
     async def sweep(self, policies: Policies, *, dry_run: bool) -> SweepReport:
         """Carry out the plan of those policies, or only report it. Raises SweepUnderWay, StoreError."""
         await self.flush()
-        if self.usage_feedback is not None and not dry_run:
-            await self.usage_feedback.fold()
         report = await self.sweeper.sweep(policies, self.write_context(), dry_run=dry_run)
         if not dry_run:
             self.wake(*report.ended, *report.standing)

@@ -41,7 +41,7 @@ TOGETHER, TEXT_TOGETHER = 16, 16_384
 """Memories, and characters of their texts, after which a change looks at the time. What changes its standing together
 is indexed together, at less than half the cost."""
 FACET = "sweep"
-BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention", "ratings", "injected", summaries.FACET)
+BESIDE = ("lifetime", "usage", "links", "strength", "tier", "attention", "ratings", summaries.FACET)
 MOST_LINKED = 8
 """Memories that are linked to their summary, while the writer is held. Of more, it lists the ids."""
 _SUMMED_UP = links.draft("references", 1.0, "what it sums up")

@@ -20,7 +20,7 @@ from kingly_memory.models import JsonObject, Query, Standing
 from kingly_memory.ports import Row, StoreReader
 from kingly_memory.validation import shown
 
-THREAD, ATTENTION, RATINGS, INJECTED = "thread", "attention", "ratings", "injected"
+THREAD, ATTENTION, RATINGS = "thread", "attention", "ratings"
 VISIBLE = (Standing.LIVE, Standing.ARCHIVED)
 """A thread shows its archived memories too."""
 MOST_TITLED = 100

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kingly_memory import MemoryRouter, Settings
-from kingly_memory.adapters.local.store import DiskStore
-from kingly_memory.cognition.owners import current_owner
 from kingly_memory.models import Standing
 from kingly_memory.ports import Transaction
-from kingly_memory.router import write
-from kingly_memory.router.attention.candidates import Pages
 from kingly_memory.settings import Lifetimes
 from kingly_memory.testing import ManualClock
-from kingly_memory.validation import draft
 from tests.router_bench import PromptStore, router_over
 
 BRIEF = Settings(durability="process", lifetimes=Lifetimes(working=60.0), local_search_s=30.0, embedder="none")
@@ -46,35 +40,6 @@ async def test_a_memory_that_is_gone_is_not_brought_back_by_a_focus_on_it(
         elif fate == "over":
             clock.jump(3_600)
         assert await shown(memory) == (["Tomatoes grow in April"] if fate == "there" else [])
-
-
-async def test_what_a_focus_brings_is_read_anew_once_anybody_has_written(tmp_path: Path) -> None:
-    clock, store = ManualClock(), PromptStore(tmp_path / "home")
-    async with router_over(store, None, clock, settings=BRIEF) as memory:
-        await memory.store("Lunch is in the garden", origin="user", tags=["Garden"])
-        await memory.store("Tomatoes for lunch grow in April", origin="user", context_id="beds")
-        await memory.attention.focus("garden", 1.0)
-        await memory.attention.focus("beds", 0.9)
-        assert await shown(memory) == await shown(memory)
-        other = DiskStore(tmp_path / "home", durability="process")
-        desk = memory._engine.write_context()
-        said: dict[str, Any] = {"origin": "user", "content_limit_bytes": 1_000}
-        for one in (draft("Peas for lunch", tags=["garden"], **said), draft("Beans", context_id="beds", **said)):
-            other.write(write.store(one, desk)).result()
-        assert {"Peas for lunch", "Beans"} <= set(await shown(memory))
-        other.write(lambda transaction: transaction.set_facet("focus", current_owner("app", None), None)).result()
-        other.close()
-        assert "Beans" not in await shown(memory)
-
-
-def test_what_was_read_holds_until_somebody_writes(tmp_path: Path) -> None:
-    store, pages = PromptStore(tmp_path / "home"), Pages()
-    store.write(lambda transaction: transaction.set_facet("focus", "somebody", {})).result()
-    page = pages.now(store.reader)
-    assert (page.of("one", lambda: 1), page.of("one", lambda: 2), pages.now(store.reader)) == (1, 1, page)
-    assert (page.of("late", lambda: 1, until_s=0.0), page.of("late", lambda: 2)) == (1, 2)
-    store.write(lambda transaction: transaction.set_facet("focus", "nobody", {})).result()
-    assert pages.now(store.reader).of("one", lambda: 2) == 2
 
 
 def test_facets_of_several_names_are_those_of_each(tmp_path: Path) -> None:

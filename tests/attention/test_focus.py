@@ -309,19 +309,6 @@ async def test_the_words_that_a_thread_is_told_by_are_its_topics(tmp_path: Path,
         }
 
 
-async def test_a_thread_about_the_topic_is_looked_for_beyond_the_search(tmp_path: Path, clock: ManualClock) -> None:
-    store = PromptStore(tmp_path / "home")
-    async with router_over(store, None, clock) as memory:
-        for text in GARDEN:
-            await memory.store(text, context_id="summer", origin="user")
-        for number in range(60):
-            await memory.store(f"much water every evening, {number}", origin="user")
-        prompt = "how much water every evening?"
-        assert GARDEN[1] not in (await memory.inject(prompt)).text
-        await memory.attention.focus("greenhouse", 1.0)
-        assert GARDEN[1] in (await memory.inject(prompt)).text
-
-
 async def test_a_thread_that_nobody_has_called_anything_goes_by_how_it_begins(
     tmp_path: Path, clock: ManualClock
 ) -> None:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kingly_memory import MemoryRouter
-from kingly_memory.attention.ratings import FLOOR, KEPT, Rating, Ratings, relevance, unused_together
+from kingly_memory.adapters.local.injections import InjectionFiles
+from kingly_memory.attention.ratings import FLOOR, KEPT, Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
 from kingly_memory.errors import InvalidInput
 from kingly_memory.testing import ManualClock
@@ -49,35 +50,12 @@ def test_relevance_is_the_mean_with_one_useful_rating_that_nobody_gave() -> None
     assert relevance(ratings(*[False] * 10)) == FLOOR
 
 
-def test_what_is_put_in_and_never_used_counts_for_less_and_less() -> None:
-    assert relevance(Ratings(), 1) == 0.9
-    assert relevance(Ratings(), 3) == pytest.approx(0.9**3)
-    assert relevance(ratings(False), 2) == pytest.approx(0.5 * 0.81)
-    assert relevance(Ratings(), 10**6) == FLOOR
-    assert relevance(Ratings(), -5) == 1.0
-
-
-def test_what_one_memory_of_a_thread_was_used_for_all_were() -> None:
-    assert [
-        unused_together({"unused": count} for count in counts) for counts in ([], [3], [3, 1, 7], [2, 0], [-4])
-    ] == [0, 3, 1, 0, 0]
-
-
-@given(histories, st.integers(0, 200))
-def test_relevance_stays_within_its_bounds(history: list[bool], unused: int) -> None:
-    assert FLOOR <= relevance(ratings(*history), unused) <= 1
+@given(histories)
+def test_relevance_stays_within_its_bounds_and_a_useful_rating_never_lowers_it(history: list[bool]) -> None:
+    before = relevance(ratings(*history))
+    assert FLOOR <= before <= 1
+    assert relevance(ratings(*history, True)) >= before - 1e-12
     assert 0 <= ratings(*history).raw <= 1
-
-
-@given(histories, st.integers(0, 20))
-def test_a_useful_rating_never_lowers(history: list[bool], unused: int) -> None:
-    before, after = ratings(*history), ratings(*history, True)
-    assert relevance(after, unused) >= relevance(before, unused) - 1e-12
-
-
-@given(histories, st.integers(0, 20))
-def test_a_session_without_use_never_lifts(history: list[bool], unused: int) -> None:
-    assert relevance(ratings(*history), unused + 1) <= relevance(ratings(*history), unused)
 
 
 @given(histories)
@@ -138,21 +116,22 @@ def clock() -> ManualClock:
     return ManualClock(AT)
 
 
-def injected(store: PromptStore, memory_id: str, unused: int = 0, at: datetime | None = None) -> None:
-    facet = {"times": 1, "last_s": (at or AT).timestamp(), "unused": unused}
-    store.write(lambda tx: tx.set_facet("injected", memory_id, facet)).result()
+def injected(memory: MemoryRouter, store: PromptStore, memory_id: str, at: datetime = AT) -> None:
+    """Each time into a session of its own."""
+    log = memory._engine.injections = InjectionFiles(store.home, memory._engine.project)
+    log.note(f"{memory_id} {at}", [memory_id], at.timestamp())
 
 
 @pytest.mark.requirement("SMT-028", "SMT-029", "SMT-033")
 async def test_a_rating_says_what_it_changed(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api", context_id="thread_old_api")
-        injected(store, stored.id)
+        injected(memory, store, stored.id)
         rated = await memory.attention.rate("thread_old_api", False, "API was\nredesigned")
         assert rated.message == "Rated thread_old_api as not useful. Relevance score: 1.00 → 0.50"
         assert (rated.before, rated.after, rated.raw, rated.ratings) == (1.0, 0.5, 0.0, 1)
         clock.jump(3600)
-        injected(store, stored.id, at=clock.now())
+        injected(memory, store, stored.id, at=clock.now())
         again = await memory.attention.rate("thread_old_api", True)
         assert again.message == "Rated thread_old_api as useful. Relevance score: 0.50 → 0.68"
         whose = owner("app", "thread_old_api")
@@ -169,10 +148,10 @@ async def test_a_memory_names_its_thread(store: PromptStore, clock: ManualClock)
         inside = await memory.store("the old api", key="api", context_id="thread_api")
         alone = await memory.store("said by itself", key="alone")
         for one in (inside, alone):
-            injected(store, one.id)
+            injected(memory, store, one.id)
         assert (await memory.attention.rate("api", False)).thread_id == "thread_api"
         clock.jump(1)
-        injected(store, inside.id, at=clock.now())
+        injected(memory, store, inside.id, at=clock.now())
         assert (await memory.attention.rate(inside.id, False)).ratings == 2
         assert (await memory.attention.rate("alone", False)).thread_id == alone.id
         assert store.reader.facets("ratings", [alone.id])
@@ -183,7 +162,7 @@ async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: Prom
     async with router_over(store, None, clock) as memory, elsewhere(store, clock) as other:
         stored = await memory.store("unseen", context_id="thread_unseen")
         foreign = await other.store("foreign", context_id="thread_foreign")
-        injected(store, foreign.id)
+        injected(other, store, foreign.id)
         for name, problem in (
             (
                 "thread_unseen",
@@ -204,7 +183,7 @@ async def test_what_was_never_injected_or_is_unknown_cannot_be_rated(store: Prom
 async def test_what_was_shown_once_is_rated_once_and_again_instead(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api", context_id="thread_api")
-        injected(store, stored.id)
+        injected(memory, store, stored.id)
         for _ in range(11):
             clock.jump(60)
             await memory.attention.rate("thread_api", useful=False)
@@ -227,29 +206,17 @@ def test_as_many_ratings_as_showings_before_them_are_of_all(showings: list[int],
 async def test_bad_input_changes_nothing(store: PromptStore, clock: ManualClock, useful: Any, reason: Any) -> None:
     async with router_over(store, None, clock) as memory:
         stored = await memory.store("the old api")
-        injected(store, stored.id)
+        injected(memory, store, stored.id)
         with pytest.raises(InvalidInput):
             await memory.attention.rate(stored.id, useful, reason)
         assert store.reader.facets("ratings", [stored.id]) == {}
-
-
-async def test_what_is_rated_useful_was_used(store: PromptStore, clock: ManualClock) -> None:
-    async with router_over(store, None, clock) as memory:
-        stored = await memory.store("the old api", context_id="thread_api")
-        injected(store, stored.id, unused=7)
-        noise = await memory.attention.rate("thread_api", useful=False)
-        assert (noise.before, noise.after) == pytest.approx((0.9**7, 0.5 * 0.9**7))
-        assert store.reader.facets("injected", [stored.id])[stored.id]["unused"] == 7
-        instead = await memory.attention.rate("thread_api", useful=True)
-        assert (instead.before, instead.after) == pytest.approx((0.5 * 0.9**7, 1.0))
-        assert store.reader.facets("injected", [stored.id])[stored.id]["unused"] == 0
 
 
 async def test_a_thread_that_goes_on_as_another_is_rated_as_that_one(store: PromptStore, clock: ManualClock) -> None:
     async with router_over(store, None, clock) as memory:
         await memory.store("deploys wait for reviews", context_id="thread_a")
         gone = await memory.store("deploys wait for reviews", key="gone", context_id="thread_b")
-        injected(store, gone.id)
+        injected(memory, store, gone.id)
         [merge] = (await memory.compact())["actions"]
         kept, went = merge["threads"]
         assert {kept, went} == {"thread_a", "thread_b"}

@@ -14,7 +14,6 @@ import pytest
 
 from kingly_memory import SyncMemoryRouter
 from kingly_memory.adapters.local.injections import MOST_SESSIONS, InjectionFiles
-from kingly_memory.router.attention import feedback
 from kingly_memory.settings import Settings
 from tests.cli_runner import ROOT, environment, process
 from tests.hosts.hook_samples import SESSION, entry, event, text, transcript
@@ -283,22 +282,6 @@ def test_what_was_never_shown_is_not_used_however_alike_the_reply_is(project: Pa
     assert accesses(project, "rule") == before
 
 
-@pytest.mark.parametrize(
-    ("most", "last", "is_heard"), [("50", "assistant", True), ("50", "user", False), ("0", "assistant", False)]
-)
-def test_whether_somebody_has_listened_is_noted(
-    project: Path, monkeypatch: pytest.MonkeyPatch, most: str, last: str, *, is_heard: bool
-) -> None:
-    store(project, RULE)
-    assert RULE in prompted(project)
-    transcript(project, entry("user", PROMPT, "u1"), entry(last, text("Whatever."), "x1"))
-    monkeypatch.setenv("KINGLY_CAPTURE_MOST", most)
-    assert hook("Stop", event("Stop", project), "--wait").out == ""
-    log = log_of(project)
-    assert bool(log.heard(SESSION)) == is_heard
-    assert all(log.heard(SESSION) >= at_s for at_s in log.of(SESSION).values() if is_heard)
-
-
 # --- the page -------------------------------------------------------------------------------------------------------
 
 PAGE = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
@@ -315,13 +298,9 @@ def test_deleting_the_folder_begins_anew_as_the_page_says(project: Path) -> None
 def test_the_figures_on_the_page_are_those_of_the_code() -> None:
     for said in (
         f"holds the {MOST_SESSIONS} sessions",
-        f"for {feedback.QUIET_S / 60:.0f} minutes",
-        "every five minutes",
-        "for a week",
         "half of all those",
     ):
         assert said in PAGE.replace("\n", " ")
-    assert (feedback.EVERY_S, feedback.KEPT_S) == (300, 7 * 86_400)
 
 
 def test_what_is_remembered_holds_no_text(project: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kingly_memory.adapters.files import ai_threads
+from kingly_memory.adapters.local.injections import InjectionFiles
 from kingly_memory.cognition.owners import owner
 from kingly_memory.models import Standing
 from kingly_memory.testing import ManualClock
@@ -18,7 +19,7 @@ from tests.files.samples import LIMIT
 from tests.router_bench import PromptStore, router_over
 
 HOUR_S = 3_600.0
-NAMES = ("thread", "ratings", "thread_file", "attention", "course", "topic", "context", "injected")
+NAMES = ("thread", "ratings", "thread_file", "attention", "course", "topic", "context")
 
 
 @asynccontextmanager
@@ -32,8 +33,8 @@ async def named(memory: Any, store: PromptStore, context_id: str, **facts: Any) 
     """A thread that has a title and a reason, in which three things are said."""
     ids = [(await memory.store(f"The zebrafish plan's part {n}", context_id=context_id, **facts)).id for n in range(3)]
     await memory.threads.rename(context_id, "Zebrafish plan")
-    shown = {"times": 1, "last_s": 1.0, "unused": 0}
-    store.write(lambda transaction: transaction.set_facet("injected", ids[0], shown)).result()
+    log = memory._engine.injections = InjectionFiles(store.home, "app")
+    log.note("s1", ids[:1], 1.0)
     await memory.attention.rate(context_id, False, "zebrafish is over")
     await memory.threads.recall(context_id)
     return ids

@@ -1,8 +1,7 @@
 """Which memories were put into which session's prompts: a file per session, since hooks do not write to the store.
 
-A line is `{"session", "at", "ids"}`, and `"cleared"` where the session has lost what was put in before, or `"heard"`
-where somebody has listened to what was said until then. Lines are appended in one write each, so that hosts may do so
-at once; what makes no sense is skipped.
+A line is `{"session", "at", "ids"}`, and `"cleared"` where the session has lost what was put in before. Lines are
+appended in one write each, so that hosts may do so at once; what makes no sense is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MOST_LINES = 2_000
 LIMIT_BYTES = 512 * 1024
 """So much of a file's end is read; one that has become longer is begun anew."""
 _GLANCE_BYTES = 16 * 1024
-"""So much of a file's end is read to see whose it is, and when it was written last."""
+"""So much of a file's end is read to see whose it is."""
 _LINE_BYTES = 8 * 1024
 _MOST_IDS = 100
 _ID_LENGTH = 64
@@ -41,7 +40,6 @@ class _Entry(NamedTuple):
     at_s: float
     ids: tuple[str, ...]
     cleared: bool
-    heard: bool
 
 
 class InjectionFiles:
@@ -61,12 +59,6 @@ class InjectionFiles:
         if self.of(session):
             self._append(session, at_s, cleared=True)
 
-    def hear(self, session: str, at_s: float) -> None:
-        """Nothing is written where nothing was put in since the last time."""
-        heard_s = self.heard(session)
-        if any(entry.ids and entry.at_s > heard_s for entry in self._entries(session)):
-            self._append(session, at_s, heard=True)
-
     def of(self, session: str) -> dict[str, float]:
         found: dict[str, float] = {}
         for entry in self._entries(session):
@@ -77,21 +69,13 @@ class InjectionFiles:
     def ever(self, session: str) -> dict[str, float]:
         return {one: entry.at_s for entry in self._entries(session) for one in entry.ids}
 
-    def heard(self, session: str) -> float:
-        return max((entry.at_s for entry in self._entries(session) if entry.heard), default=0.0)
-
-    def sessions(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+    def sessions(self) -> list[str]:
+        found: list[str] = []
         with suppress(*_LEFT_ALONE), self._opened() as folder:
             for name in [one for one in _names(folder) if one.startswith(self._mark)][:MOST_SESSIONS]:
                 with suppress(*_LEFT_ALONE), _file(name, os.O_RDONLY, folder) as file:
-                    last = _read(file, _GLANCE_BYTES)[-1:]
-                    found |= {one.session: one.at_s for one in last if self._name(one.session) == name}
+                    found += [one.session for one in _read(file, _GLANCE_BYTES)[-1:] if self._name(one.session) == name]
         return found
-
-    def drop(self, session: str) -> None:
-        with suppress(*_LEFT_ALONE), self._opened() as folder:
-            os.unlink(self._name(session), dir_fd=folder)
 
     def _entries(self, session: str) -> list[_Entry]:
         with suppress(*_LEFT_ALONE), self._opened() as folder, _file(self._name(session), os.O_RDONLY, folder) as file:
@@ -160,7 +144,7 @@ def _read(file: int, most: int) -> list[_Entry]:
             is_sound = isinstance(session, str) and type(at_s) in (int, float) and isinstance(ids, list)
             if is_sound and 0 <= at_s < _LATEST_S:
                 known = tuple(one for one in ids[:_MOST_IDS] if isinstance(one, str) and len(one) <= _ID_LENGTH)
-                found.append(_Entry(session, at_s, known, given.get("cleared") is True, given.get("heard") is True))
+                found.append(_Entry(session, at_s, known, given.get("cleared") is True))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,11 @@ from kingly_memory.attention.injection import FRAME_TOKENS, Budget, Injection, i
 from kingly_memory.attention.pertinence import LEAST
 from kingly_memory.errors import InvalidInput
 from kingly_memory.ports import UNNAMED
-from kingly_memory.router.attention.candidates import Pages, Surroundings, for_prompt
+from kingly_memory.router.attention.candidates import Surroundings, for_prompt
 from kingly_memory.writing import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from kingly_memory.ports import InjectionLog
-    from kingly_memory.router.access import Access
 
 TOKENS = 1_000
 """Of a block, unless the caller says how many."""
@@ -66,27 +64,3 @@ def room(field: str, tokens: object) -> int:
     if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens <= FRAME_TOKENS:
         raise InvalidInput(field, f"{validation.shown(tokens)} is no room: the frame alone takes {FRAME_TOKENS} tokens")
     return validation.count(field, tokens, least=FRAME_TOKENS + 1, most=validation.MOST_TOKENS)
-
-
-class Injecting:
-    """Injection as a verb of a router: on a reader thread, from this machine alone."""
-
-    def __init__(
-        self, access: Access, around: Callable[[], Surroundings], *, budget_s: float, log: InjectionLog | None
-    ) -> None:
-        self._access = access
-        self._around = around
-        self._budget_s = budget_s
-        self._log = log
-        self._pages = Pages()
-
-    async def inject(self, prompt: object, budget_tokens: object, session: object, *, explain: bool) -> Injection:
-        """Raises InvalidInput, RouterClosed, StoreError."""
-        text, budget, named = checked(prompt, budget_tokens, session)
-
-        def look() -> Injection:
-            around = self._around()._replace(pages=self._pages)
-            budget_s, log = self._budget_s, self._log
-            return injected(text, around, budget=budget, budget_s=budget_s, session=named, log=log, explain=explain)
-
-        return await self._access.read(look)

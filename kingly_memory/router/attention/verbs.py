@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from os import urandom
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kingly_memory import validation
 from kingly_memory.attention import pins
 from kingly_memory.attention.focus import WEIGHT, Focus, focus
 from kingly_memory.attention.pins import BOOST
-from kingly_memory.attention.ratings import Rating, Ratings, relevance, unused_together
+from kingly_memory.attention.ratings import Rating, Ratings, relevance
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass, replace
 from kingly_memory.errors import InvalidInput
@@ -20,10 +20,12 @@ from kingly_memory.ports import Transaction
 from kingly_memory.router import lifetimes, thread_lookup, write
 from kingly_memory.router.access import Access
 from kingly_memory.router.attention import focus as focused
-from kingly_memory.router.thread_lookup import ATTENTION, INJECTED, RATINGS, THREAD, Named
+from kingly_memory.router.thread_lookup import ATTENTION, RATINGS, THREAD, Named
 from kingly_memory.router.threads.changes import WEIGHTS
-from kingly_memory.router.write import Stored, WriteContext
-from kingly_memory.validation import Draft
+from kingly_memory.router.write import Stored
+
+if TYPE_CHECKING:
+    from kingly_memory.ports import InjectionLog
 
 _PLACES = 4
 
@@ -179,19 +181,10 @@ class Rated(NamedTuple):
 class Attention:
     """The verbs of focus, pins and ratings."""
 
-    def __init__(
-        self,
-        access: Access,
-        *,
-        follow: Callable[[Stored], Awaitable[None]],
-        showings: Callable[[Sequence[MemoryId]], Sequence[float]],
-        content_limit_bytes: int,
-    ) -> None:
-        """`follow` is told what was stored; `showings` says when each session was last shown any of the memories."""
+    def __init__(self, access: Access, log: InjectionLog | None) -> None:
+        """`log` knows what was put into prompts."""
         self._access = access
-        self._follow = follow
-        self._showings = showings
-        self._content_limit_bytes = content_limit_bytes
+        self._log = log
 
     async def focus(self, topic: str, weight: float = WEIGHT) -> Focused:
         """Have threads about a topic, or the thread that it names, injected first. The same topic again is updated.
@@ -203,8 +196,8 @@ class Attention:
         await self._access.write(focused.put(one, context))
 
         def look() -> Focused:
-            count, more = focused.affected(reader, context.project, one, context.now_s) if one.weight else (0, False)
             named = focused.naming(reader, context.project, one)
+            count, more = focused.affected(reader, context.project, named, context.now_s) if one.weight else (0, False)
             thread_id = named.thread or (one.topic if named.is_name else None)
             return Focused(one.topic, one.weight, count, more, heavy.clamped, thread_id)
 
@@ -239,11 +232,11 @@ class Attention:
         0 to 0.5) and which nothing takes away until `unpin`. The text is kept as it is, the topics become tags, and
         without a title its first sentence is one. Raises InvalidInput, StoreError.
         """
-        weight = pins.weight(weight_boost)
+        weight, context = pins.weight(weight_boost), self._access.write_context()
         tags = validation.tag_list("topics", topics or ())
         draft = validation.draft(
             content,
-            content_limit_bytes=self._content_limit_bytes,
+            content_limit_bytes=self._access.settings.content_limit_bytes,
             key=key,
             significance=significance,
             tags=validation.tag_list("topics", (*tags, pins.TAG)),
@@ -251,25 +244,53 @@ class Attention:
             origin=origin,
             metadata={"source": pins.SOURCE},
         )
-        titled = replace(draft, title=draft.title or pins.title(draft.content))
-        thread_id, receipt = await self._access.write(_pin(titled, weight.value, self._access.write_context()))
-        await self._follow(Stored(receipt, None))
-        return Pinned(thread_id, titled.title, weight.value, receipt, weight.clamped)
+        draft = replace(draft, title=draft.title or pins.title(draft.content))
+        thread_id = ""
+
+        def change(transaction: Transaction) -> Stored:
+            nonlocal thread_id
+            if draft.key is not None and transaction.id_of_key(context.project, draft.key) is not None:
+                problem = "is taken, and a pin is always a new memory; choose another one or leave it out"
+                raise InvalidInput("key", problem)
+            thread_id = pins.thread_id(context.now, urandom(3))
+            while transaction.facet(ATTENTION, owner(context.project, thread_id)) is not None:
+                thread_id = pins.thread_id(context.now, urandom(3))
+            receipt = write.store(replace(draft, context_id=thread_id), context, noted=False)(transaction).receipt
+            for whose in (owner(context.project, thread_id), receipt.id):
+                transaction.set_facet(ATTENTION, whose, {"weight": weight.value, "pinned": True})
+            lifetimes.stop(transaction, receipt.id)
+            return Stored(replace(receipt, ends_at=None), None)
+
+        receipt = await self._access.keep(change)
+        return Pinned(thread_id, draft.title, weight.value, receipt, weight.clamped)
 
     async def unpin(self, thread_id: str) -> Unpinned:
         """Let a thread, named by its id or by the key or id of a memory of it, be as any other. What was said in it
-        stays. Raises InvalidInput."""
+        stays, and lifetimes begin now. Raises InvalidInput."""
         said = validation.required("thread_id", thread_id)
-        context, reader = self._access.write_context(), self._access.reader
-
-        def look() -> tuple[Named, list[str], list[MemoryId]]:
-            thread, contexts, ids = self._thread(said, context.project)
-            facets = reader.facets(ATTENTION, ids)
-            return thread, contexts, [one for one in ids if pins.is_pinned(facets.get(one))]
-
-        thread, contexts, pinned = await self._access.read(look)
+        context = self._access.write_context()
+        thread, contexts, ids = await self._access.read(lambda: self._thread(said, context.project))
         merged = [owner(context.project, one) for one in contexts if one != thread.id]
-        return Unpinned(thread.id, await self._access.write(_unpin(thread, merged, pinned, context)))
+
+        def change(transaction: Transaction) -> int:
+            everybody = [thread.owner, *merged, *ids]
+            pinned = [one for one in everybody if pins.is_pinned(transaction.facet(ATTENTION, one))]
+            if not pinned:
+                raise InvalidInput("thread_id", f"{thread.id!r} is not pinned")
+            for whose in pinned:
+                transaction.set_facet(ATTENTION, whose, pins.unpinned(transaction.facet(ATTENTION, whose) or {}))
+            for whose in (
+                merged if thread.owner in pinned else ()
+            ):  # a split would give the thread back what it weighed before, which may have been a pin
+                facet = transaction.facet(THREAD, whose) or {}
+                transaction.set_facet(THREAD, whose, {name: one for name, one in facet.items() if name != WEIGHTS})
+            freed = [one for one in ids if one in pinned]
+            rows = [row for one in freed if (row := transaction.row(one)) is not None and row.standing is Standing.LIVE]
+            for row in rows:
+                lifetimes.begin_again(transaction, row.memory, context.now_s)
+            return len(freed)
+
+        return Unpinned(thread.id, await self._access.write(change))
 
     async def rate(self, thread_id: str, useful: bool, reason: str | None = None) -> Rated:
         """Say whether a thread was useful when it was put into a prompt: later injections heed that.
@@ -284,18 +305,31 @@ class Attention:
         context = self._access.write_context()
         rating = Rating(useful, context.now, validation.label("reason", why or None))
 
-        def look() -> tuple[Named, list[str], list[MemoryId], Sequence[float]]:
+        def look() -> tuple[Named, list[str], list[float]]:
             thread, contexts, ids = self._thread(said, context.project)
-            showings = self._showings(ids)
-            if not showings:
+            if not (shown_s := self._shown(set(ids))):
                 problem = "was never put into a prompt, by a hook or by inject, so there is nothing to rate yet"
                 raise InvalidInput("thread_id", f"{validation.shown(said)!r} {problem}")
-            owners = [owner(context.project, one) for one in contexts] or [thread.owner]
-            known = self._access.reader.facets(INJECTED, ids)
-            return thread, owners, [one for one in ids if one in known], showings
+            return thread, [owner(context.project, one) for one in contexts] or [thread.owner], shown_s
 
-        thread, owners, injected, showings = await self._access.read(look)
-        return await self._access.write(_rate(thread, owners, rating, injected, showings))
+        thread, owners, shown_s = await self._access.read(look)
+
+        def change(transaction: Transaction) -> Rated:
+            """A rating that takes the place of the last one may replace one of a thread that was merged into it."""
+            before = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
+            replaced = bool(before.latest) and before.are_of_all(shown_s)
+            for whose in owners if replaced else ():
+                own = Ratings.from_json(transaction.facet(RATINGS, whose)).latest
+                if own[-1:] == before.latest[-1:]:
+                    transaction.set_facet(RATINGS, whose, Ratings(own[:-1]).to_json() if own[:-1] else None)
+                    break
+            own_ratings = Ratings.from_json(transaction.facet(RATINGS, thread.owner)).rated(rating)
+            transaction.set_facet(RATINGS, thread.owner, own_ratings.to_json())
+            after = Ratings.together(transaction.facet(RATINGS, one) for one in owners)
+            scores = relevance(before), relevance(after), after.raw
+            return Rated(thread.id, useful, *scores, len(after.latest), rating.reason, replaced)
+
+        return await self._access.write(change)
 
     def _thread(self, said: str, project: str) -> tuple[Named, list[str], list[MemoryId]]:
         """The thread of that name, its contexts, and its memories. Raises InvalidInput."""
@@ -304,96 +338,7 @@ class Attention:
         contexts = list(thread_lookup.contexts_of(reader, project, thread))
         return thread, contexts, [row.memory.id for row in thread_lookup.rows(reader, project, thread, contexts)]
 
-
-# --- changes ----------------------------------------------------------------------------------------------------------
-
-
-def _pin(draft: Draft, weight: float, context: WriteContext) -> Callable[[Transaction], tuple[str, Receipt]]:
-    """Store the draft as the first memory of a new thread; both are pinned. Raises InvalidInput when the project has
-    its key already."""
-
-    def change(transaction: Transaction) -> tuple[str, Receipt]:
-        if draft.key is not None and transaction.id_of_key(context.project, draft.key) is not None:
-            raise InvalidInput("key", "is taken, and a pin is always a new memory; choose another one or leave it out")
-        thread_id = pins.thread_id(context.now, urandom(3))
-        while transaction.facet(ATTENTION, owner(context.project, thread_id)) is not None:
-            thread_id = pins.thread_id(context.now, urandom(3))
-        receipt = write.store(replace(draft, context_id=thread_id), context, noted=False)(transaction).receipt
-        for whose in (owner(context.project, thread_id), receipt.id):
-            transaction.set_facet(ATTENTION, whose, {"weight": weight, "pinned": True})
-        lifetimes.stop(transaction, receipt.id)
-        return thread_id, replace(receipt, ends_at=None)
-
-    return change
-
-
-def _unpin(
-    thread: Named, merged: Sequence[str], memory_ids: Sequence[MemoryId], context: WriteContext
-) -> Callable[[Transaction], int]:
-    """Take the pins off a thread, off those merged into it (owners), and off those memories, whose lifetimes begin now.
-    Answers how many memories that were. Raises InvalidInput when nothing was pinned."""
-
-    def take_off(transaction: Transaction, whose: str) -> bool:
-        facet = transaction.facet(ATTENTION, whose)
-        if facet is None or not pins.is_pinned(facet):
-            return False
-        transaction.set_facet(ATTENTION, whose, pins.unpinned(facet))
-        return True
-
-    def change(transaction: Transaction) -> int:
-        was_pinned = take_off(transaction, thread.owner)
-        for whose in merged if was_pinned else ():
-            # A split would give the thread back what it weighed before the merge, which may have been a pin.
-            facet = transaction.facet(THREAD, whose) or {}
-            transaction.set_facet(THREAD, whose, {name: one for name, one in facet.items() if name != WEIGHTS})
-        for whose in merged:
-            was_pinned |= take_off(transaction, whose)
-        freed = [one for one in memory_ids if take_off(transaction, one) or (was_pinned and one == thread.owner)]
-        if not was_pinned and not freed:
-            raise InvalidInput("thread_id", f"{thread.id!r} is not pinned")
-        rows = [row for one in freed if (row := transaction.row(one)) is not None]
-        live = [row.memory for row in rows if row.standing is Standing.LIVE]
-        for memory in live:
-            lifetimes.begin_again(transaction, memory, context.now_s)
-        for first in range(0, len(live), write.TOGETHER):  # so that suggestions read their threads again
-            transaction.restand([one.id for one in live[first : first + write.TOGETHER]], Standing.LIVE)
-        return len(freed)
-
-    return change
-
-
-def _rate(
-    thread: Named, owners: Sequence[str], one: Rating, injected: Sequence[str], showings: Sequence[float]
-) -> Callable[[Transaction], Rated]:
-    """Rate what was shown at those times. `owners` are the thread's own and those of threads merged into it: a rating
-    that takes the place of the last one may replace one of theirs. What was useful was used, so that no session counts
-    against its memories any more."""
-
-    def change(transaction: Transaction) -> Rated:
-        facets = {whose: transaction.facet(RATINGS, whose) for whose in owners}
-        before = Ratings.together(facets.values())
-        replaced = bool(before.latest) and before.are_of_all(showings)
-        several = {whose: Ratings.from_json(facet) for whose, facet in facets.items()}
-        if replaced:
-            whose = next(whose for whose in owners if before.latest[-1] in several[whose].latest[-1:])
-            several[whose] = Ratings(several[whose].latest[:-1])
-            transaction.set_facet(RATINGS, whose, several[whose].to_json() if several[whose].latest else None)
-        several[thread.owner] = several[thread.owner].rated(one)
-        transaction.set_facet(RATINGS, thread.owner, several[thread.owner].to_json())
-        shown = {memory_id: transaction.facet(INJECTED, memory_id) or {} for memory_id in injected}
-        for memory_id, facet in shown.items() if one.useful else ():
-            if facet.get("unused"):
-                transaction.set_facet(INJECTED, memory_id, {**facet, "unused": 0})
-        unused, after = unused_together(shown.values()), Ratings.together(each.to_json() for each in several.values())
-        return Rated(
-            thread.id,
-            one.useful,
-            relevance(before, unused),
-            relevance(after, 0 if one.useful else unused),
-            after.raw,
-            len(after.latest),
-            one.reason,
-            replaced,
-        )
-
-    return change
+    def _shown(self, memory_ids: set[MemoryId]) -> list[float]:
+        """When each session was last shown any of those memories, in order."""
+        sessions = [] if self._log is None else [self._log.ever(name) for name in self._log.sessions()]
+        return sorted(max(one[name] for name in both) for one in sessions if (both := memory_ids & one.keys()))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kingly_memory import topics
 from kingly_memory.attention import drift, pins
-from kingly_memory.attention.ratings import Ratings, relevance, unused_together
+from kingly_memory.attention.ratings import Ratings, relevance
 from kingly_memory.cognition.owners import owner
 from kingly_memory.dataclass import dataclass
 from kingly_memory.lifecycle.lifetimes import is_expired
@@ -27,7 +27,6 @@ from kingly_memory.router import thread_lookup
 from kingly_memory.router.subjects import Subjects
 from kingly_memory.router.thread_lookup import (
     ATTENTION,
-    INJECTED,
     RATINGS,
     THREAD,
     VISIBLE,
@@ -120,11 +119,10 @@ def _words(said: Iterable[Line]) -> Counter[str]:
     return spoken
 
 
-def rated(reader: StoreReader, owners: Sequence[str], memory_ids: Sequence[str]) -> Rated:
-    """By the ratings of a thread and of those merged into it, and by whether its memories were used when shown."""
+def rated(reader: StoreReader, owners: Sequence[str]) -> Rated:
+    """By the ratings of a thread and of those merged into it."""
     ratings = Ratings.together(reader.facets(RATINGS, owners).values())
-    unused = unused_together(reader.facets(INJECTED, memory_ids).values())
-    return Rated(relevance(ratings, unused), ratings.raw, tuple(one.to_json() for one in ratings.latest))
+    return Rated(relevance(ratings), ratings.raw, tuple(one.to_json() for one in ratings.latest))
 
 
 def moment(seconds: float | None) -> datetime | None:
@@ -380,7 +378,7 @@ def read(
         datetime.fromtimestamp(last_s, UTC),
         status=ACTIVE if is_active else ARCHIVED,
         weighed=weighed([reader.facets(ATTENTION, [thread.owner]).get(thread.owner, {}), pin]),
-        rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner], ids),
+        rated=rated(reader, [owner(project, one) for one in contexts] or [thread.owner]),
         drift_history=history,
         recalls=int(number(facet, "recalls") or 0),
         recalled_at=moment(number(facet, "recalled_at")),
